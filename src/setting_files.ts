@@ -95,7 +95,8 @@ function readBackendFile(path: string, env: Readonly<Record<string, string | und
 
 type SourceSettings =
   & Pick<Config, "sourcesFile" | "webrtc" | "triggerLocalOutputSocket">
-  & Pick<Config, "allowInsecureHttp" | "allowUnencryptedRtsp" | "allowRemoteHls">;
+  & Pick<Config, "allowInsecureHttp" | "allowUnencryptedRtsp" | "allowRemoteHls">
+  & Pick<Config, "webhookSecret" | "allowPrivateWebhooks">;
 
 /**
  * The named sources, whose addresses may name variables of `env`; `zone` is that of the backend file. A missing file means none.
@@ -124,7 +125,8 @@ export function readSources(
     ]);
   }
   try {
-    return parseSourceFile(text, { env, toggles: config, attach: attachContext(config, zone) });
+    const webhooks = { allowPrivate: config.allowPrivateWebhooks, areOn: config.webhookSecret !== undefined };
+    return parseSourceFile(text, { env, toggles: config, attach: attachContext(config, zone), webhooks });
   } catch (error) {
     if (!(error instanceof SourceFaults)) throw error;
     throw new SourceFaults(error.faults.map((fault) => `${place}: ${fault}; correct the file`));

@@ -922,6 +922,11 @@ export interface components {
                 per: ("kind" | "label" | "zone" | "source")[];
             } | null;
             registered_seq: number;
+            /** @description Which webhook of the file of sources it is; null for one that was registered */
+            source: {
+                name: string;
+                webhook: string;
+            } | null;
             /** @description Every event up to here is delivered, given up, or not for this webhook */
             last_terminal_seq: number;
             delivered: number;
@@ -977,6 +982,11 @@ export interface components {
                 per: ("kind" | "label" | "zone" | "source")[];
             } | null;
             registered_seq: number;
+            /** @description Which webhook of the file of sources it is; null for one that was registered */
+            source: {
+                name: string;
+                webhook: string;
+            } | null;
             /** @description Every event up to here is delivered, given up, or not for this webhook */
             last_terminal_seq: number;
             delivered: number;
@@ -2247,6 +2257,11 @@ export interface components {
                 cooldown?: {
                     interval_ms: number;
                     per: ("kind" | "label" | "zone" | "source")[];
+                };
+                /** @description Which webhook of the file of sources it is */
+                source?: {
+                    name: string;
+                    webhook: string;
                 };
             };
             webhook_deleted: {

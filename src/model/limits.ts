@@ -51,6 +51,8 @@ export const LIMITS = deepFrozen({
     /** After how long a camera that is always watched gets a new run. */
     rolloverMs: range(60_000, 7 * 86_400_000),
     rolloverMsDefault: 86_400_000,
+    /** Of all sources of the file. Those of callers have places of their own. */
+    webhooksMax: 64,
   },
 
   analyze: {

@@ -108,7 +108,7 @@ export class TomlTable {
    * A path or a URL with its variables replaced, which is never shown. In the user name and password of a URL the value of a
    * variable is taken as it is: its special characters are encoded. A variable that is not set is a fault.
    */
-  location(name: string): string | undefined {
+  location(name: string, rule = "must be a path or a URL"): string | undefined {
     const value = this.#take(name);
     const template = typeof value === "string" ? value.trim() : "";
     const unset = this.#unset(template);
@@ -117,8 +117,14 @@ export class TomlTable {
       return `${before}${this.#filledIn(user, encodeURIComponent)}${this.#filledIn(after)}`;
     }
     const got = unset.length > 0 ? `${unset.join(", ")}, not set` : value === undefined ? "none" : "no text";
-    this.#faults.push(`${this.#path(name)} must be a path or a URL, got ${got}`);
+    this.#faults.push(`${this.#path(name)} ${rule}, got ${got}`);
     return undefined;
+  }
+
+  /** The text as it stands in the file, with variables by their names; empty for anything else. */
+  written(name: string): string {
+    const value = this.#take(name);
+    return typeof value === "string" ? value.trim() : "";
   }
 
   /** True or false; false where it is not given. */

@@ -3,6 +3,7 @@
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
+import type { NamedSources } from "../flow/sources/named_sources.ts";
 import { HookRegistry, type WebhookSending } from "../flow/webhooks/hook_registry.ts";
 import { Webhooks } from "../flow/webhooks/webhooks.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
@@ -13,6 +14,7 @@ export interface OpenWebhooksOptions {
   readonly config: Pick<Config, "webhookSecret" | "webhookRetryDelaysMs" | "allowPrivateWebhooks">;
   readonly timeline: Timeline;
   readonly dataDir: string;
+  readonly named: NamedSources;
   readonly outbound: TrustedOutbound;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
@@ -22,13 +24,15 @@ export interface OpenWebhooksOptions {
 
 export function openWebhooks(
   opening: AsyncDisposableStack,
-  { config, timeline, dataDir, outbound, isShared, world, metrics }: OpenWebhooksOptions,
+  { config, timeline, dataDir, named, outbound, isShared, world, metrics }: OpenWebhooksOptions,
 ): Webhooks {
   const allowPrivate = config.allowPrivateWebhooks;
   const sending = openSending(opening, config.webhookSecret, outbound);
   const retryDelaysMs = config.webhookRetryDelaysMs;
   const hooks = opening.use(
-    HookRegistry.open({ timeline, dataDir, world, metrics, sending, retryDelaysMs, allowPrivate, isShared }),
+    HookRegistry.open({
+      ...{ timeline, dataDir, named, world, metrics, sending, retryDelaysMs, allowPrivate, isShared },
+    }),
   );
   return new Webhooks({ timeline, world, hooks, allowPrivate });
 }

@@ -15,6 +15,7 @@ import { RunWork } from "../flow/runs/run_work.ts";
 import type { AlwaysOn } from "../flow/sources/always_on.ts";
 import { NamedSources } from "../flow/sources/named_sources.ts";
 import { Sources } from "../flow/sources/sources.ts";
+import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 import { VERSION } from "../http/description/version.ts";
 import type { LookAtConnections } from "../http/connections.ts";
 import type { Certificate } from "../http3/listener.ts";
@@ -140,7 +141,16 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   );
   const models = await openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
-  const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
+  const webhooks = openWebhooks(opening, {
+    config,
+    timeline,
+    dataDir,
+    named,
+    outbound,
+    isShared,
+    world,
+    metrics,
+  });
   const live = openLive(opening, {
     config,
     labelMaps,
@@ -221,7 +231,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   void media.hardware.find(); // not waited for: only a decode is
   live.alwaysOn.start();
   retention.start();
-  return running(opening.move(), http, { timeline, alwaysOn: live.alwaysOn }, world);
+  return running(opening.move(), http, { timeline, alwaysOn: live.alwaysOn, webhooks }, world);
 }
 
 /** The same world with traces, where a collector is configured; their packages are not loaded otherwise. */
@@ -268,7 +278,11 @@ function trusted(outbound: Outbound): TrustedOutbound {
 function running(
   closing: AsyncDisposableStack,
   { app, hostname, port }: Http,
-  { timeline, alwaysOn }: { readonly timeline: Timeline; readonly alwaysOn: AlwaysOn },
+  { timeline, alwaysOn, webhooks }: {
+    readonly timeline: Timeline;
+    readonly alwaysOn: AlwaysOn;
+    readonly webhooks: Webhooks;
+  },
   world: World,
 ): Service {
   world.log.info(`listening on http://${authorityOf({ hostname, port })}`);
@@ -276,7 +290,10 @@ function running(
     hostname,
     port,
     timeline,
-    applySources: (sources) => alwaysOn.apply(sources),
+    applySources: async (sources) => {
+      await alwaysOn.apply(sources);
+      webhooks.endRemoved();
+    },
     respond: (request) => app.respond(request),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };

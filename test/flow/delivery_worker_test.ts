@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { Metrics } from "../../src/base/metrics.ts";
 import type { World } from "../../src/base/world.ts";
-import { type Sender, WebhookWorker } from "../../src/flow/webhooks/delivery_worker.ts";
+import { WebhookWorker } from "../../src/flow/webhooks/delivery_worker.ts";
 import { EventMatcher } from "../../src/flow/webhooks/event_matcher.ts";
+import { receiverOf, type Sender } from "../../src/flow/webhooks/receivers.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import type { Webhook } from "../../src/model/webhooks/webhook.ts";
 import type { SendFault } from "../../src/remote/webhook_sender.ts";
@@ -17,6 +18,7 @@ const HOOK: Webhook = {
   eventKinds: [],
   filter: null,
   cooldown: null,
+  source: null,
   registeredSeq: 1,
 };
 
@@ -50,8 +52,7 @@ async function start(onSleep: (ms: number) => void = () => {}, hook = HOOK, data
   };
   const worker = new WebhookWorker({
     hook,
-    key: new Uint8Array(32),
-    sender,
+    receiver: receiverOf(sender, new Uint8Array(32)),
     timeline,
     deliveries,
     world,

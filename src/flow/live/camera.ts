@@ -18,7 +18,8 @@ import {
 } from "../../model/live/attach.ts";
 import { newRunId } from "../../model/identifiers.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
-import type { NamedSource } from "../../model/sources/source_file.ts";
+import type { AlwaysOnSource } from "../../model/sources/source_file.ts";
+import { registrations } from "../../model/webhooks/source_webhook.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
@@ -99,7 +100,7 @@ export class LiveSources {
    * Errors: those of `open` on `source_uri` and capacity, and the reason of the signal.
    */
   async watch(
-    source: NamedSource & { readonly watch: object },
+    source: AlwaysOnSource,
     principalKey: string,
     signal: AbortSignal,
   ): Promise<LiveSession> {
@@ -113,7 +114,7 @@ export class LiveSources {
     const { uri: sourceUri } = located;
     const plan = { runId, principalKey, sourceUri, attach, policy: null, isAlwaysOn: true } as const;
     const session = this.#start(plan, { opening, reconnector }, (identity) => {
-      timeline.commit(() => createdEvents({ identity, attach, predecessor: null }));
+      timeline.commit(() => this.#createdEvents(source, { identity, attach, predecessor: null }));
     });
     metrics.add("service_runs_created_total");
     return session;
@@ -123,16 +124,36 @@ export class LiveSources {
    * The session goes on in a new run, without a pause: every frame belongs to one of the two. Null where the session is ending.
    * Errors: the refusals of the timeline; then nothing has changed.
    */
-  rollOver(session: LiveSession, source: NamedSource & { readonly watch: object }): string | null {
+  rollOver(session: LiveSession, source: AlwaysOnSource): string | null {
     const { world, registry, metrics } = this.#options;
     const runId = newRunId(world.randomBytes);
     const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
     const identity = { ...session.identity, runId };
     const predecessor = session.identity.runId;
-    if (!session.rollOver(runId, createdEvents({ identity, attach, predecessor }))) return null;
+    if (!session.rollOver(runId, this.#createdEvents(source, { identity, attach, predecessor }))) return null;
     registry.rolledOver(session);
     metrics.add("service_runs_created_total");
     return runId;
+  }
+
+  /** The first events of a run that no request made. Its webhooks come first, so that they are sent all that follows. */
+  #createdEvents(
+    { name: sourceName, watch: { webhooks } }: AlwaysOnSource,
+    { predecessor, ...facts }: {
+      readonly identity: SessionIdentity;
+      readonly attach: AttachConfig;
+      /** The run that it goes on for, or null. */
+      readonly predecessor: string | null;
+    },
+  ): NewEvent[] {
+    const { runId, sessionId: session_id, principalKey: principal_key } = facts.identity;
+    const created = { principal_key, session_id, source: "live", predecessor_run_id: predecessor } as const;
+    const { randomBytes } = this.#options.world;
+    return [
+      event("run_created", runId, created),
+      ...registrations({ runId, sourceName, webhooks, randomBytes }),
+      openedEvent({ ...facts, requestId: `live-source:${session_id}` }),
+    ];
   }
 
   /** Reserves what the session needs, lets `commit` write its first events, and starts it: it owns what is in `opening`. */
@@ -268,21 +289,6 @@ function openedEvent({ requestId, identity, attach }: {
     pipeline_generation: generation,
     trigger_program: programOf(attach.trigger),
   });
-}
-
-/** The first events of a run that no request made. */
-function createdEvents({ predecessor, ...facts }: {
-  readonly identity: SessionIdentity;
-  readonly attach: AttachConfig;
-  /** The run that it goes on for, or null. */
-  readonly predecessor: string | null;
-}): NewEvent[] {
-  const { runId, sessionId: session_id, principalKey: principal_key } = facts.identity;
-  const created = { principal_key, session_id, source: "live", predecessor_run_id: predecessor } as const;
-  return [
-    event("run_created", runId, created),
-    openedEvent({ ...facts, requestId: `live-source:${session_id}` }),
-  ];
 }
 
 /** No free capacity, slot or session id is 503 here. */

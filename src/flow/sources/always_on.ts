@@ -3,10 +3,10 @@
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { SOURCE_STATES } from "../../model/api/sources.ts";
-import type { NamedSource } from "../../model/sources/source_file.ts";
+import type { AlwaysOnSource, NamedSource } from "../../model/sources/source_file.ts";
 import type { LiveSources } from "../live/camera.ts";
 import type { NamedSources } from "./named_sources.ts";
-import { type AlwaysOnSource, type CameraLook, WatchedCamera } from "./watched_camera.ts";
+import { type CameraLook, WatchedCamera } from "./watched_camera.ts";
 
 export interface AlwaysOnOptions {
   readonly named: NamedSources;
@@ -95,11 +95,16 @@ export class AlwaysOn implements AsyncDisposable {
     if (this.#isClosed) return;
     const { named, world } = this.#options;
     const next = new Map(sources.map((source) => [source.name, source]));
-    const gone = [...this.#cameras.values()].filter(({ source }) =>
+    const changed = [...this.#cameras.values()].filter(({ source }) =>
       JSON.stringify(next.get(source.name)) !== JSON.stringify(source)
     );
+    const gone = changed.filter(({ source }) => !isSameCamera(source, next.get(source.name)));
     named.replace(sources);
     world.log.info("the file of sources was read again", { sources: sources.length, ended: gone.length });
+    for (const camera of changed) {
+      const source = next.get(camera.source.name);
+      if (!gone.includes(camera) && source && isAlwaysOn(source)) camera.adopt(source);
+    }
     await Promise.all(gone.map(async (camera) => {
       const { name } = camera.source;
       await camera.end(next.get(name)?.watch ? "source_changed" : "source_removed");
@@ -121,6 +126,13 @@ export class AlwaysOn implements AsyncDisposable {
   #count(state: CameraLook["state"], sources: readonly NamedSource[]): number {
     return sources.filter(({ name }) => (this.look(name)?.state ?? "disabled") === state).length;
   }
+}
+
+/** Whether they differ in nothing but their webhooks, so that the session can go on. */
+function isSameCamera(one: NamedSource, other: NamedSource | undefined): boolean {
+  const withoutWebhooks = (source: NamedSource | undefined) =>
+    JSON.stringify(source && { ...source, watch: source.watch && { ...source.watch, webhooks: [] } });
+  return withoutWebhooks(one) === withoutWebhooks(other);
 }
 
 function isAlwaysOn(source: NamedSource): source is AlwaysOnSource {

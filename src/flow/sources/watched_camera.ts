@@ -4,12 +4,10 @@ import { Refusal } from "../../base/refusal.ts";
 import { abortWith, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { SourceState } from "../../model/api/sources.ts";
-import type { NamedSource } from "../../model/sources/source_file.ts";
+import type { AlwaysOnSource } from "../../model/sources/source_file.ts";
 import type { LiveSources } from "../live/camera.ts";
 import { reconnectWaitMs } from "../live/reconnect.ts";
 import type { LiveSession } from "../live/session.ts";
-
-export type AlwaysOnSource = NamedSource & { readonly watch: object };
 
 export interface WatchedCameraOptions {
   readonly source: AlwaysOnSource;
@@ -45,7 +43,7 @@ const ROLLOVER_RETRY_MS = 10_000;
  * See docs/cameras.md#always-on-cameras.
  */
 export class WatchedCamera {
-  readonly source: AlwaysOnSource;
+  #source: AlwaysOnSource;
   readonly #options: WatchedCameraOptions;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
@@ -53,12 +51,25 @@ export class WatchedCamera {
   /** Why the last attempt failed; null before that. */
   #failure: string | null = null;
   #downSinceMs: number;
+  /** Aborts when the session is to go on in a new run at once. */
+  #renewing = new AbortController();
 
   constructor(options: WatchedCameraOptions) {
     this.#options = options;
-    this.source = options.source;
+    this.#source = options.source;
     this.#downSinceMs = options.world.now();
     this.#running = this.#run();
+  }
+
+  /** As the file has it now. */
+  get source(): AlwaysOnSource {
+    return this.#source;
+  }
+
+  /** The file has other webhooks for it: its session goes on, in a new run that has them. */
+  adopt(source: AlwaysOnSource): void {
+    this.#source = source;
+    this.#renewing.abort();
   }
 
   look(): CameraLook {
@@ -102,6 +113,7 @@ export class WatchedCamera {
   async #watch(): Promise<void> {
     const { live, principalKey, world } = this.#options;
     const { signal } = this.#closing;
+    this.#renewing = new AbortController();
     try {
       this.#session = await live.watch(this.source, principalKey, signal);
     } catch (error) {
@@ -139,7 +151,10 @@ export class WatchedCamera {
   /** Gives the session a new run again and again, until the signal aborts. */
   async #rollOver(session: LiveSession, signal: AbortSignal): Promise<void> {
     const { live, world } = this.#options;
-    for (let waitMs = this.source.watch.rolloverMs; await pause(world, waitMs, signal);) {
+    for (let waitMs = this.source.watch.rolloverMs;;) {
+      await pause(world, waitMs, AbortSignal.any([signal, this.#renewing.signal]));
+      if (signal.aborted) return;
+      this.#renewing = new AbortController();
       try {
         live.rollOver(session, this.source);
         waitMs = this.source.watch.rolloverMs;

@@ -6,14 +6,14 @@ import type { ListedDelivery, SentDelivery } from "../../model/api/webhooks.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
-import { deliveryHeaders, signingKey } from "../../model/webhooks/signature.ts";
+import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import { isForAnyPayload, type Webhook } from "../../model/webhooks/webhook.ts";
 import type { StoredEvent } from "../../store/log/event_reader.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { EventMatcher } from "./event_matcher.ts";
-import type { HookRegistry } from "./hook_registry.ts";
+import type { HookRegistry, RegisteredHook } from "./hook_registry.ts";
 
 export interface DeliveryReadsOptions {
   readonly timeline: Timeline;
@@ -48,9 +48,10 @@ export class DeliveryReads {
    * 404 on `webhook_id`, 404 on `seq` for an event that was not sent, 503 while webhooks are off.
    */
   async read(caller: Caller, runId: string, webhookId: string, seq: number): Promise<SentDelivery> {
-    const hook = this.#hook(caller, runId, webhookId);
+    const registered = this.#hook(caller, runId, webhookId);
+    const { hook } = registered;
     const { hooks } = this.#options;
-    const key = signingKey(hooks.requireSecret(), runId, webhookId);
+    const key = hooks.keyOf(registered);
     const state = hooks.deliveries?.stateOf(runId, webhookId);
     if (state === undefined || !isReached(hook, state, seq)) throw notSent();
     const event = await this.#event(runId, seq);
@@ -67,10 +68,10 @@ export class DeliveryReads {
     return { seq, kind, headers, body };
   }
 
-  #hook(caller: Caller, runId: string, webhookId: string): Webhook {
+  #hook(caller: Caller, runId: string, webhookId: string): RegisteredHook {
     const { timeline, hooks } = this.#options;
     ownedRun(timeline.view, caller, runId);
-    return hooks.find(runId, webhookId).hook;
+    return hooks.find(runId, webhookId);
   }
 
   /** Whether the webhook sends it, or gives it up as it is too long. */

@@ -3,6 +3,7 @@
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { inRootSpan } from "../../base/tracing.ts";
+import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import type { DeliveryRecord, DeliveryState } from "../../model/webhooks/delivery.ts";
@@ -21,23 +22,19 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
 import { EventMatcher } from "./event_matcher.ts";
-
-/** Posts one body to the hook's receiver; `WebhookSender` is one. */
-export interface Sender {
-  post(headers: Readonly<Record<string, string>>, body: Uint8Array, signal: AbortSignal): Promise<SendFault>;
-}
+import type { HookReceiver } from "./receivers.ts";
 
 export interface WebhookWorkerOptions {
   readonly hook: Webhook;
-  /** 32 bytes that sign the hook's deliveries. */
-  readonly key: Uint8Array;
-  readonly sender: Sender;
+  readonly receiver: HookReceiver;
   readonly timeline: Timeline;
   readonly deliveries: DeliveryLog;
   readonly world: World;
   readonly metrics: Metrics;
   /** The waits before the second, the third and the fourth attempt. See docs/events.md#webhook-deliveries. */
   readonly retryDelaysMs: readonly number[];
+  /** The worker of the webhook that this one goes on for, in another run. */
+  readonly previous?: WebhookWorker | undefined;
 }
 
 /*
@@ -73,6 +70,11 @@ export class WebhookWorker {
   #waitingSinceMs: number | null = null;
   /** Resolved when a redelivery was scheduled. */
   #redeliveryScheduled = Promise.withResolvers<void>();
+  /** Until it goes on for that one. */
+  #previous: WebhookWorker | null;
+  #hasEnded = false;
+  /** Each is resolved when the cursor has come to its `seq`, or the worker has ended. */
+  #passing: { readonly seq: number; readonly passed: () => void }[] = [];
 
   constructor(options: WebhookWorkerOptions) {
     this.#options = options;
@@ -83,6 +85,8 @@ export class WebhookWorker {
     this.#withheld = this.#state.withheld;
     // At least the registration and at most the end of the timeline, even if the delivery log has another number.
     this.#cursorSeq = Math.min(Math.max(this.#state.cursorSeq, hook.registeredSeq), timeline.view.lastSeq);
+    // The record of taking over is the first one of the webhook.
+    this.#previous = this.#state.cursorSeq === 0 ? options.previous ?? null : null;
   }
 
   get cursorSeq(): number {
@@ -118,8 +122,18 @@ export class WebhookWorker {
    * caller could delete the hook any more. Throws only the reason of `signal`.
    */
   async run(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#run(signal);
+    } finally {
+      this.#hasEnded = true;
+      this.#tellPassed();
+    }
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     for (let failures = 0;; failures++) {
       try {
+        if (this.#previous) await this.#takeOver(this.#previous, signal);
         // After a failure, first check that the delivery log can be written: no outcome may go unrecorded.
         if (failures > 0) this.#checkpoint();
         return await this.#deliver(signal);
@@ -137,9 +151,41 @@ export class WebhookWorker {
     this.#redeliveryScheduled.resolve();
   }
 
+  /** Resolves when every event that its run has now has an outcome, or no outcome follows any more. */
+  async passed(signal: AbortSignal): Promise<void> {
+    const { timeline, hook } = this.#options;
+    const seq = timeline.view.run(hook.runId)?.lastSeq ?? 0;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#passing.push({ seq, passed: resolve });
+    this.#tellPassed();
+    await unlessAborted(promise, signal);
+  }
+
   /** Records a cursor that is ahead of the delivery log, so that the next start does not read the same events again. */
   saveCursor(): void {
+    if (this.#previous) return;
     if (this.#cursorSeq > this.#state.cursorSeq) this.#checkpoint();
+  }
+
+  /** Waits until the webhook before has come to the end of its run, and goes on with its cooldowns. */
+  async #takeOver(previous: WebhookWorker, signal: AbortSignal): Promise<void> {
+    await previous.passed(signal);
+    const { cooldown } = this.#options.hook;
+    const before = previous.#options.hook.cooldown;
+    const isSame = cooldown !== null && before !== null && String(cooldown.per) === String(before.per);
+    const cooldowns = isSame ? previous.#cooldowns.all : [];
+    this.#record({
+      ...{ seq: this.#cursorSeq, state: "checkpoint", error: null },
+      ...(cooldowns.length > 0 && { cooldowns, withheld_total: this.#withheld }),
+    });
+    this.#cooldowns.apply(cooldowns);
+    this.#previous = null;
+  }
+
+  #tellPassed(): void {
+    const isPassed = ({ seq }: { readonly seq: number }) => this.#hasEnded || this.#cursorSeq >= seq;
+    for (const { passed } of this.#passing.filter(isPassed)) passed();
+    this.#passing = this.#passing.filter((each) => !isPassed(each));
   }
 
   async #deliver(signal: AbortSignal): Promise<void> {
@@ -150,6 +196,7 @@ export class WebhookWorker {
       this.#redeliveryScheduled = Promise.withResolvers();
       this.#countWakeUps(subscription);
       const hadNew = await this.#deliverNew(signal);
+      this.#tellPassed();
       const hadOld = await this.#deliverAgain(signal);
       if (hadNew || hadOld) continue;
       const run = timeline.view.run(hook.runId);
@@ -295,13 +342,13 @@ export class WebhookWorker {
   }
 
   #attempt({ event: { runId, seq }, body, attempts, signal }: Attempt): Promise<SendFault> {
-    const { key, sender, world: { tracing }, hook } = this.#options;
-    const headers = deliveryHeaders(key, `${runId}:${seq}`, attempts.at(-1)!, body);
-    if (!tracing.isOn) return sender.post(headers, body, signal);
+    const { receiver, world: { tracing }, hook } = this.#options;
+    const headers = deliveryHeaders(receiver.key, `${runId}:${seq}`, attempts.at(-1)!, body);
+    if (!tracing.isOn) return receiver.post(headers, body, signal);
     const attributes = {
       "http.request.method": "POST",
       "http.request.resend_count": attempts.length - 1,
-      "server.address": new URL(hook.url).hostname,
+      "server.address": URL.parse(hook.url)?.hostname ?? "",
       "service.run.id": runId,
       "service.seq": seq,
       "service.webhook.id": hook.webhookId,
@@ -309,7 +356,7 @@ export class WebhookWorker {
     // A trace of its own, as the request that made the event has long been answered.
     return inRootSpan(tracing, "POST webhook", { kind: "client", attributes }, async (span) => {
       const traceparent = tracing.traceparent();
-      const fault = await sender.post({ ...headers, ...(traceparent && { traceparent }) }, body, signal);
+      const fault = await receiver.post({ ...headers, ...(traceparent && { traceparent }) }, body, signal);
       if (fault !== undefined) span.failed("delivery_failed");
       return fault;
     });

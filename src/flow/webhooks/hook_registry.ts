@@ -2,20 +2,28 @@
 
 import { isWithinShare } from "../../base/sharing/fair_share.ts";
 import type { Metrics } from "../../base/metrics.ts";
-import { type Refusal, refuse } from "../../base/refusal.ts";
+import { Refusal, refuse } from "../../base/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { OutOfTime, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { signingKey } from "../../model/webhooks/signature.ts";
-import { foldWebhook, type Webhook, WEBHOOK_KINDS } from "../../model/webhooks/webhook.ts";
-import { EVENTS_REMOVED, type RunView } from "../../model/runs/run.ts";
+import { event } from "../../model/events/event_table.ts";
+import {
+  foldWebhook,
+  type Webhook,
+  WEBHOOK_KINDS,
+  type WebhookOfSource,
+} from "../../model/webhooks/webhook.ts";
+import { EVENTS_REMOVED, isTerminal, type RunView } from "../../model/runs/run.ts";
 import type { Resolve } from "../../remote/guard/address_guard.ts";
 import type { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
 import { WebhookSender, type WebhookSenderOptions } from "../../remote/webhook_sender.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import { DeliveryLog } from "../../store/webhook_deliveries.ts";
+import type { NamedSources } from "../sources/named_sources.ts";
 import { WebhookWorker } from "./delivery_worker.ts";
+import { type HookReceiver, receiverOf, SourceReceiver } from "./receivers.ts";
 
 /** What deliveries need. */
 export interface WebhookSending {
@@ -29,6 +37,7 @@ export interface WebhookSending {
 export interface HookRegistryOptions {
   readonly timeline: Timeline;
   readonly dataDir: string;
+  readonly named: NamedSources;
   readonly world: World;
   readonly metrics: Metrics;
   /** Webhooks are off without it. */
@@ -43,6 +52,7 @@ export interface HookRegistryOptions {
 export interface RegisteredHook {
   readonly hook: Webhook;
   readonly worker?: WebhookWorker;
+  readonly receiver?: HookReceiver;
   /** Aborting it ends the worker at once. */
   readonly ending: AbortController;
 }
@@ -53,6 +63,12 @@ export interface Delivering {
   readonly sending: WebhookSending;
 }
 
+/**
+ * How long a webhook of the file of sources goes on in a run that is over: longer than an explanation may take. See
+ * docs/live.md#enrichment.
+ */
+const LINGER_MS = LIMITS.live.enrichDeadlineMs.maximum + 30_000;
+
 export class HookRegistry implements AsyncDisposable {
   /** Undefined while webhooks are off, or where the log cannot be opened. */
   readonly deliveries: DeliveryLog | undefined;
@@ -60,11 +76,20 @@ export class HookRegistry implements AsyncDisposable {
   readonly #hooks = new Map<string, RegisteredHook>();
   readonly #workers = new TaskGroup();
   readonly #observing: Disposable;
+  /** Hooks of the file of sources that end soon. */
+  readonly #retiring = new Set<string>();
 
   private constructor(options: HookRegistryOptions, deliveries: DeliveryLog | undefined) {
     this.#options = options;
-    this.#observing = options.timeline.observe(({ runId }, _seq, kind) => {
+    this.#observing = options.timeline.observe(({ runId }, seq, kind, payload) => {
       if (kind === EVENTS_REMOVED) { for (const hook of this.ofRun(runId)) this.remove(hook); }
+      if (kind !== "webhook_registered" || typeof payload !== "string") return;
+      const registered = new Map<string, Webhook>();
+      foldWebhook(registered, { seq, runId, kind, payload });
+      for (const hook of registered.values()) {
+        // After the commit, as its worker reads the timeline.
+        if (hook.source !== null) queueMicrotask(() => this.#startOfSource(hook));
+      }
     });
     this.deliveries = deliveries;
   }
@@ -99,11 +124,12 @@ export class HookRegistry implements AsyncDisposable {
     const { isShared } = this.#options;
     const sending = this.#requireSending();
     if (this.deliveries === undefined) throw unavailable("the delivery log cannot be opened");
-    if (this.#hooks.size >= LIMITS.webhook.hooksMax) {
+    const all = [...this.#hooks.values()].filter(({ hook }) => hook.source === null);
+    if (all.length >= LIMITS.webhook.hooksMax) {
       throw unavailable(`the limit of ${LIMITS.webhook.hooksMax} webhooks is reached`);
     }
     const held = this.#countOf(principalKey);
-    if (isShared && !isWithinShare(held, 1, LIMITS.webhook.hooksMax - this.#hooks.size)) {
+    if (isShared && !isWithinShare(held, 1, LIMITS.webhook.hooksMax - all.length)) {
       throw unavailable(
         `${held} of the ${LIMITS.webhook.hooksMax} webhooks are yours, the others are kept for other callers`,
       );
@@ -143,29 +169,94 @@ export class HookRegistry implements AsyncDisposable {
   /** Registers the hook and starts its worker. */
   add(hook: Webhook, { deliveries, sending }: Delivering): void {
     const { world, timeline, metrics, retryDelaysMs } = this.#options;
-    const { runId, webhookId, url } = hook;
-    const worker = new WebhookWorker({
-      hook,
-      key: signingKey(sending.secret, runId, webhookId),
-      sender: new WebhookSender(url, { ...this.guard, agent: sending.agent }),
-      timeline,
-      deliveries,
-      world,
-      metrics,
-      retryDelaysMs,
-    });
+    const { webhookId } = hook;
+    const receiver = this.#receiverOf(hook, sending);
+    if (receiver === null) return this.#drop(hook, deliveries);
+    const before = this.#newestOf(hook.source);
+    const previous = before?.worker;
+    const options = { hook, receiver, timeline, deliveries, world, metrics, retryDelaysMs, previous };
+    const worker = new WebhookWorker(options);
     const ending = new AbortController();
-    this.#hooks.set(webhookId, { hook, worker, ending });
-    const deliver = async (closing: AbortSignal) => {
+    this.#hooks.set(webhookId, { hook, worker, receiver, ending });
+    this.#start(ending, async (signal) => {
+      await worker.run(signal);
+      this.#hooks.delete(webhookId);
+    });
+    if (before) this.#retireSoon(before);
+  }
+
+  /** Runs until the service closes or the hook is removed. The request that registers a hook has its span, and this outlives it. */
+  #start(ending: AbortController, work: (signal: AbortSignal) => Promise<void>): void {
+    const untilRemoved = async (closing: AbortSignal) => {
       try {
-        await worker.run(AbortSignal.any([closing, ending.signal]));
-        this.#hooks.delete(webhookId);
+        await work(AbortSignal.any([closing, ending.signal]));
       } catch (error) {
         if (!ending.signal.aborted) throw error;
       }
     };
-    // The request that registers the hook has its span, and the worker outlives it.
-    world.tracing.within(null, () => this.#workers.start(deliver));
+    this.#options.world.tracing.within(null, () => this.#workers.start(untilRemoved));
+  }
+
+  /** Null for one of the file of sources that is no longer in it. */
+  #receiverOf({ runId, webhookId, url, source }: Webhook, sending: WebhookSending): HookReceiver | null {
+    const { named } = this.#options;
+    const open = (url: string) => new WebhookSender(url, { ...this.guard, agent: sending.agent });
+    if (source !== null) return SourceReceiver.of(() => named.webhook(source), open);
+    return receiverOf(open(url), signingKey(sending.secret, runId, webhookId));
+  }
+
+  /** The hook of the same webhook of the file that was registered last. */
+  #newestOf(source: WebhookOfSource | null): RegisteredHook | undefined {
+    return [...this.#hooks.values()].findLast(({ hook }) =>
+      source !== null && hook.source?.name === source.name && hook.source.webhook === source.webhook
+    );
+  }
+
+  /** Starts a hook of the file of sources whose registration is committed. */
+  #startOfSource(hook: Webhook): void {
+    const { sending } = this.#options;
+    const { deliveries } = this;
+    if (deliveries && sending) this.add(hook, { deliveries, sending });
+    else this.#hooks.set(hook.webhookId, { hook, ending: new AbortController() });
+  }
+
+  /** Ends a hook of the file of sources when its run is over and its last events are delivered. */
+  #retireSoon(registered: RegisteredHook): void {
+    const { hook: { webhookId, runId }, worker, ending } = registered;
+    const { world, timeline } = this.#options;
+    if (!worker || this.#retiring.has(webhookId)) return;
+    this.#retiring.add(webhookId);
+    this.#start(ending, async (signal) => {
+      await worker.passed(signal);
+      await world.sleep(LINGER_MS, signal);
+      await worker.passed(signal);
+      this.#retiring.delete(webhookId);
+      const run = timeline.view.run(runId);
+      // A run without an end gets it at the next start.
+      if (run && !run.deleted && isTerminal(run.state)) this.#endOfSource(registered);
+    });
+  }
+
+  #endOfSource(registered: RegisteredHook): void {
+    const { hook: { webhookId, runId } } = registered;
+    try {
+      this.#options.timeline.commit(() => [event("webhook_deleted", runId, { webhook_id: webhookId })]);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error; // it is tried again after the next start
+    }
+    this.remove(registered);
+  }
+
+  /** Of a webhook that is no longer in the file, nothing more can be sent. */
+  #drop(hook: Webhook, deliveries: DeliveryLog): void {
+    const { timeline, world } = this.#options;
+    const { runId, webhookId, source } = hook;
+    const run = timeline.view.run(runId);
+    const after_seq = deliveries.stateOf(runId, webhookId).cursorSeq;
+    const unsent = { webhook_id: webhookId, run_id: runId, source, after_seq, last_seq: run?.lastSeq };
+    world.log.child("webhooks").warn("dropped a webhook that is no longer in the file of sources", unsent);
+    if (run && !run.deleted) this.#endOfSource({ hook, ending: new AbortController() });
+    else deliveries.forget(webhookId);
   }
 
   /** Ends the hook's worker at once and forgets the hook. */
@@ -202,8 +293,22 @@ export class HookRegistry implements AsyncDisposable {
     return ages.reduce((oldest, ageMs) => Math.max(oldest, ageMs), 0) / 1000;
   }
 
+  /** Those that it has registered. */
   #countOf(principalKey: string): number {
-    return this.ofPrincipal(principalKey).length;
+    return this.ofPrincipal(principalKey).filter(({ hook }) => hook.source === null).length;
+  }
+
+  /** Those of the file's hooks whose webhook is no longer in it end when their runs are over. */
+  endRemoved(): void {
+    for (const registered of this.#hooks.values()) {
+      const { receiver } = registered;
+      if (receiver instanceof SourceReceiver && !receiver.isInFile) this.#retireSoon(registered);
+    }
+  }
+
+  /** What signs the deliveries of a hook. Errors: 503 `webhooks_unavailable`. */
+  keyOf({ hook: { runId, webhookId }, receiver }: RegisteredHook): Uint8Array {
+    return receiver?.key ?? signingKey(this.requireSecret(), runId, webhookId);
   }
 
   /** Starts the worker of a hook that was registered before this process started. */

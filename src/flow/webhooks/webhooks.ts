@@ -68,7 +68,7 @@ export class Webhooks {
     ownedRun(timeline.view, caller, runId);
     const delivering = hooks.requireRoom(caller.principalKey);
     const webhookId = newWebhookId(world.randomBytes);
-    const wanted = { webhookId, runId, url, eventKinds, filter, cooldown };
+    const wanted = { webhookId, runId, url, eventKinds, filter, cooldown, source: null };
     const registeredSeq = this.#commit(delivering.deliveries, wanted);
     hooks.add({ ...wanted, registeredSeq }, delivering);
     return {
@@ -120,11 +120,14 @@ export class Webhooks {
       .sort((left, right) => right.registered_seq - left.registered_seq);
   }
 
-  /** Ends the hook's worker at once. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`. */
+  /** Ends the hook's worker at once. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 409 on it for one of the file of sources. */
   delete(caller: Caller, runId: string, webhookId: string): void {
     const { timeline, hooks } = this.#options;
     ownedRun(timeline.view, caller, runId);
     const registered = hooks.find(runId, webhookId);
+    if (registered.hook.source !== null) {
+      throw refuse.conflict("webhook_id", "Cannot delete the webhook as it is one of the file of sources");
+    }
     timeline.commit(() => [event("webhook_deleted", runId, { webhook_id: webhookId })]);
     hooks.remove(registered);
   }
@@ -137,6 +140,11 @@ export class Webhooks {
     body: RedeliverBody,
   ): Promise<ScheduledRedelivery> {
     return this.#redeliveries.schedule(caller, runId, webhookId, body);
+  }
+
+  /** The file of sources was read again, and what has changed is applied. */
+  endRemoved(): void {
+    this.#options.hooks.endRemoved();
   }
 
   /** See {@link DeliveryReads.list}. */
@@ -198,6 +206,7 @@ function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedW
     event_kinds: hook.eventKinds,
     filter: hook.filter,
     cooldown: hook.cooldown,
+    source: hook.source,
     registered_seq: hook.registeredSeq,
     last_terminal_seq: Math.max(state.cursorSeq, worker?.cursorSeq ?? 0),
     delivered: state.delivered,

@@ -6,6 +6,7 @@ import { LIMITS } from "../limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";
 import type { WebhookFilter } from "../webhooks/filter.ts";
+import type { WebhookOfSource } from "../webhooks/webhook.ts";
 
 const FILTER_ENTRIES = boundedList(z.string(), LIMITS.webhook.filterEntriesMax).nullish();
 
@@ -60,6 +61,8 @@ export interface ListedWebhook {
   readonly event_kinds: readonly string[];
   readonly filter: WebhookFilter | null;
   readonly cooldown: Cooldown | null;
+  /** Null for one that a caller registered. */
+  readonly source: WebhookOfSource | null;
   readonly registered_seq: number;
   /** Every event up to here is delivered, given up, or not for this webhook. */
   readonly last_terminal_seq: number;

@@ -226,12 +226,17 @@ export const webhookCooldown = open({
   per: z.array(z.enum(COOLDOWN_KEYS)),
 });
 
+export const webhookSource = open({ name: text, webhook: text }).describe(
+  "Which webhook of the file of sources it is",
+);
+
 export const webhookRegistered = open({
   webhook_id: text,
   url: text,
   event_kinds: z.array(text).describe("Empty for every kind that is not bookkeeping"),
   filter: webhookFilter.optional(),
   cooldown: webhookCooldown.optional(),
+  source: webhookSource.optional(),
 });
 
 export const webhookDeleted = open({ webhook_id: text });

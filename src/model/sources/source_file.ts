@@ -5,9 +5,10 @@ import { shapeMessage } from "../api/shape_message.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
 import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
+import { readWebhooks, type SourceWebhook, type SourceWebhookContext } from "../webhooks/source_webhook.ts";
 import { remoteSource, type RemoteSourceToggles } from "./remote_source.ts";
 import type { SourceCredentials } from "./source_credentials.ts";
-import { SOURCE_NAME } from "./source_name.ts";
+import { isSourceName } from "./source_name.ts";
 
 export const SOURCE_KINDS = ["rtsp", "hls", "mjpeg", "file"] as const;
 /** How its media come: `file` is a local or a remote file, which is read from its start each time. */
@@ -24,7 +25,17 @@ export interface NamedSource {
   /** Hours after which the events of its runs are removed; null where the general setting holds. */
   readonly retentionHours: number | null;
   /** Null for a source that is not always watched. */
-  readonly watch: { readonly attach: AttachBody; readonly rolloverMs: number } | null;
+  readonly watch: SourceWatch | null;
+}
+
+export type AlwaysOnSource = NamedSource & { readonly watch: SourceWatch };
+
+/** How a source is always watched. */
+export interface SourceWatch {
+  readonly attach: AttachBody;
+  readonly rolloverMs: number;
+  /** Of each of its runs. */
+  readonly webhooks: readonly SourceWebhook[];
 }
 
 /** Everything that is wrong, one line for each fault, without addresses, credentials and values of variables. */
@@ -41,17 +52,25 @@ export interface SourceFileContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly toggles: RemoteSourceToggles;
   readonly attach: AttachContext;
+  readonly webhooks: SourceWebhookContext;
 }
 
 /** In the order of the file. Errors: `SourceFaults`. */
 export function parseSourceFile(text: string, context: SourceFileContext): readonly NamedSource[] {
   const faults: string[] = [];
   const file = new TomlTable(toml(text), "", context.env, faults);
-  const tables = file.tables("sources", ({ name }) => isName(name) ? name : null);
+  const tables = file.tables("sources", ({ name }) => isSourceName(name) ? name : null);
   const most = LIMITS.sources.namedMax;
   if (tables.length > most) file.fault("sources", `must be at most ${most} tables`);
   const sources = tables.slice(0, most).map((table) => readSource(table, context));
   file.close();
+  const webhooks = sources.reduce((count, { watch }) => count + (watch?.webhooks.length ?? 0), 0);
+  if (webhooks > LIMITS.sources.webhooksMax) {
+    file.say(
+      "sources",
+      `must have at most ${LIMITS.sources.webhooksMax} webhooks in all, and have ${webhooks}`,
+    );
+  }
   sources.forEach(({ name }, index) => {
     const first = sources.findIndex((other) => other.name === name);
     if (name !== "" && first < index) {
@@ -82,16 +101,16 @@ function toml(text: string): Record<string, unknown> {
   }
 }
 
-const isName = (name: unknown): name is string => typeof name === "string" && SOURCE_NAME.test(name);
-
 /** A field that cannot be read is a fault, and gets a value that nobody uses. */
 function readSource(table: TomlTable, context: SourceFileContext): NamedSource {
   const name = table.text("name") ?? "";
-  if (name !== "" && !isName(name)) table.fault("name", "must be 1 to 64 of the characters a-z, 0-9 and -");
+  if (name !== "" && !isSourceName(name)) {
+    table.fault("name", "must be 1 to 64 of the characters a-z, 0-9 and -");
+  }
   const location = table.location("uri");
   const principals = readPrincipals(table);
   const isWatched = table.flag("live");
-  const watch = readWatch(table, isWatched, context.attach);
+  const watch = readWatch(table, isWatched, context);
   const retentionHours = readRetention(table);
   table.close();
   return {
@@ -165,15 +184,28 @@ function readRetention(table: TomlTable): number | null {
   return null;
 }
 
-function readWatch(table: TomlTable, isWatched: boolean, context: AttachContext): NamedSource["watch"] {
+function readWatch(
+  table: TomlTable,
+  isWatched: boolean,
+  { attach, webhooks: context }: SourceFileContext,
+): SourceWatch | null {
   const given = table.given(Object.keys(ATTACH.shape));
   const rollover = table.text("rollover", { isOptional: true });
-  const watched = [...Object.keys(given), ...rollover === undefined ? [] : ["rollover"]];
+  const webhooks = readWebhooks(table, context);
+  const watched = [
+    ...Object.keys(given),
+    ...rollover === undefined ? [] : ["rollover"],
+    ...webhooks.length === 0 ? [] : ["webhooks"],
+  ];
   if (!isWatched) {
     for (const name of watched) table.say(name, "is a field of sources with live = true, and this has none");
     return null;
   }
-  return { attach: readAttach(table, given, context), rolloverMs: readRollover(table, rollover) };
+  return {
+    attach: readAttach(table, given, attach),
+    rolloverMs: readRollover(table, rollover),
+    webhooks,
+  };
 }
 
 function readAttach(table: TomlTable, given: Record<string, unknown>, context: AttachContext): AttachBody {

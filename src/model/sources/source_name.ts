@@ -3,6 +3,9 @@
 /** What a source may be called. */
 export const SOURCE_NAME = /^[a-z0-9-]{1,64}$/;
 
+export const isSourceName = (name: unknown): name is string =>
+  typeof name === "string" && SOURCE_NAME.test(name);
+
 const PREFIX = "source:";
 
 /** As events, answers and logs name it. */

@@ -18,8 +18,17 @@ export interface Webhook {
   /** Null for no conditions on the content of events. */
   readonly filter: WebhookFilter | null;
   readonly cooldown: Cooldown | null;
+  /** Which webhook of the file of sources it is; null for one that a caller registered. */
+  readonly source: WebhookOfSource | null;
   /** Events with a higher seq are delivered. */
   readonly registeredSeq: number;
+}
+
+export interface WebhookOfSource {
+  /** The name of the source. */
+  readonly name: string;
+  /** The name of the webhook in it. */
+  readonly webhook: string;
 }
 
 /** `wh_` and 24 hex digits from 12 secure random bytes. */
@@ -28,28 +37,34 @@ export function newWebhookId(randomBytes: (length: number) => Uint8Array<ArrayBu
 }
 
 /**
- * The target of a registration, trimmed but otherwise unchanged, and its host name without the brackets of an IPv6
- * address. It must have at most 2048 bytes, be https (or http with `allowPrivate`), and have no user info and no
- * fragment; else 422 `url`. Whether the host is public is checked later, with its addresses.
+ * The target of a registration, trimmed but otherwise unchanged, and its host name without the brackets of an IPv6 address. Errors: 422
+ * `url` with the rule of `targetFault`.
  */
 export function webhookTarget(given: string, allowPrivate: boolean): { url: string; hostname: string } {
   const url = given.trim();
+  const fault = targetFault(url, allowPrivate);
+  if (fault === null) return { url, hostname: new URL(url).hostname.replace(/^\[|\]$/g, "") };
   // A URL with a password is not repeated.
-  const fault = (rule: string) =>
-    refuse.invalid("url", url.includes("@") ? rule : `${rule}: got ${quoted(url)}`);
+  throw refuse.invalid("url", url.includes("@") ? fault : `${fault}: got ${quoted(url)}`);
+}
+
+/**
+ * The rule that the target of a webhook breaks, null for none. It must have at most 2048 bytes, be https (or http with `allowPrivate`),
+ * and have no user info and no fragment. Whether the host is public is checked later, with its addresses.
+ */
+export function targetFault(url: string, allowPrivate: boolean): string | null {
   const bytes = utf8Length(url);
   if (bytes > LIMITS.webhook.urlBytesMax) {
-    throw fault(`must be at most ${LIMITS.webhook.urlBytesMax} bytes, is ${bytes}`);
+    return `must be at most ${LIMITS.webhook.urlBytesMax} bytes, is ${bytes}`;
   }
   // The URL parser silently removes line breaks and tabs, so a URL with them is refused.
   const parsed = HAS_BLANK.test(url) || !url.isWellFormed() ? null : URL.parse(url);
-  if (parsed === null) throw fault("must be an absolute URL");
+  if (parsed === null) return "must be an absolute URL";
   if (parsed.protocol !== "https:" && !(allowPrivate && parsed.protocol === "http:")) {
-    throw fault(allowPrivate ? "must be an https: or http: URL" : "must be an https: URL");
+    return allowPrivate ? "must be an https: or http: URL" : "must be an https: URL";
   }
-  if (HAS_USER_INFO.test(url)) throw fault("must have no user name or password");
-  if (url.includes("#")) throw fault("must have no fragment");
-  return { url, hostname: parsed.hostname.replace(/^\[|\]$/g, "") };
+  if (HAS_USER_INFO.test(url)) return "must have no user name or password";
+  return url.includes("#") ? "must have no fragment" : null;
 }
 
 // deno-lint-ignore no-control-regex -- control characters are searched for
@@ -84,7 +99,7 @@ export function foldWebhook(
   event: { readonly seq: number; readonly runId: string; readonly kind: string; readonly payload: string },
 ): void {
   const payload = parsed(event.payload) as
-    | { webhook_id?: unknown; url?: unknown; event_kinds?: unknown; filter?: unknown; cooldown?: unknown }
+    | { readonly [Name in "webhook_id" | "url" | "event_kinds" | "filter" | "cooldown" | "source"]?: unknown }
     | null
     | undefined;
   const webhookId = payload?.webhook_id;
@@ -98,7 +113,13 @@ export function foldWebhook(
   const { url, event_kinds: eventKinds } = payload;
   const [filter, cooldown] = [storedFilter(payload.filter), storedCooldown(payload.cooldown)];
   const { runId, seq: registeredSeq } = event;
-  hooks.set(webhookId, { webhookId, runId, url, eventKinds, filter, cooldown, registeredSeq });
+  const source = storedSource(payload.source);
+  hooks.set(webhookId, { webhookId, runId, url, eventKinds, filter, cooldown, source, registeredSeq });
+}
+
+function storedSource(value: unknown): WebhookOfSource | null {
+  const { name, webhook } = (value ?? {}) as { name?: unknown; webhook?: unknown };
+  return typeof name === "string" && typeof webhook === "string" ? { name, webhook } : null;
 }
 
 /** Whether events of `kind` may match the webhook; for a trigger it also depends on the payload. */

@@ -6,6 +6,7 @@ import { joinedBytes } from "../../../src/base/bytes.ts";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
 import { make, makeClip, TempFolder } from "../../support/media.ts";
+import { Receiver, signatureFaults } from "../../support/http/receiver.ts";
 import { NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { type LiveTest, metric, startLive } from "../../support/live/live.ts";
 import { type RtspOptions, serveRtsp } from "../../support/live/rtsp_server.ts";
@@ -243,6 +244,7 @@ Deno.test("a change of the file restarts what has changed, and a fault in it cha
       env: {},
       toggles: { allowInsecureHttp: false, allowUnencryptedRtsp: true, allowRemoteHls: false },
       attach: { crop: null, zone: null, tokensPerSecond: 0, hasLocalOutput: false },
+      webhooks: { allowPrivate: true, areOn: true },
     })
   );
   await using test = await startLive(RTSP, { outbound: REROUTED, timerSpeed: 20 });
@@ -270,6 +272,52 @@ Deno.test("a change of the file restarts what has changed, and a fault in it cha
   assert.deepEqual(await runs(), { dock: null });
   assert.equal(payloads(await eventsOf(test, second.gate!), "run_completed")[0].reason, "source_removed");
   assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
+});
+
+Deno.test("each run of an always-on camera has the webhooks of the file; a change of them alone gives it a new run", async () => {
+  await using dock = camera();
+  await using receiver = await Receiver.start();
+  const env = {
+    ...RTSP,
+    SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
+    SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true",
+  };
+  const uri = `rtsp://camera.test:${dock.port}/dock`;
+  const secret = "ab".repeat(32);
+  const hook = (kinds: string) =>
+    `live = true\nwebhooks = [{ name = "alarm", url = "${receiver.url}", secret = "${secret}", event_kinds = [${kinds}] }]`;
+  await using test = await startLive(env, { outbound: REROUTED, sourcesFile: source("dock", uri, hook("")) });
+  await until("watched", () => test.workers.sessions.length === 1);
+  const { run_id: first } = await lookOf(test, "dock");
+  await receiver.waitFor(() => receiver.received.length === 1);
+  assert.deepEqual(signatureFaults(receiver.received[0]!, secret), []);
+  const [listed] = (await test.call("GET", `/v1/runs/${first}/webhooks`)).json.webhooks;
+  const { url, source: of, registered_seq } = listed;
+  assert.deepEqual([url, of], [`${new URL(receiver.url).origin}/...`, { name: "dock", webhook: "alarm" }]);
+  assert.equal(receiver.received[0]!.event.sequence, registered_seq + 1);
+  const path = `/v1/runs/${first}/webhooks/${listed.webhook_id}`;
+  const refused = await test.call("DELETE", path);
+  assert.deepEqual([refused.status, refused.json.error.details[0].field], [409, "webhook_id"]);
+  assert.equal(
+    (await test.call("GET", `${path}/deliveries/${registered_seq + 1}`)).json.headers["webhook-id"],
+    `${first}:${registered_seq + 1}`,
+  );
+  const events = await eventsOf(test, first);
+  assert.deepEqual(kindsOf(events), ["run_created", "webhook_registered", "live_source_opened"]);
+  assert.doesNotMatch(JSON.stringify([events, listed]), new RegExp(`/hook|${secret}`));
+
+  await test.service.applySources(parseSourceFile(source("dock", uri, hook('"vlm"')), {
+    env: {},
+    toggles: { allowInsecureHttp: false, allowUnencryptedRtsp: true, allowRemoteHls: false },
+    attach: { crop: null, zone: null, tokensPerSecond: 0, hasLocalOutput: false },
+    webhooks: { allowPrivate: true, areOn: true },
+  }));
+  let second = first;
+  await until("a new run", async () => (second = (await lookOf(test, "dock")).run_id) !== first);
+  assert.equal(test.workers.sessions.length, 1, "the camera goes on");
+  assert.deepEqual(payloads(await eventsOf(test, second), "webhook_registered")[0].event_kinds, ["vlm"]);
+  await receiver.waitFor(() => receiver.received.length === 2);
+  assert.equal(receiver.received[1]!.event.data.successor_run_id, second);
 });
 
 /** JPEGs over HTTP for a user, picture after picture. */

@@ -89,6 +89,7 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
   assert.deepEqual(await listOf(test, runId), [{
     webhook_id,
     ...wanted,
+    source: null,
     registered_seq: 2,
     last_terminal_seq: 2,
     delivered: 0,

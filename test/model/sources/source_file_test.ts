@@ -12,6 +12,7 @@ const CONTEXT = {
   env: { CAM_PASSWORD: "p@ss:/w rd%", CAM_URI: "rtsp://u:p%40@cam.test/2", EMPTY: "" },
   toggles: { allowInsecureHttp: true, allowUnencryptedRtsp: true, allowRemoteHls: true },
   attach: { crop: null, zone: null, tokensPerSecond: 0, hasLocalOutput: false },
+  webhooks: { allowPrivate: false, areOn: true },
 };
 
 function parse(text: string, toggles = CONTEXT.toggles) {
@@ -46,7 +47,11 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     credentials: { user: "admin", password: "p@ss:/w rd%" },
     principals: [`api-key:${HASH}`, `api-key:${HASH}`],
     retentionHours: 48,
-    watch: { attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } }, rolloverMs: 5_400_000 },
+    watch: {
+      attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } },
+      rolloverMs: 5_400_000,
+      webhooks: [],
+    },
   });
   assert.equal(film!.retentionHours, null);
   assert.deepEqual([film!.kind, film!.principals, film!.watch, film!.credentials], [
@@ -56,10 +61,69 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     null,
   ]);
   assert.deepEqual([gate!.kind, gate!.uri], ["mjpeg", "http://cam.test/mjpg?n=1"]);
-  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000 });
+  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000, webhooks: [] });
   const [whole] = parse(`[[sources]]\nname = "a"\nuri = "\${CAM_URI}"\nprincipals = ["*"]`);
   assert.deepEqual([whole!.uri, whole!.credentials], ["rtsp://cam.test/2", { user: "u", password: "p@" }]);
   assert.deepEqual(parse(""), []);
+});
+
+Deno.test("a source has webhooks of the rules of others, and their address and secret are not told", () => {
+  const secret = "0123456789abcdef".repeat(4);
+  const hook = { name: "alarm", url: "https://hooks.test/${TOKEN}/x", secret };
+  const file = (hooks: object[], more = "live = true") =>
+    `[[sources]]\nname = "dock"\nuri = "rtsp://cam.test/1"\nprincipals = ["*"]\n${more}\n` +
+    `webhooks = [${hooks.map(tomlOf).join(", ")}]`;
+  const env = { TOKEN: "t0ken", WHOLE: "https://hooks.test/t0ken", SECRET: secret };
+  const read = (text: string, areOn = true) =>
+    parseSourceFile(text, { ...CONTEXT, env, webhooks: { allowPrivate: false, areOn } });
+  const filter = { labels: ["person"], min_confidence: 0.5 };
+  const [dock] = read(file([
+    { ...hook, event_kinds: ["vlm", "event_enriched"], filter, cooldown: { interval_ms: 1000 } },
+    { name: "other", url: "${WHOLE}", secret: "${SECRET}" },
+  ]));
+  const none = { eventKinds: [], filter: null, cooldown: null };
+  assert.deepEqual(dock!.watch!.webhooks, [
+    {
+      ...{
+        name: "alarm",
+        url: "https://hooks.test/t0ken/x",
+        shownUrl: "https://hooks.test/...",
+        secret,
+        filter,
+      },
+      eventKinds: ["event_enriched", "vlm"],
+      cooldown: { interval_ms: 1000, per: ["kind", "source"] },
+    },
+    { name: "other", url: "https://hooks.test/t0ken", shownUrl: "${WHOLE}", secret, ...none },
+  ]);
+  const check = (text: string, expected: RegExp, areOn = true) =>
+    assert.throws(() => read(text, areOn), (error) => {
+      assert.ok(error instanceof SourceFaults);
+      assert.match(error.message, expected);
+      assert.doesNotMatch(error.message, /t0ken|hooks\.test|0123456789/);
+      return true;
+    });
+  const place = String.raw`^sources\[dock\]\.webhooks\[alarm\]\.`;
+  check(file([{ ...hook, url: "http://hooks.test/" }]), new RegExp(`${place}url must be an https: URL$`));
+  check(file([{ ...hook, url: "https://a:t0ken@hooks.test/" }]), new RegExp(`${place}url must have no user`));
+  check(file([{ ...hook, url: "${NONE}" }]), new RegExp(`${place}url must be a URL, got NONE, not set$`));
+  check(file([{ ...hook, secret: "short" }]), new RegExp(`${place}secret must be 64 of the characters`));
+  check(file([{ ...hook, secret: undefined }]), new RegExp(`${place}secret must be a key .* got none$`));
+  check(file([{ ...hook, kinds: [] }]), new RegExp(`${place}kinds is not a field`));
+  check(file([{ ...hook, event_kinds: ["webhook_x"] }]), new RegExp(`${place}event_kinds must not name`));
+  check(
+    file([{ ...hook, filter: { label: [] } }]),
+    new RegExp(`${place}filter has the unknown field label$`),
+  );
+  check(
+    file([{ ...hook, cooldown: { interval_ms: 1 } }]),
+    new RegExp(`${place}cooldown.interval_ms must be`),
+  );
+  check(file([hook, hook]), /webhooks\[alarm\]\.name must differ from those of the source's others/);
+  check(file([hook], ""), /^sources\[dock\]\.webhooks is a field of sources with live = true/);
+  check(file([hook]), /webhooks needs SERVICE_WEBHOOK_SECRET/, false);
+  const many = Array.from({ length: 65 }, (_, at) => ({ ...hook, name: `a${at}` }));
+  check(file(many), /sources must have at most 64 webhooks in all, and have 65$/);
 });
 
 Deno.test("a fault names the source, the field and the rule, and never the address or a password", () => {
@@ -140,7 +204,9 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
 
 function tomlOf(value: unknown): string {
   if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
-  return `{ ${Object.entries(value!).map(([name, inner]) => `${name} = ${tomlOf(inner)}`).join(", ")} }`;
+
+  const given = Object.entries(value!).filter(([, inner]) => inner !== undefined);
+  return `{ ${given.map(([name, inner]) => `${name} = ${tomlOf(inner)}`).join(", ")} }`;
 }
 
 Deno.test("a source_uri names a source with source:, and nothing else does", () => {

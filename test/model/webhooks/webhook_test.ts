@@ -150,6 +150,7 @@ Deno.test("hooks follow from the events that register and delete them, and malfo
     eventKinds: ["vlm"],
     filter: null,
     cooldown: null,
+    source: null,
     registeredSeq: 2,
   });
   fold(10, "webhook_deleted", { webhook_id: "wh_a" });
@@ -159,7 +160,7 @@ Deno.test("hooks follow from the events that register and delete them, and malfo
 Deno.test("an event matches by its exact kind, a trigger by the actions of its program as well", () => {
   const check = (eventKinds: string[], kind: string, payload: unknown, expected: boolean) => {
     const places = { webhookId: HOOK, runId: RUN, url: "", registeredSeq: 1 };
-    const hook: Webhook = { ...places, eventKinds, filter: null, cooldown: null };
+    const hook: Webhook = { ...places, eventKinds, filter: null, cooldown: null, source: null };
     const stored = { kind, payload: typeof payload === "string" ? payload : JSON.stringify(payload) };
     assert.equal(
       mayMatch(hook, kind) && isForWebhooks(stored),

@@ -56,7 +56,11 @@ export class Receiver implements AsyncDisposable {
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Uint8Array[] = [];
-    for await (const chunk of request) chunks.push(chunk);
+    try {
+      for await (const chunk of request) chunks.push(chunk);
+    } catch {
+      return; // the service has given the request up, as one that closes does
+    }
     const body = new Uint8Array(Buffer.concat(chunks));
     const event = JSON.parse(new TextDecoder().decode(body));
     const attempt = (this.#attempts.get(event.id) ?? 0) + 1;

@@ -106,9 +106,11 @@ function Hook({ hook, deliveries, query, onChange }: HookProps) {
           <button type="button" onClick={() => setRange({})}>
             Send again …
           </button>
-          <button type="button" class="danger" onClick={() => remove(hook)}>
-            Delete
-          </button>
+          {hook.source === null && (
+            <button type="button" class="danger" onClick={() => remove(hook)}>
+              Delete
+            </button>
+          )}
         </div>
       </header>
       <p

@@ -43,7 +43,7 @@ export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "deleteWebhook",
     tag: "webhooks",
     answers: answersJson(DELETED_WEBHOOK, "The webhook is removed"),
-    failures: [404, 422, 500],
+    failures: [404, 409, 422, 500],
   },
   "POST /v1/runs/:id/webhooks/:webhook_id/redeliver": {
     id: "redeliverWebhook",

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
-import { webhookCooldown, webhookFilter } from "../../events/run_payloads.ts";
+import { webhookCooldown, webhookFilter, webhookSource } from "../../events/run_payloads.ts";
 import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 
 const webhookFields = {
@@ -26,6 +26,9 @@ export const CREATED_WEBHOOK = open({
 
 export const WEBHOOK = open({
   ...webhookFields,
+  source: webhookSource.nullable().describe(
+    "Which webhook of the file of sources it is; null for one that was registered",
+  ),
   last_terminal_seq: count.describe("Every event up to here is delivered, given up, or not for this webhook"),
   delivered: count,
   dead_letters: count,
