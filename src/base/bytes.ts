@@ -21,6 +21,10 @@ export function joinedBytes(...parts: readonly Uint8Array[]): Uint8Array<ArrayBu
   return whole;
 }
 
+export function areSameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, at) => byte === other[at]);
+}
+
 /**
  * Gives the memory of arrays back at once: what waits for the garbage collector is many megabytes. The arrays, and all others on
  * the same memory, are empty afterwards.

@@ -16,6 +16,8 @@ export interface NutStream {
   /** Pixels of a video stream, else 0. */
   readonly width: number;
   readonly height: number;
+  /** So many pictures at most are shown later than others that come after them. */
+  readonly reorderDepth: number;
   /** Of a sound stream, else 0. */
   readonly sampleRateHz: number;
   readonly channels: number;
@@ -209,12 +211,14 @@ export class NutReader {
     if (stream >= this.#streamsMax || !isReadable || !timeBase || ptsShift > 30) {
       throw new NutError("not a video stream");
     }
-    for (let skipped = 0; skipped < 3; skipped++) this.#number(); // distance of times, delay, flags
+    this.#number(); // distance of times
+    const reorderDepth = this.#number();
+    this.#number(); // flags
     const codecData = this.#blob();
     const [first, second, third] = [this.#number(), this.#number(), this.#number()];
     // The headers may come again, and times go on.
     this.#streams[stream] ??= {
-      ...{ isVideo, ...timeBase, codecData, ptsShift, lastPts: 0 },
+      ...{ isVideo, ...timeBase, codecData, reorderDepth, ptsShift, lastPts: 0 },
       ...{ width: isVideo ? first : 0, height: isVideo ? second : 0 },
       ...{ sampleRateHz: isVideo ? 0 : first / Math.max(1, second), channels: isVideo ? 0 : third },
     };

@@ -108,29 +108,35 @@ function intervalOf(ptsMs: number, ends: ReadonlyMap<number, number>, startPtsMs
 }
 
 /** Some sources send their parameter sets beside the stream only. */
-function withParameterSets(
+export function withParameterSets(
   data: Uint8Array<ArrayBuffer>,
-  { codec, codecData }: ClipStreams,
+  { codec, codecData }: Pick<ClipStreams, "codec" | "codecData">,
 ): Uint8Array<ArrayBuffer> {
   if (codecData.length === 0 || isSizedPrefix(codecData) || hasParameterSets(codec, data)) return data;
   return joinedBytes(codecData, data);
 }
 
-function soundCodecName({ codec, codecData }: ClipSound): string {
+/** As in the parameter `codecs` of a media type. */
+export function soundCodecName({ codec, codecData }: ClipSound): string {
   if (codec === "opus") return "opus";
   // The object type is the first five bits of an AudioSpecificConfig.
   return `mp4a.40.${codecData.length > 0 ? codecData[0]! >> 3 : 2}`;
 }
 
-/** The package is loaded for the first clip, as most sessions never make one. */
-async function openFile(
+/** The package is loaded for the first file, as most sessions never make one. */
+export async function openFile(
   { codec, codecData, sound }: ClipStreams,
-  { videoCodec, size }: { readonly videoCodec: string; readonly size: Extent },
+  { videoCodec, size, index = "in-memory" }: {
+    readonly videoCodec: string;
+    readonly size: Extent;
+    /** Before the media, or in fragments. */
+    readonly index?: "in-memory" | "fragmented";
+  },
 ) {
   const { BufferTarget, EncodedAudioPacketSource, EncodedPacket, EncodedVideoPacketSource, ...mediabunny } =
     await import("mediabunny");
   const target = new BufferTarget();
-  const format = new mediabunny.Mp4OutputFormat({ fastStart: "in-memory" });
+  const format = new mediabunny.Mp4OutputFormat({ fastStart: index });
   const output = new mediabunny.Output({ format, target });
   const video = new EncodedVideoPacketSource(codec === "h264" ? "avc" : "hevc");
   // A rate of the clock's ticks makes them the unit of time, and no time is rounded to frames.

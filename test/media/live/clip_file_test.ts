@@ -2,43 +2,11 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { NutReader, type NutStream } from "../../../src/media/formats/nut.ts";
 import { videoCodecName } from "../../../src/media/formats/parameter_sets.ts";
 import { clipFile, type ClipStreams } from "../../../src/media/live/clip_file.ts";
-import type { CopiedUnit } from "../../../src/media/live/copied_packets.ts";
 import { UnitRing } from "../../../src/media/live/unit_ring.ts";
-import { frameTimesMs, make, TempFolder } from "../../support/media.ts";
-
-const PICTURES = ["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=1", "-pix_fmt", "yuv420p", "-g", "10"];
-const TONE = ["-f", "lavfi", "-i", "sine=duration=1"];
-
-/** The packets of a NUT file, as a source sends them. */
-function unitsOf(file: Uint8Array): { units: CopiedUnit[]; streams: readonly NutStream[] } {
-  const reader = new NutReader({ streamsMax: 2 });
-  const units: CopiedUnit[] = [];
-  for (let at = 0; at < file.length;) {
-    at = reader.read(file, at, file.length);
-    assert.notEqual(at, -1);
-    if (!reader.hasFrame) continue;
-    const { numerator, denominator, isVideo, width, height } = reader.streams[reader.frameStream]!;
-    const body = file.subarray(reader.frameOffset, reader.frameOffset + reader.frameBytes);
-    units.push({
-      isVideo,
-      isKeyframe: reader.isKeyframe,
-      data: Uint8Array.from([...reader.frameHead, ...body]),
-      ptsMs: reader.framePts * numerator * 1000 / denominator,
-      size: isVideo && reader.isKeyframe ? { width, height } : null,
-    });
-  }
-  return { units, streams: reader.streams };
-}
-
-/** Two tracks of a NUT file, made by these encoders. */
-function recorded(folder: TempFolder, ...encoders: string[]) {
-  const path = join(folder.path, "source.nut");
-  const input = [...PICTURES.slice(0, 4), ...TONE, ...PICTURES.slice(4)];
-  return unitsOf(Deno.readFileSync(make(path, ...input, ...encoders, "-shortest", "-f", "nut")));
-}
+import { recorded } from "../../support/live/copied_units.ts";
+import { frameTimesMs, TempFolder } from "../../support/media.ts";
 
 function codecsOf(path: string): string[] {
   const args = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", path];

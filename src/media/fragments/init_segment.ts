@@ -1,0 +1,52 @@
+/** The first part of a fragmented MP4, which says what its tracks are: the boxes `ftyp` and `moov`. */
+
+import type { Extent } from "../../model/frames/coordinates.ts";
+import type { ClipCodec } from "../formats/parameter_sets.ts";
+import { type ClipSound, openFile, soundCodecName } from "../live/clip_file.ts";
+
+/** What the tracks of a fragmented MP4 are. */
+export interface Tracks {
+  readonly codec: ClipCodec;
+  /** As in the parameter `codecs` of a media type (RFC 6381), such as `avc1.42e01f`. */
+  readonly videoCodec: string;
+  /** A configuration record, or parameter sets as Annex B. */
+  readonly codecData: Uint8Array<ArrayBuffer>;
+  readonly isRecord: boolean;
+  readonly size: Extent;
+  readonly sound: ClipSound | null;
+}
+
+export interface InitSegment {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** By RFC 6381, of all tracks: `avc1.42e01f, opus`. */
+  readonly codecs: string;
+}
+
+/** The first track is the video, the second one the sound. Ticks of the video are those of `VIDEO_CLOCK_HZ`, of the sound its samples. */
+export const VIDEO_TRACK = 1;
+export const SOUND_TRACK = 2;
+
+/** The package writes a whole file, of which the first part is taken. Rejects for parameter sets that are not what they say. */
+export async function initSegment(tracks: Tracks, picture: Uint8Array): Promise<InitSegment> {
+  const { codec, videoCodec, codecData, isRecord, size, sound } = tracks;
+  const streams = { codec, codecData: isRecord ? codecData : new Uint8Array(), sound };
+  const file = await openFile(streams, { videoCodec, size, index: "fragmented" });
+  await file.addVideo(picture, true, FIRST);
+  if (sound) await file.addSound(new Uint8Array(1), FIRST);
+  const whole = await file.finish();
+  const codecs = sound ? `${videoCodec}, ${soundCodecName(sound)}` : videoCodec;
+  return { bytes: whole.slice(0, mediaBegins(whole)), codecs };
+}
+
+const FIRST = { at: 0, duration: 1 };
+
+/** The place of the first fragment. */
+function mediaBegins(file: Uint8Array<ArrayBuffer>): number {
+  const view = new DataView(file.buffer, file.byteOffset);
+  let at = 0;
+  while (view.getUint32(at + 4) !== MOOF) at += view.getUint32(at);
+  return at;
+}
+
+/** `moof` */
+const MOOF = 0x6d6f6f66;
