@@ -32,6 +32,7 @@ export {
   UploadError,
 } from "./src/http/errors.ts";
 export type { InferResult } from "./src/inference.ts";
+export type { LiveVideo } from "./src/live_video.ts";
 export type * from "./src/types.ts";
 export type { FileStream, UploadProgress } from "./src/upload.ts";
 export { type VerifyOptions, verifyWebhook, type WebhookHeaders } from "./src/webhook.ts";

@@ -14,6 +14,7 @@ import {
 import { path, query } from "./http/paths.ts";
 import { Deadline, pause } from "./http/waiting.ts";
 import { batchResults, type InferResult, inferResult } from "./inference.ts";
+import { type LiveVideo, openLiveVideo } from "./live_video.ts";
 import type * as api from "./types.ts";
 import { type FileStream, upload, type UploadProgress } from "./upload.ts";
 import { publishMedia, type PublishOptions, type PublishSession } from "./whip/publish.ts";
@@ -525,6 +526,19 @@ export class Client {
   /** What the open live session of a run sees now, a JPEG. Throws HttpError with 404 where no frame comes within two seconds. */
   getSnapshot(runId: string, options?: RequestOptions): Promise<Blob> {
     return this.#blob(path`/v1/runs/${runId}/snapshot.jpg`, options);
+  }
+
+  /**
+   * The video of the open live session of a run. Throws HttpError: 404 where no key frame comes, 422 where the codec is none for
+   * browsers, 503 where too many watch. `timeoutMs` is for the beginning; `signal` also ends the stream.
+   */
+  watchLiveVideo(runId: string, options?: RequestOptions): Promise<LiveVideo> {
+    return openLiveVideo(this.#connection, path`/v1/runs/${runId}/live.mp4`, options);
+  }
+
+  /** The same of a named source, through all the runs of the session that watches it. */
+  watchSourceVideo(name: string, options?: RequestOptions): Promise<LiveVideo> {
+    return openLiveVideo(this.#connection, path`/v1/sources/${name}/live.mp4`, options);
   }
 
   /** Publishes the tracks of a MediaStream from a browser. Resolves when the service has answered. */

@@ -254,6 +254,14 @@ export const FAMILIES = {
     "Share of completed comparisons in which the description had changed",
   ),
   service_pipeline_generations_active: gauge("Generations of live sessions that are running now"),
+  service_live_view_viewers: gauge("Viewers of the live view of all sessions now"),
+  service_live_view_fragments_total: counter("Fragments that were made for the live view"),
+  service_live_view_fragments_dropped_total: {
+    ...counter(
+      "Fragments of the live view that were dropped: before they left the Worker, or for one slow viewer",
+    ),
+    labels: { queue: ["worker", "viewer"] },
+  },
   service_pipeline_pulled_sources: {
     ...gauge("Cameras and streams of open live sessions, by whether they give frames"),
     labels: { state: ["receiving", "lost"] },

@@ -73,7 +73,8 @@ export const REFUSALS = {
   provider_saturated: {
     status: 503,
     code: "provider_saturated",
-    when: "The service is full: too many model calls, decodes, fetches or live sessions are under way.",
+    when:
+      "The service is full: too many model calls, decodes, fetches or live sessions are under way, or too many watch one session.",
   },
   deadline_missed: {
     status: 503,

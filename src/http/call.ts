@@ -20,6 +20,7 @@ import type { Idempotency, WorkEvent } from "../flow/idempotency.ts";
 import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { LiveLooks } from "../flow/live/looks.ts";
+import type { LiveViews } from "../flow/live/viewing/live_views.ts";
 import type { SourceLooks } from "../flow/sources/source_looks.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
@@ -59,6 +60,7 @@ export interface UseCases {
   readonly whip: Whip;
   readonly liveSources: LiveSources;
   readonly liveLooks: LiveLooks;
+  readonly liveViews: LiveViews;
   readonly sourceLooks: SourceLooks;
   readonly idempotency: Idempotency;
   readonly system: System;

@@ -79,6 +79,11 @@ export type LiveOrder =
     readonly fragment: string;
     readonly orderId: number;
   }
+  /**
+   * The live view is watched, from the last key frame on; sent again with the same id where a viewer waits for a key frame. Null: it
+   * is not watched any more.
+   */
+  | { readonly kind: "watch"; readonly sessionId: string; readonly viewId: number | null }
   /** Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed without one. */
   | { readonly kind: "snapshot"; readonly sessionId: string }
   /** Gives credits back: this many more of each may be reported. */
@@ -92,6 +97,8 @@ export type LiveOrder =
     readonly audioWindows: number;
     /** Evidence clips. */
     readonly recordings: number;
+    /** Of the live view. */
+    readonly fragments: number;
   }
   | { readonly kind: "close"; readonly sessionId: string };
 
@@ -164,6 +171,7 @@ export type SessionReport =
     readonly fragment: string | null;
   }
   | { readonly kind: "snapshot"; readonly sessionId: string; readonly snapshot: Snapshot }
+  | { readonly kind: "view"; readonly sessionId: string; readonly view: ViewReport }
   /** The publisher, the source or a fault ended the session; `closed` follows without an order. */
   | {
     readonly kind: "ended";
@@ -222,6 +230,27 @@ export interface Snapshot {
   /** Moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
+
+/** What comes of the live view, for the id of the order that it is watched. See docs/live.md#live-view. */
+export type ViewReport =
+  /** The first part of an MP4: how the fragments from here on are read. */
+  | {
+    readonly kind: "began";
+    readonly viewId: number;
+    readonly init: Uint8Array<ArrayBuffer>;
+    /** By RFC 6381, such as `avc1.42e01f, opus`. */
+    readonly codecs: string;
+  }
+  | {
+    readonly kind: "fragment";
+    readonly viewId: number;
+    /** Moved, not copied. */
+    readonly bytes: Uint8Array<ArrayBuffer>;
+    /** Whether playing can begin with it. */
+    readonly isKeyframe: boolean;
+  }
+  /** There is none: MP4 cannot carry the codec, or there is no video (null). */
+  | { readonly kind: "unable"; readonly viewId: number; readonly codec: string | null };
 
 /** A frame as a JPEG, with the reasons why it is reported. */
 export interface LivePicture {
@@ -315,6 +344,9 @@ export interface LiveCounts {
   readonly audioQueueDropped: number;
   /** Evidence clips that were not made: too many at once, or the stream is not what it says. */
   readonly recordingsLost: number;
+  /** Fragments of the live view, and those that were not reported: too many at once. */
+  readonly viewFragments: number;
+  readonly viewFragmentsLost: number;
   /** One value a frame. */
   readonly decodeLatenciesUs: readonly number[];
   readonly gateLatenciesUs: readonly number[];

@@ -14,6 +14,8 @@ export interface Credits {
   readonly audioWindows: number;
   /** Evidence clips. */
   readonly recordings: number;
+  /** Of the live view. */
+  readonly fragments: number;
 }
 
 /**
@@ -22,7 +24,8 @@ export interface Credits {
  *   clip ──────────[1]──────────┤
  *   zone, trigger ─[8 together]─┼──▶ report ──▶ the session on the HTTP thread
  *   audio window ──[2]──────────┤                   │
- *   evidence clip ─[2]──────────┘                   │
+ *   evidence clip ─[2]──────────┤                   │
+ *   fragment ──────[16]─────────┘                   │
  *        ▲                                          │
  *        └───── acknowledgement gives credits back ◀┘
  * ```
@@ -42,6 +45,7 @@ export class Outbox {
       evidence: LIMITS.live.evidenceQueued,
       audioWindows: LIMITS.live.audioWindowsQueued,
       recordings: LIMITS.evidence.clipsHeld,
+      fragments: LIMITS.view.fragmentsQueued,
     };
     this.#left = { ...this.#bounds };
   }
@@ -59,7 +63,7 @@ export class Outbox {
 
   /** Gives credits back. More than were taken, or a negative number, is a mistake of the caller and is ignored. */
   giveBack(given: Partial<Credits>): void {
-    for (const kind of ["pictures", "evidence", "audioWindows", "recordings"] as const) {
+    for (const kind of ["pictures", "evidence", "audioWindows", "recordings", "fragments"] as const) {
       const amount = Math.max(0, given[kind] ?? 0);
       this.#left[kind] = Math.min(this.#bounds[kind], this.#left[kind] + amount);
     }

@@ -10,7 +10,7 @@ import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_d
 import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
-import type { ClipStage } from "./clip_stage.ts";
+import type { UnitTap } from "./encoded/unit_tap.ts";
 import type { CutWindow } from "./opus_windows.ts";
 import { PcmWindows } from "./pcm_windows.ts";
 import type { SessionCounts } from "./session_counts.ts";
@@ -29,12 +29,14 @@ export interface PulledSourceOptions {
     /** Called with windows of blocks of 20 ms, with their times in the session. */
     readonly onWindow: (window: CutWindow) => void;
   } | null;
-  /** Where the packets go as they came; null where they are not wanted. */
+  /** Where the packets go as they came. */
   readonly copy: {
     /** The folder for named pipes. */
     readonly tempDir: string;
-    readonly clips: ClipStage;
-  } | null;
+    readonly tap: UnitTap;
+    /** The video of this connection has another codec than MP4 can carry. */
+    readonly onOtherCodec: (codec: string | null) => void;
+  };
   /** The connection has ended; `connect` may open another one. */
   readonly onGap: (reason: string, lastPtsMs: number | null) => void;
   /** The first frame after a gap. */
@@ -102,7 +104,7 @@ export class PulledSource implements AsyncDisposable {
       onFrame: (frame) => {
         if (this.#decoder !== decoder) return;
         if (isFirst) this.#resume(frame);
-        if (isFirst) this.#options.copy?.clips.setOffset(this.#offsetMs);
+        if (isFirst) this.#options.copy.tap.setOffset(this.#offsetMs);
         isFirst = false;
         this.#emit(frame);
       },
@@ -118,26 +120,27 @@ export class PulledSource implements AsyncDisposable {
     this.#decoder = decoder;
   }
 
-  /** Clips of a source whose codec MP4 cannot carry are not made; one that was asked for with it is refused before. */
+  /** Packets that MP4 cannot carry are not copied; clips that are asked for with them are refused before. */
   #copied({ video, audioStreams, audioCodec = null }: MediaInfo): Pick<PulledDecoderOptions, "copy"> {
-    const { copy } = this.#options;
+    const { tempDir, tap, onOtherCodec } = this.#options.copy;
     const codec = clipVideo(video?.codec);
-    if (!copy) return {};
-    copy.clips.end();
-    if (codec === null) return {};
-    const { tempDir, clips } = copy;
+    tap.end();
+    if (codec === null) {
+      onOtherCodec(video?.codec ?? null);
+      return {};
+    }
     const soundCodec = clipSound(audioCodec);
     const hasOtherSound = audioStreams > 0 && soundCodec === null;
     return {
       copy: {
         tempDir,
         withSound: soundCodec !== null,
-        onStreams: ({ video: { codecData }, sound }) =>
-          clips.begin({
-            ...{ codec, codecData, hasOtherSound },
+        onStreams: ({ video: { codecData, reorderDepth }, sound }) =>
+          tap.begin({
+            ...{ codec, codecData, hasOtherSound, reorderDepth },
             sound: sound && soundCodec && { ...sound, codec: soundCodec },
           }),
-        onUnit: (unit) => clips.push(unit),
+        onUnit: (unit) => tap.push(unit),
       },
     };
   }

@@ -58,5 +58,7 @@ export function zeros(): Record<SessionCounter, number> {
     audioReceiveErrors: 0,
     audioQueueDropped: 0,
     recordingsLost: 0,
+    viewFragments: 0,
+    viewFragmentsLost: 0,
   };
 }

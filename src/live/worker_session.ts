@@ -17,7 +17,9 @@ import type { VideoUnit } from "../rtc/receive/assembler.ts";
 import { Peer, type PeerCounts } from "../rtc/peer.ts";
 import { AudioStage } from "./audio_stage.ts";
 import { BitrateController } from "./bitrate_controller.ts";
-import { ClipStage } from "./clip_stage.ts";
+import { ClipStage } from "./encoded/clip_stage.ts";
+import { UnitTaps } from "./encoded/unit_taps.ts";
+import { ViewStage } from "./encoded/view_stage.ts";
 import { SessionCounts } from "./session_counts.ts";
 import type {
   EndCause,
@@ -79,6 +81,9 @@ export class WorkerSession {
   #video: VideoStage | null = null;
   /** Null without evidence clips. */
   readonly #clips: ClipStage | null;
+  readonly #view: ViewStage;
+  /** Both of them. */
+  readonly #taps: UnitTaps;
   readonly #soundClock = new SoundClock();
   /** One was ordered before there was a stage for it. */
   #isSnapshotWanted = false;
@@ -87,7 +92,8 @@ export class WorkerSession {
   #closing: Promise<void> | null = null;
   #counted = NOTHING_COUNTED;
 
-  private constructor(host: SessionHost, settings: SessionSettings) {
+  private constructor(host: SessionHost, { settings, kind }: OpeningOrder) {
+    const isPublished = kind === "offer";
     this.#host = host;
     this.#settings = settings;
     this.#outbox = new Outbox(settings.sessionId, host.post, { hasClips: settings.clip !== null });
@@ -99,12 +105,18 @@ export class WorkerSession {
     this.#clips = settings.record && new ClipStage({
       ...{ plan: settings.record, world: host.world, outbox: this.#outbox, counts: this.#counts },
     });
+    this.#view = new ViewStage({
+      outbox: this.#outbox,
+      counts: this.#counts,
+      askForKeyframe: isPublished ? () => this.#peer?.requestKeyframe() : null,
+    });
+    this.#taps = new UnitTaps(this.#clips ? [this.#clips, this.#view] : [this.#view]);
     this.#epochMs = host.world.now() - host.world.monotonicMs();
   }
 
   /** Returns at once; the reports give the result. */
   static open(host: SessionHost, order: OpeningOrder): WorkerSession {
-    const session = new WorkerSession(host, order.settings);
+    const session = new WorkerSession(host, order);
     session.#opening = session.#open(order);
     return session;
   }
@@ -120,6 +132,8 @@ export class WorkerSession {
       case "snapshot":
         this.#isSnapshotWanted = this.#video === null;
         return this.#video?.wantSnapshot();
+      case "watch":
+        return this.#view.watch(order.viewId);
       case "acknowledge":
         return this.#outbox.giveBack(order);
       case "close":
@@ -144,7 +158,7 @@ export class WorkerSession {
     if (!verdict.isServed) return await this.#refuse(verdict.status, verdict.message);
     const { offer } = verdict;
     if (offer.video) await this.#startVideo(offer.video.codec);
-    this.#startClips(offer);
+    this.#startTaps(offer);
     const { peer, answer } = await Peer.answer(
       offer,
       { ice: this.#settings.ice, bitrate: this.#bitrate.bitrate, mediaIdleMs: this.#settings.mediaIdleMs },
@@ -176,10 +190,10 @@ export class WorkerSession {
       sound: this.#settings.wantsAudio
         ? { tempDir, onWindow: (window) => this.#audio.takeSamples(window) }
         : null,
-      copy: this.#clips && { tempDir, clips: this.#clips },
+      copy: { tempDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
       onGap: (reason, lastPtsMs) => {
         video.interrupt();
-        this.#clips?.interrupt();
+        this.#taps.interrupt();
         this.#report({ kind: "gap", reason, lastPtsMs });
       },
       onResumed: () => this.#report({ kind: "resumed" }),
@@ -237,33 +251,34 @@ export class WorkerSession {
   #decode({ data, rtpTimestamp, isKeyframe, width, height, lastPacketMs }: VideoUnit): void {
     const arrivedMs = this.#epochMs + lastPacketMs;
     this.#decoder?.push({ data, rtpTimestamp, isKeyframe, width, height, arrivedMs });
-    if (!this.#clips) return;
     this.#soundClock.onVideo(rtpTimestamp, lastPacketMs);
     const size = isKeyframe && width !== null && height !== null ? { width, height } : null;
     const unit = { isVideo: true, isKeyframe, ptsMs: rtpTimestamp / VIDEO_TICKS_PER_MS, size };
-    this.#guarded(() => this.#clips?.push({ ...unit, data }));
+    this.#guarded(() => this.#taps.push({ ...unit, data }));
   }
 
-  /** Clips have the sound of the first track. */
+  /** Clips and the live view have the sound of the first track. */
   #hear(unit: AudioUnit): void {
     this.#audio.push(unit);
-    if (!this.#clips || unit.trackId !== 0 || opusSamples(unit.data) === 0) return;
+    if (!this.#decoder || unit.trackId !== 0 || opusSamples(unit.data) === 0) return;
     const peer = this.#peer;
     const marks = { video: peer?.clockMark("video") ?? null, sound: peer?.clockMark(0) ?? null };
     const ptsMs = this.#soundClock.onSound(unit.rtpTimestamp, this.#host.world.monotonicMs(), marks);
     if (ptsMs === null) return;
     const { data } = unit;
-    this.#guarded(() => this.#clips?.push({ isVideo: false, isKeyframe: true, data, ptsMs, size: null }));
+    this.#guarded(() => this.#taps.push({ isVideo: false, isKeyframe: true, data, ptsMs, size: null }));
   }
 
-  /** The offer has a codec that MP4 carries, as it is read with that condition. */
-  #startClips({ video, audio }: Offer): void {
+  /** With evidence clips, the offer has a codec that MP4 carries, as it is read with that condition. */
+  #startTaps({ video, audio }: Offer): void {
     const codec = clipVideo(video?.codec);
-    if (!this.#clips || codec === null) return;
+    if (codec === null) return this.#view.refuse(video?.codec ?? null);
     const sound = audio.length > 0
       ? { codec: "opus", sampleRateHz: 48_000, channels: 2, codecData: new Uint8Array() } as const
       : null;
-    this.#clips.begin({ codec, codecData: new Uint8Array(), sound, hasOtherSound: false });
+    const codecData = new Uint8Array();
+    this.#taps.begin({ codec, codecData, sound, hasOtherSound: false, reorderDepth: 0 });
+    this.#taps.setOffset(0);
   }
 
   async #restartIce(fragment: string, orderId: number): Promise<void> {

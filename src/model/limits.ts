@@ -341,6 +341,23 @@ export const LIMITS = deepFrozen({
     silenceMs: 2_000,
   },
 
+  /** The live view: an MP4 that never ends. */
+  view: {
+    /** Of one session. */
+    viewersMax: 64,
+    /** Encoded bytes since the last key frame that a session keeps for the next viewer; beyond, it waits for a key frame. */
+    keptBytesMax: 4 * 2 ** 20,
+    /** Of the fragments that one viewer has not taken yet. A slower one goes on with the next key frame. */
+    viewerBytesMax: 4 * 2 ** 20,
+    viewerFragmentsMax: 64,
+    /** On their way out of the Worker. */
+    fragmentsQueued: 16,
+    /** How long an answer waits for its first key frame. */
+    startMs: 12_000,
+    /** An answer to which nothing comes for so long ends. */
+    silenceMs: 30_000,
+  },
+
   /** `clip_mode` of the attach configuration. */
   liveClip: {
     targetFps: range(1, 30),

@@ -190,8 +190,13 @@ export async function callEveryMethod(
     0xff,
     0xd8,
   ]);
+  const video = await client.watchLiveVideo(filmed);
+  same(video.mediaType, 'video/mp4; codecs="avc1.42e01f"');
+  same((await new Response(video.stream).arrayBuffer()).byteLength, 16);
+  await refused(404, client.watchSourceVideo("nowhere"));
   same((await client.closeLiveSource(filmed)).status, "completed");
   await refused(404, client.getSnapshot(filmed));
+  await refused(404, client.watchLiveVideo(filmed));
 
   // Ends.
   same(await client.stopRun(run_id), undefined);

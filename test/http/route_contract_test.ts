@@ -186,7 +186,11 @@ async function callAll(
   await get("/v1/sources", "/v1/sources");
   await get("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
   await get("/v1/runs/:id/snapshot.jpg", `/v1/runs/${watching}/snapshot.jpg`);
+  await get("/v1/runs/:id/live.mp4", `/v1/runs/${watching}/live.mp4`);
   await remove("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
+  const named = { source_uri: "source:dock" };
+  assert.equal((await test.call("POST", `/v1/runs/${await newRun(test)}/live`, named)).status, 200);
+  await get("/v1/sources/:name/live.mp4", "/v1/sources/dock/live.mp4");
 
   const form = new FormData();
   form.append("file", new File([Deno.readFileSync(CLIP)], "film.mp4"));
@@ -286,7 +290,8 @@ Deno.test("every route answers a good request with the status of its row", async
         host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
       reroute: () => "127.0.0.1",
     },
-    sourcesFile: `[[sources]]\nname = "dock"\nuri = "rtsp://camera.test/dock"\nprincipals = ["*"]\n`,
+    sourcesFile:
+      `[[sources]]\nname = "dock"\nuri = "rtsp://camera.test:${camera.port}/dock"\nprincipals = ["*"]\n`,
   });
   const succeeded = new Set<string>();
   await callAll(test, `rtsp://camera.test:${camera.port}/dock`, async (route, asked) => {

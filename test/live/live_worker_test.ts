@@ -300,7 +300,7 @@ Deno.test("an evidence clip has the packets as they came, from the key frame bef
     record: { preRollMs: 300, postRollMs: 400, on: ["keyframe"], bytesMax: 2 ** 20 },
   });
   await until("two clips have come", () => reports.filter(({ kind }) => kind === "recorded").length === 2);
-  port.send({ kind: "acknowledge", pictures: 0, evidence: 0, audioWindows: 0, recordings: 2 });
+  port.send({ kind: "acknowledge", pictures: 0, evidence: 0, audioWindows: 0, recordings: 2, fragments: 0 });
   await waitFor("closed");
   const clips = reports.flatMap((report) => report.kind === "recorded" ? [report.clip] : []);
   // Its sound begins with what the encoder put before, and the first picture is not at 0.
@@ -335,6 +335,46 @@ Deno.test("an evidence clip has the packets as they came, from the key frame bef
     assert.deepEqual([info.audioCodec, info.audioStreams], ["aac", 1]);
     assert.ok(Math.abs(info.durationMs! - (endPtsMs - startPtsMs)) < 60, `${info.durationMs} ms`);
   }
+});
+
+Deno.test("a watched session gives fragments from its last key frame on, also after a gap, and none when nobody watches", async () => {
+  using folder = new TempFolder();
+  const path = make(
+    join(folder.path, "camera.mkv"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=2", "-f", "lavfi", "-i", "sine=duration=2"],
+    ...["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-sc_threshold", "0"],
+    ...["-pix_fmt", "yuv420p", "-c:a", "aac"],
+  );
+  await using workers = new Workers();
+  const camera = await pulled(path, { durationMs: null });
+  const { port, reports, waitFor } = workers.open(camera);
+  port.send({ kind: "watch", viewId: 7 });
+  const { lastPtsMs } = await waitFor("gap");
+  const views = () => reports.flatMap((report) => report.kind === "view" ? [report.view] : []);
+  const before = reports.length;
+  const credits = { pictures: 0, evidence: 0, audioWindows: 0, recordings: 0, fragments: 16 };
+  port.send({ kind: "acknowledge", ...credits });
+  port.send({ ...camera, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
+  await until("there is another gap", () => reports.slice(before).some(({ kind }) => kind === "gap"));
+  port.send({ kind: "watch", viewId: null });
+  const seen = views();
+  port.send({ ...camera, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
+  const third = reports.length;
+  await until("there is a third gap", () => reports.slice(third).some(({ kind }) => kind === "gap"));
+  assert.equal(views().length, seen.length, "nobody watches");
+  await port.close();
+
+  const [began, ...rest] = seen;
+  assert.ok(began?.kind === "began" && began.viewId === 7);
+  assert.match(began.codecs, /^avc1\.[0-9a-f]{6}, mp4a\.40\.2$/);
+  const fragments = rest.map((view) => view.kind === "fragment" ? view : assert.fail(view.kind));
+  const view = join(folder.path, "view.mp4");
+  Deno.writeFileSync(view, joinedBytes(began.init, ...fragments.map(({ bytes }) => bytes)));
+  assert.deepEqual(frameHashes(view), [...frameHashes(path), ...frameHashes(path)]);
+  const times = frameTimesMs(view, 0);
+  assert.ok(times.every((ms, at) => at === 0 || ms > times[at - 1]!));
+  assert.ok(times[50]! > lastPtsMs! && times[50]! < lastPtsMs! + 5_000, "the times are those of the session");
+  assert.equal(sum(reports, "viewFragments"), fragments.length);
 });
 
 Deno.test("a session whose trigger cannot run is ended, and another session is not", async () => {

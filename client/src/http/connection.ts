@@ -171,6 +171,22 @@ export class Connection {
     }
   }
 
+  /** The answer of one attempt as soon as it begins, for which the time is; its body ends with the signal. */
+  async begun(call: Call, options: RequestOptions = {}): Promise<Response> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const timeoutMs = this.timeoutOf(call, options);
+    const deadline = new Deadline(timeoutMs, signal);
+    try {
+      const response = await this.open(call, deadline);
+      deadline.restart(Infinity);
+      return response;
+    } catch (error) {
+      deadline.end(true);
+      throw failed(nameOf(call), error, { signal, timeoutMs: deadline.isOver ? timeoutMs : undefined });
+    }
+  }
+
   /** One attempt, whose answer is not looked at. */
   async once(call: Call, options: RequestOptions): Promise<void> {
     await this.#attempt({ ...call, options, read: refusalText }, undefined);

@@ -91,6 +91,7 @@ export class MediaCapacity {
  * | the decoder's process, and the kernels      | 1      |  71_303_168 |  71_303_168 |
  * | reference pictures of the decoder           | 16     |  22_118_400 |  49_766_400 |
  * | JPEGs: queued, being made, being described  | 32 + 2 |  47_001_600 |  71_303_168 |
+ * | live view: kept in the Worker, and here     | 1 + 2  |  12_582_912 |  12_582_912 |
  */
 export function reservationOf(picture: Extent, attach: AttachConfig): Reservation {
   const pictureBytes = Math.ceil(picture.width * picture.height * BYTES_PER_PIXEL);
@@ -100,7 +101,7 @@ export function reservationOf(picture: Extent, attach: AttachConfig): Reservatio
     REFERENCE_PICTURES_MAX * pictureBytes;
   const jpegs = jpegsHeld(attach, hasEvidence) * Math.min(LIMITS.live.jpegBytesMax, pictureBytes);
   return {
-    memoryBytes: (hasVideo ? decoding + jpegs : 0) + (attach.localAudio ? AUDIO_BYTES : 0) +
+    memoryBytes: (hasVideo ? decoding + jpegs + VIEW_BYTES : 0) + (attach.localAudio ? AUDIO_BYTES : 0) +
       recordingBytes(picture, attach),
     threads: hasVideo ? threadsOf(attach, hasEvidence) : AUDIO_THREADS,
   };
@@ -119,6 +120,8 @@ const BYTES_PER_PIXEL = 1.5;
 const PROCESS_BYTES = (64 + 4) * 2 ** 20;
 /** The largest decoded picture buffer of H.264 and its successors. */
 const REFERENCE_PICTURES_MAX = 16;
+/** What the next viewer gets, in the Worker and here, and what the slowest one has not taken: all viewers share the same bytes. */
+const VIEW_BYTES = LIMITS.view.keptBytesMax + 2 * LIMITS.view.viewerBytesMax;
 /** One that is being made and one that is being described. */
 const IN_WORK = 2;
 /** The one that is being filled, the one that is queued and the one that the model describes. */

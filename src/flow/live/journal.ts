@@ -209,6 +209,7 @@ export class LiveJournal {
     const { metrics, activity, world } = this.#options;
     activity.onCounts(counts, world.now());
     for (const [name, metric] of METRIC_OF_COUNT) metrics.add(metric, counts[name]);
+    metrics.add("service_live_view_fragments_dropped_total", { queue: "worker" }, counts.viewFragmentsLost);
     for (const [name, reason] of REASON_OF_COUNT) this.dropped(reason, counts[name]);
     for (const us of counts.decodeLatenciesUs) metrics.observe("service_pipeline_decode_latency_us", us);
     for (const us of counts.gateLatenciesUs) metrics.observe("service_pipeline_gate_latency_us", us);
@@ -238,4 +239,5 @@ const METRIC_OF_COUNT = [
   ["audioReceiveErrors", "service_pipeline_webrtc_audio_receive_errors_total"],
   ["audioQueueDropped", "service_pipeline_webrtc_audio_queue_dropped_total"],
   ["recordingsLost", "service_pipeline_recordings_lost_total"],
+  ["viewFragments", "service_live_view_fragments_total"],
 ] as const;

@@ -62,6 +62,10 @@ export class LiveRegistry implements OpenSessions {
     this.#slots = new SharedBudget({ limit: LIMITS.whip.sessionsMax, isShared: options.isShared });
     const { metrics, world } = options;
     metrics.observeValue("service_pipeline_generations_active", () => this.#sessions.size);
+    metrics.observeValue(
+      "service_live_view_viewers",
+      () => this.#sessions.values().reduce((sum, { view }) => sum + view.viewers, 0),
+    );
     const sources = (isLost: boolean) => () =>
       this.#pulledSources().filter(({ gap }) => (gap !== null) === isLost).length;
     metrics.observeValue("service_pipeline_pulled_sources", { state: "receiving" }, sources(false));

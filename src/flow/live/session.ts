@@ -47,6 +47,7 @@ import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
 import { Snapshots } from "./snapshots.ts";
+import { LiveView } from "./viewing/live_view.ts";
 
 export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503 | 507;
 
@@ -111,6 +112,7 @@ export interface LiveSessionOptions {
  *           ├─ clip ──────────▶ [1, drop] ──▶ Describer ─▶ clip_vlm, keyframe_stored
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
  *           ├─ recorded ──────▶ [2] ────────▶ EvidenceClips ─▶ clip_stored
+ *           ├─ view ──────────▶ LiveView ──[64 fragments, 4 MiB]──▶ each viewer
  *           └─ loop, range, restart, gap, counts ──▶ timeline and metrics, at once
  *
  *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ terminal event ─▶ the reservation is freed
@@ -133,6 +135,8 @@ export class LiveSession {
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
   readonly #ended = Promise.withResolvers<void>();
   readonly #snapshots: Snapshots;
+  /** Who watches it. */
+  readonly view: LiveView;
   #port: SessionPort | null = null;
   #reconnector: Reconnector | null = null;
   #ending: Ending | null = null;
@@ -158,6 +162,11 @@ export class LiveSession {
     this.#snapshots = new Snapshots({
       world: options.world,
       order: () => this.#port?.send({ kind: "snapshot" }),
+    });
+    this.view = new LiveView({
+      ...{ world: options.world, metrics: options.metrics },
+      order: (viewId) => this.#port?.send({ kind: "watch", viewId }),
+      acknowledge: () => this.#acknowledge({ fragments: 1 }),
     });
     this.#answer.promise.catch(() => {}); // `answer` handles the rejection
   }
@@ -224,6 +233,7 @@ export class LiveSession {
     const gap = this.gap;
     const lost = gap && event("source_gap", runId, { session_id, reason: gap.reason, pts_ms: null });
     this.#options.journal.rollOver(runId, lost ? [...first, lost] : first);
+    this.view.endOfRun();
     return true;
   }
 
@@ -381,6 +391,8 @@ export class LiveSession {
         return this.#options.activity.onSamples(report.samples);
       case "snapshot":
         return this.#snapshots.onSnapshot(report.snapshot);
+      case "view":
+        return this.view.onReport(report.view);
       case "ice_restarted":
         return this.#iceRestarts.get(report.orderId)?.resolve(report.fragment);
       case "ended":
@@ -595,8 +607,8 @@ export class LiveSession {
     return { identity, journal, world, send: (order) => this.#port?.send({ ...order, settings }) };
   }
 
-  #acknowledge({ pictures = 0, evidence = 0, audioWindows = 0, recordings = 0 }): void {
-    this.#port?.send({ kind: "acknowledge", pictures, evidence, audioWindows, recordings });
+  #acknowledge({ pictures = 0, evidence = 0, audioWindows = 0, recordings = 0, fragments = 0 }): void {
+    this.#port?.send({ kind: "acknowledge", pictures, evidence, audioWindows, recordings, fragments });
   }
 
   /**
@@ -608,6 +620,7 @@ export class LiveSession {
     let hasFailed = false;
     try {
       describer.close();
+      this.view.close();
       this.#dropQueuedPictures();
       if (this.#isOnTimeline && !journal.isOpen) this.#aborting.abort();
       await this.#closeWorker();

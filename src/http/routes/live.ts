@@ -1,9 +1,10 @@
 /** Routes of live sources that the service pulls itself; the routes of publishers are in whip.ts. */
 
+import type { Viewer } from "../../flow/live/viewing/viewer.ts";
 import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, wholeNumber } from "../call.ts";
-import { COMMON_HEADERS, json } from "../reply.ts";
+import { COMMON_HEADERS, json, streamed } from "../reply.ts";
 
 export const LIVE_ROUTES: readonly Route[] = [
   {
@@ -61,6 +62,18 @@ export const LIVE_ROUTES: readonly Route[] = [
     },
   },
   {
+    method: "GET",
+    path: "/v1/runs/:id/live.mp4",
+    summary: "Streams the video of the open live session of a run, as an endless MP4.",
+    handle: async (call) => videoOf(await call.liveViews.ofRun(call.caller, parameter(call, "id"))),
+  },
+  {
+    method: "GET",
+    path: "/v1/sources/:name/live.mp4",
+    summary: "Streams the video of a named source through all its runs, as an endless MP4.",
+    handle: async (call) => videoOf(await call.liveViews.ofSource(call.caller, parameter(call, "name"))),
+  },
+  {
     method: "DELETE",
     path: "/v1/runs/:id/live",
     summary: "Ends the live source of a run and completes the run.",
@@ -76,3 +89,16 @@ export const LIVE_ROUTES: readonly Route[] = [
     },
   },
 ];
+
+/** With a high water mark of 0 nothing is queued here: the viewer's own queue has the bound. */
+function videoOf(viewer: Viewer): Response {
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const bytes = await viewer.next();
+      if (bytes) controller.enqueue(bytes);
+      else controller.close();
+    },
+    cancel: () => viewer.leave(),
+  }, { highWaterMark: 0 });
+  return streamed(body, `video/mp4; codecs="${viewer.codecs}"`, { "x-accel-buffering": "no" });
+}

@@ -20,7 +20,7 @@ export class FakeWorkerSession implements SessionPort {
   /** Whether `close` was called. */
   isAskedToClose = false;
   isClosed = false;
-  /** Whether it makes a picture of what it sees when it is asked for one. */
+  /** Whether it gives a picture of what it sees, or its video, when it is asked for it. */
   seesFrames = true;
   readonly #onReport: (report: SessionReport) => void;
   readonly #closed = Promise.withResolvers<void>();
@@ -78,9 +78,24 @@ export class FakeWorkerSession implements SessionPort {
   send(order: SessionOrder): void {
     if (this.isClosed) return;
     this.orders.push(order);
-    if (order.kind !== "snapshot" || !this.seesFrames) return;
+    if (!this.seesFrames) return;
+    if (order.kind === "watch" && order.viewId !== null) this.#view(order.viewId);
+    if (order.kind !== "snapshot") return;
     const snapshot = { ptsMs: 0, arrivedMs: Date.now(), jpeg: jpegOf(0) };
     queueMicrotask(() => this.report({ kind: "snapshot", snapshot }));
+  }
+
+  /** A key frame, after which everything changes: the answer ends. */
+  #view(viewId: number): void {
+    queueMicrotask(() => {
+      const began = (codecs: string) => {
+        this.report({ kind: "view", view: { kind: "began", viewId, init: new Uint8Array(8), codecs } });
+      };
+      began("avc1.42e01f");
+      const fragment = { kind: "fragment", viewId, bytes: new Uint8Array(8), isKeyframe: true } as const;
+      this.report({ kind: "view", view: fragment });
+      began("avc1.64001f");
+    });
   }
 
   close(): Promise<void> {

@@ -15,6 +15,7 @@ import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 const SDP = { "application/sdp": z.string().min(1) };
 const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": z.string() };
+const LIVE_VIDEO = "Fragmented MP4, from a key frame on until the session ends or its codec changes";
 
 export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/stream/whip": {
@@ -94,6 +95,18 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
       200: { description: "A frame that came less than a second ago", content: { "image/jpeg": "binary" } },
     },
     failures: [404, 422, 500],
+  },
+  "GET /v1/runs/:id/live.mp4": {
+    id: "watchLiveVideo",
+    tag: "live",
+    answers: { 200: { description: LIVE_VIDEO, content: { "video/mp4": "binary" } } },
+    failures: [404, 422, 500, 503],
+  },
+  "GET /v1/sources/:name/live.mp4": {
+    id: "watchSourceVideo",
+    tag: "live",
+    answers: { 200: { description: LIVE_VIDEO, content: { "video/mp4": "binary" } } },
+    failures: [404, 422, 500, 503],
   },
   "DELETE /v1/runs/:id/live": {
     id: "closeLiveSource",

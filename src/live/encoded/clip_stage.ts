@@ -1,28 +1,23 @@
 /** The evidence clips of a session in its Worker: keeps the newest encoded units, and makes an MP4 of those around a cause. */
 
-import { timer } from "../base/wait.ts";
-import type { World } from "../base/world.ts";
-import { clipFile, type ClipStreams } from "../media/live/clip_file.ts";
-import type { CopiedUnit } from "../media/live/copied_packets.ts";
-import { UnitRing } from "../media/live/unit_ring.ts";
-import { LIMITS } from "../model/limits.ts";
-import { causeOf, type ClipCause } from "../model/live/recording/causes.ts";
-import type { ClipSoundState } from "../model/live/recording/record_plan.ts";
-import type { LivePicture, RecordedClip, SessionSettings } from "./messages.ts";
-import type { Outbox } from "./outbox.ts";
-import type { SessionCounts } from "./session_counts.ts";
+import { timer } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import { clipFile } from "../../media/live/clip_file.ts";
+import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import { UnitRing } from "../../media/live/unit_ring.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { causeOf, type ClipCause } from "../../model/live/recording/causes.ts";
+import type { ClipSoundState } from "../../model/live/recording/record_plan.ts";
+import type { LivePicture, RecordedClip, SessionSettings } from "../messages.ts";
+import type { Outbox } from "../outbox.ts";
+import type { SessionCounts } from "../session_counts.ts";
+import type { EncodedStreams, UnitTap } from "./unit_tap.ts";
 
 export interface ClipStageOptions {
   readonly plan: NonNullable<SessionSettings["record"]>;
   readonly world: World;
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
-}
-
-/** What the units of a stream are. */
-export interface RecordedStreams extends ClipStreams {
-  /** Whether the source has sound that MP4 cannot carry. */
-  readonly hasOtherSound: boolean;
 }
 
 interface OpenClip {
@@ -53,10 +48,10 @@ const HALF_MS = 0.5;
  * ```
  * One file is made at a time. Without credit the clip is lost and counted.
  */
-export class ClipStage implements AsyncDisposable {
+export class ClipStage implements UnitTap, AsyncDisposable {
   readonly #options: ClipStageOptions;
   readonly #ring: UnitRing;
-  #streams: RecordedStreams | null = null;
+  #streams: EncodedStreams | null = null;
   /** Media time of the session minus the time of the units. */
   #offsetMs = 0;
   #newestMs = -Infinity;
@@ -71,12 +66,10 @@ export class ClipStage implements AsyncDisposable {
     this.#ring = new UnitRing({ bytesMax, keepMs: preRollMs + DECISION_MS });
   }
 
-  /** What the units are that come from here on. */
-  begin(streams: RecordedStreams): void {
+  begin(streams: EncodedStreams): void {
     this.#streams = streams;
   }
 
-  /** Another stream will follow: nothing of this one is kept. */
   end(): void {
     this.interrupt();
     this.#ring.clear();
@@ -85,12 +78,10 @@ export class ClipStage implements AsyncDisposable {
     this.#isReordered = false;
   }
 
-  /** The media time of the session at time 0 of the units. */
   setOffset(offsetMs: number): void {
     this.#offsetMs = offsetMs;
   }
 
-  /** Takes the next unit in decoding order. */
   push(unit: CopiedUnit): void {
     if (this.#open && this.#ring.isFullFor(unit)) this.#close(this.#newestMs + 1);
     this.#ring.push(unit);
@@ -129,7 +120,7 @@ export class ClipStage implements AsyncDisposable {
     this.#closeIfOver();
   }
 
-  /** The stream gives nothing more. Its last pictures may still be causes, until `end`. */
+  /** Its last pictures may still be causes, until `end`. */
   interrupt(): void {
     this.#close(this.#newestMs + 1);
   }
@@ -165,7 +156,7 @@ export class ClipStage implements AsyncDisposable {
     { cause, frameIndex, causePtsMs, jpeg }: OpenClip,
     { units, streams, offsetMs }: {
       readonly units: readonly CopiedUnit[];
-      readonly streams: RecordedStreams;
+      readonly streams: EncodedStreams;
       readonly offsetMs: number;
     },
   ): Promise<void> {
@@ -187,7 +178,7 @@ export class ClipStage implements AsyncDisposable {
   }
 }
 
-function soundState({ hasOtherSound }: RecordedStreams, hasSound: boolean): ClipSoundState {
+function soundState({ hasOtherSound }: EncodedStreams, hasSound: boolean): ClipSoundState {
   if (hasSound) return "included";
   return hasOtherSound ? "not_supported" : "none";
 }
