@@ -8,13 +8,8 @@ export const ALONE: Readonly<Record<string, string>> = {
   "test/http/live/whip_webrtc_test.ts":
     "a publisher sends in real time, and late packets change what is counted",
   "test/http/live/whip_browser_test.ts": "a browser sends in real time and needs a processor of its own",
-  "test/client/browser_test.ts": "a browser sends in real time and needs a processor of its own",
   "test/console/live_test.ts": "a browser sends in real time and needs a processor of its own",
-  "test/http/live/live_source_test.ts":
-    "its clock runs ten times as fast, and with it the deadlines of real programs",
   "test/foreign": "publishers send in real time, and some tests keep the machine busy on purpose",
-  "test/rtc/peer_test.ts": "losses, repairs and silence are measured in real time",
-  "test/live/live_worker_test.ts": "sources are played in real time",
 };
 
 /** The slowest files start first, so that no long file is left over at the end. Measured times, longest first. */

@@ -1,4 +1,4 @@
-/** The console in a real browser, for tests: signed in, watched for faults, checked for accessibility, and photographed. */
+/** The console in a real browser, for tests: signed in, watched for faults, checked for accessibility and for its width, and photographed on request. */
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -18,9 +18,9 @@ const WINDOWS = [
   { width: 2560, height: 1300 },
   WIDE,
 ];
-/** Of the others no pictures are taken unless CONSOLE_SCREENSHOTS is `all`, as each takes a second. */
-const ALWAYS_TAKEN = [390, 1440];
-const ARE_ALL_TAKEN = Deno.env.get("CONSOLE_SCREENSHOTS") === "all";
+/** Which pictures are taken: `some` or `all`, none unless set, as each takes a second of processor time. */
+const TAKEN = Deno.env.get("CONSOLE_SCREENSHOTS");
+const TAKEN_OF_SOME = [390, 1440];
 const WAIT_MS = 20_000;
 
 export interface ConsolePage extends AsyncDisposable {
@@ -30,8 +30,8 @@ export interface ConsolePage extends AsyncDisposable {
   /** Fails on serious findings of axe, in the light and in the dark. */
   checkAccessible(): Promise<void>;
   /**
-   * Writes test-output/console/<name>-1440.png and -390.png, with CONSOLE_SCREENSHOTS=all also the other widths and the dark
-   * ones. Fails where the page is wider than its window, from 390 to 2560 pixels.
+   * Fails where the page is wider than its window, from 390 to 2560 pixels. With CONSOLE_SCREENSHOTS=some it writes
+   * test-output/console/<name>-1440.png and -390.png, with `all` also the other widths and the dark ones.
    */
   photograph(name: string): Promise<void>;
   /**
@@ -114,11 +114,11 @@ async function checkAccessible(page: Page): Promise<void> {
 }
 
 async function photograph(page: Page, name: string): Promise<void> {
-  Deno.mkdirSync(SCREENSHOTS, { recursive: true });
+  if (TAKEN) Deno.mkdirSync(SCREENSHOTS, { recursive: true });
   for (const size of WINDOWS) {
     const { width } = size;
     await page.setViewportSize(size);
-    const isTaken = ARE_ALL_TAKEN || ALWAYS_TAKEN.includes(width);
+    const isTaken = TAKEN === "all" || (TAKEN === "some" && TAKEN_OF_SOME.includes(width));
     if (isTaken) await page.waitForTimeout(300); // until what depends on the size is drawn anew
     const overhang = await page.evaluate(async () => {
       // deno-lint-ignore no-explicit-any -- the globals of the page
@@ -130,7 +130,7 @@ async function photograph(page: Page, name: string): Promise<void> {
     assert.ok(overhang <= 0, `${name} is ${overhang} px wider than a window of ${width} px`);
     if (!isTaken) continue;
     await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}.png`) });
-    if (!ARE_ALL_TAKEN) continue;
+    if (TAKEN !== "all") continue;
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-dark.png`) });
     await page.emulateMedia({ colorScheme: null });
