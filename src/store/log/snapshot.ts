@@ -3,11 +3,11 @@
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Log } from "../../base/log.ts";
-import { Run } from "../../model/runs/run.ts";
 import { RunRegister } from "../../model/runs/run_register.ts";
 import { CHUNK_EVENTS, EventIndex, newChunk } from "./event_index.ts";
 import { ParsedRecord } from "./record.ts";
 import { type FoundSegment, type Segment, SegmentReader } from "./segment.ts";
+import { runOf, type RunRow, type SnapshotRows } from "./snapshot_rows.ts";
 
 /*
  *   offset    0   8  "timeline" in ASCII
@@ -36,9 +36,6 @@ interface SnapshotHeader {
   readonly chunks: readonly number[];
   readonly runs: readonly RunRow[];
 }
-
-/** The fields of Run in the order of `rowOf`, and its skip list. */
-type RunRow = readonly (string | number | boolean | readonly number[])[];
 
 /** The content of the snapshot, or that of an empty log when there is no usable snapshot. */
 export interface LoadedSnapshot {
@@ -91,17 +88,19 @@ export function loadSnapshot(directory: string, found: readonly FoundSegment[], 
 }
 
 /**
- * Writes the state at the time of the call; commits may continue meanwhile. `syncLog` is awaited first, because a
- * snapshot must not cover events that the disk does not have.
+ * Writes the state at the time of the call; commits may continue meanwhile, where `rows.keep` is told of each run before it
+ * changes. `syncLog` is awaited first, because a snapshot must not cover events that the disk does not have.
  */
 export async function writeSnapshot(
   directory: string,
   state: SnapshotState,
+  rows: SnapshotRows,
   syncLog: () => Promise<void>,
 ): Promise<void> {
   const { index, register } = state;
   const lastSeq = register.lastSeq;
-  const header = new TextEncoder().encode(JSON.stringify(headerOf(state)));
+  const start = headerOf(state);
+  const header = encodeHeader(start, await rows.encode(register.all()));
   await syncLog();
   const temporary = join(directory, "snapshot.new");
   try {
@@ -116,7 +115,7 @@ export async function writeSnapshot(
 
 async function writeFile(
   path: string,
-  header: Uint8Array,
+  header: readonly Uint8Array[],
   index: EventIndex,
   lastSeq: number,
 ): Promise<void> {
@@ -126,8 +125,8 @@ async function writeFile(
     checksum = crc32(bytes, checksum);
     for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
   };
-  await write(startOf(header.length));
-  await write(header);
+  await write(startOf(header.reduce((sum, { length }) => sum + length, 0)));
+  for (const piece of header) await write(piece);
   for (const number of chunkNumbers(index, lastSeq)) {
     const chunk = index.chunk(number)!;
     const count = entriesOf(number, lastSeq);
@@ -148,19 +147,28 @@ export function snapshotBytesOf(index: EventIndex, runCount: number): number {
   return index.eventCount * 14 + runCount * 300;
 }
 
-function headerOf({ register, index, segments, damagedRecords, nextSeq }: SnapshotState): SnapshotHeader {
-  const runs: RunRow[] = [];
-  for (const run of register.all()) if (run.eventCount > 0) runs.push(rowOf(run, index.skipListOf(run)));
+function headerOf(
+  { register, index, segments, damagedRecords, nextSeq }: SnapshotState,
+): Omit<SnapshotHeader, "runs"> {
   return {
     segments: segments.segments.map((segment) => ({ ...segment })),
     seenSeq: nextSeq - 1,
     lastSeq: register.lastSeq,
     events: index.eventCount,
     damagedRecords,
-    kinds: index.kindNames,
+    kinds: [...index.kindNames],
     chunks: chunkNumbers(index, register.lastSeq),
-    runs,
   };
+}
+
+/** Of the header without its runs, which are many, and of these. */
+function encodeHeader(
+  header: Omit<SnapshotHeader, "runs">,
+  runs: readonly Uint8Array[],
+): readonly Uint8Array[] {
+  const encoder = new TextEncoder();
+  const start = JSON.stringify(header).slice(0, -1);
+  return [encoder.encode(`${start},"runs":`), ...runs, encoder.encode("}")];
 }
 
 function chunkNumbers(index: EventIndex, lastSeq: number): number[] {
@@ -286,54 +294,4 @@ function restoreRuns(header: SnapshotHeader, index: EventIndex): RunRegister {
   }
   register.lastSeq = header.lastSeq;
   return register;
-}
-
-function rowOf(run: Run, skipList: readonly number[]): RunRow {
-  return [
-    run.runId,
-    run.principalKey,
-    run.mode,
-    run.model,
-    run.sourceUri,
-    run.state,
-    run.createdMs,
-    run.lastActivityMs,
-    run.deleted,
-    run.eventCount,
-    run.firstSeq,
-    run.lastSeq,
-    run.source,
-    run.sessionId,
-    run.latestFramesDecodedSeq,
-    run.isCreated,
-    run.hasIngest,
-    run.logBytes,
-    run.onHold,
-    run.removedSeq,
-    skipList,
-  ];
-}
-
-function runOf(row: RunRow): { run: Run; skipList: number[] } {
-  const run = new Run(row[0] as string);
-  run.principalKey = row[1] as string;
-  run.mode = row[2] as string;
-  run.model = row[3] as string;
-  run.sourceUri = row[4] as string;
-  run.state = row[5] as Run["state"];
-  run.createdMs = row[6] as number;
-  run.lastActivityMs = row[7] as number;
-  run.deleted = row[8] as boolean;
-  run.eventCount = row[9] as number;
-  run.firstSeq = row[10] as number;
-  run.lastSeq = row[11] as number;
-  run.source = row[12] as Run["source"];
-  run.sessionId = row[13] as string;
-  run.latestFramesDecodedSeq = row[14] as number;
-  run.isCreated = row[15] as boolean;
-  run.hasIngest = row[16] as boolean;
-  run.logBytes = row[17] as number;
-  run.onHold = row[18] as boolean;
-  run.removedSeq = row[19] as number;
-  return { run, skipList: row[20] as number[] };
 }

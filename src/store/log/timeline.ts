@@ -27,6 +27,7 @@ import { RecentEvents } from "../recent_events.ts";
 import { type LogEnd, replay } from "./replay.ts";
 import { type CommittedEvent, NotificationRing, type Subscription } from "./notification_ring.ts";
 import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
+import { SnapshotRows } from "./snapshot_rows.ts";
 import { StagedPayload } from "../staged_payload.ts";
 import { loadSnapshot, snapshotBytesOf, type SnapshotState, writeSnapshot } from "./snapshot.ts";
 import { GroupSync } from "./group_sync.ts";
@@ -118,6 +119,8 @@ export class Timeline implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #removal: RecordRemoval;
   #appendFailures = 0;
+  /** Of the snapshot that is being written. */
+  #snapshotRows: SnapshotRows | undefined;
 
   /**
    * Reads the snapshot and the part of the log after it, or the whole log without a usable snapshot. Damage is reported
@@ -535,7 +538,13 @@ export class Timeline implements AsyncDisposable {
       damagedRecords: this.#damage.records,
       nextSeq: this.#nextSeq,
     };
-    await writeSnapshot(this.#directory, state, async () => await this.#writer?.file.syncData());
+    this.#snapshotRows = new SnapshotRows(this.#index);
+    try {
+      const syncLog = async () => await this.#writer?.file.syncData();
+      await writeSnapshot(this.#directory, state, this.#snapshotRows, syncLog);
+    } finally {
+      this.#snapshotRows = undefined;
+    }
     this.#snapshotPosition = position;
   }
 
@@ -565,6 +574,7 @@ export class Timeline implements AsyncDisposable {
   ): void {
     // The payload is parsed from the text that was written, so that a replay gives exactly the same state.
     const payload = run.needsPayloadOf(kind) ? parsePayload(json) : undefined;
+    this.#snapshotRows?.keep(run);
     if (kind === EVENTS_REMOVED) startRunAgain(run, { index: this.#index, reader: this.#segments });
     this.#index.add(run, seq, position, this.#index.kindId(kind));
     this.#register.fold(run, seq, ptsMs, kind, payload, recordBytes);

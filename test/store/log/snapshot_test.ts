@@ -113,14 +113,19 @@ Deno.test("a snapshot of another log with the same file names is ignored", async
   assert.deepEqual(seqs(timeline.read(RUN)), range(2, 30));
 });
 
-Deno.test("a full segment causes a snapshot without closing, and a crash after it loses nothing", async () => {
+Deno.test("a full segment causes a snapshot while runs change and begin, and a crash after it loses nothing", async () => {
   using bench = new Bench();
-  // Long payloads, so that the log is much larger than its snapshot.
-  const text = "x".repeat(2000);
+  // Long payloads, so that the log is much larger than its snapshot, whose runs are written in several turns.
+  const text = "x".repeat(8000);
+  const runs = range(1, 600).map((number) => `run-${String(number).padStart(32, "0")}`);
   const timeline = await bench.open({ segmentBytes: 50_000 });
-  timeline.commit(() => [created()]);
-  while (!hasSnapshot(bench)) {
-    timeline.commit(() => [event("vlm", { text })]);
+  timeline.commit(() => runs.map((runId) => created(runId)));
+  for (let number = 1001; !hasSnapshot(bench); number++) {
+    timeline.commit(() => [
+      event("vlm", { text }, runs[0]),
+      event("ingest_received", { source_uri: `/clip/${number}` }, runs.at(-1)),
+      created(`run-${String(number).padStart(32, "0")}`),
+    ]);
     await yieldToEventLoop();
   }
   timeline.commit(() => [event("keepalive_refreshed")]);
