@@ -269,4 +269,4 @@ export class Retention implements AsyncDisposable {
   }
 }
 
-const RUNS_PER_TURN = 2_048;
+const RUNS_PER_TURN = 512;

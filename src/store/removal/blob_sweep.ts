@@ -1,6 +1,6 @@
 /** Removes the blobs that no event names any more, or never named: file by file, in small steps. */
 
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -8,11 +8,12 @@ import { blobNumber, mayNameBlobs } from "../../model/events/blob_references.ts"
 import { LIMITS } from "../../model/limits.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { blobFolders } from "../blobs.ts";
+import { PARTIAL_PREFIX } from "../partial_file.ts";
 import type { Timeline } from "../log/timeline.ts";
 
 export interface BlobSweepOptions {
   readonly dataDir: string;
-  readonly timeline: Pick<Timeline, "readAll" | "observe" | "stats">;
+  readonly timeline: Pick<Timeline, "view" | "readAll" | "observe" | "stats">;
   readonly world: World;
   readonly log: Log;
   /** Called before each blob goes. */
@@ -30,6 +31,8 @@ const SHA256 = /[0-9a-f]{64}/g;
 const BLOB_FILE = /^([0-9a-f]{64})\.\w+$/;
 /** Files that are looked at in one turn. */
 const FILES_PER_TURN = 64;
+/** Events whose kinds are looked up in one turn. */
+const EVENTS_PER_TURN = 65_536;
 
 /**
  * ```
@@ -53,13 +56,18 @@ export class BlobSweep {
     const { timeline, log } = this.#options;
     const unnamed = new Hashes();
     for await (const { sha256 } of this.#files(signal)) unnamed.add(sha256);
+    if (unnamed.isEmpty) return { blobs: 0, bytes: 0, failed: 0 };
     using _ = timeline.observe((_run, _seq, kind, json) => {
       if (mayNameBlobs(kind)) unnamed.deleteIn(json instanceof PreparedPayload ? json.text : json);
     });
-    for (const batch of timeline.readAll({ kinds: mayNameBlobs })) {
-      for (const { payload } of batch) unnamed.deleteIn(payload);
+    for (let fromSeq = 1; fromSeq <= timeline.view.lastSeq; fromSeq += EVENTS_PER_TURN) {
+      const toSeq = fromSeq + EVENTS_PER_TURN - 1;
+      for (const batch of timeline.readAll({ fromSeq, toSeq, kinds: mayNameBlobs })) {
+        for (const { payload } of batch) unnamed.deleteIn(payload);
+        await yieldToEventLoop();
+        signal.throwIfAborted();
+      }
       await yieldToEventLoop();
-      signal.throwIfAborted();
     }
     if (timeline.stats.isSound) return await this.#remove(unnamed, signal);
     log.warn("blobs that no event names stay, as the log is damaged and may have named them");
@@ -73,7 +81,11 @@ export class BlobSweep {
     for await (const { sha256, path } of this.#files(signal)) {
       if (!unnamed.has(sha256)) continue;
       try {
-        swept.bytes += this.#removeIfOld(path, youngMs, () => void swept.blobs++);
+        const size = this.#takeIfOld(path, youngMs);
+        if (size === null) continue;
+        await Deno.remove(goingPath(path)); // not in this thread: a clip takes milliseconds
+        swept.blobs++;
+        swept.bytes += size;
       } catch (error) {
         if (error instanceof Deno.errors.NotFound) continue;
         swept.failed++;
@@ -99,13 +111,15 @@ export class BlobSweep {
     }
   }
 
-  /** In one turn: nobody can store or name the blob in between. Returns the bytes that it had. */
-  #removeIfOld(path: string, youngMs: number, onRemoved: () => void): number {
+  /**
+   * In one turn, so that nobody can store or name the blob in between: it has no name any more that somebody looks for. Returns
+   * the bytes that it has; null where it is young.
+   */
+  #takeIfOld(path: string, youngMs: number): number | null {
     const { mtime, size, isFile } = Deno.lstatSync(path);
-    if (!isFile || mtime === null || mtime.getTime() > youngMs) return 0;
+    if (!isFile || mtime === null || mtime.getTime() > youngMs) return null;
     this.#options.onRemoval(size);
-    Deno.removeSync(path);
-    onRemoved();
+    Deno.renameSync(path, goingPath(path));
     return size;
   }
 }
@@ -123,6 +137,10 @@ class Hashes {
     return this.#setOf(sha256).has(blobNumber(sha256));
   }
 
+  get isEmpty(): boolean {
+    return this.#sets.every(({ size }) => size === 0);
+  }
+
   deleteIn(text: string): void {
     for (const [sha256] of text.matchAll(SHA256)) this.#setOf(sha256).delete(blobNumber(sha256));
   }
@@ -130,6 +148,11 @@ class Hashes {
   #setOf(sha256: string): Set<number> {
     return this.#sets[parseInt(sha256.slice(0, 2), 16)]!;
   }
+}
+
+/** A process that is killed before the file is gone leaves it to the next start, like an unfinished one. */
+function goingPath(path: string): string {
+  return join(dirname(dirname(path)), `${PARTIAL_PREFIX}${basename(path)}`);
 }
 
 async function* entriesOf(folder: string): AsyncIterable<Deno.DirEntry> {
