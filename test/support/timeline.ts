@@ -61,10 +61,16 @@ export class Bench implements Disposable {
   crashCopy(): Bench {
     const copy = new Bench();
     Deno.mkdirSync(copy.directory);
-    for (const { name, isFile } of Deno.readDirSync(this.directory)) {
-      if (isFile) Deno.copyFileSync(this.path(name), copy.path(name));
+    try {
+      for (const { name, isFile } of Deno.readDirSync(this.directory)) {
+        if (isFile) Deno.copyFileSync(this.path(name), copy.path(name));
+      }
+      return copy;
+    } catch (error) {
+      copy[Symbol.dispose]();
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      return this.crashCopy(); // a thread of the file system has renamed a file meanwhile
     }
-    return copy;
   }
 
   [Symbol.dispose](): void {

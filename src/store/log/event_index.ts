@@ -67,13 +67,10 @@ export class EventIndex {
     }
   }
 
-  /** Gives back the memory of events that the log does not have any more; `lastSeq` is the newest event. */
-  shrink(lastSeq: number): void {
-    for (let number = 0; number < lastSeq >>> 16; number++) {
-      if (this.#chunks[number]?.positions.every((position) => position === 0)) {
-        this.#chunks[number] = undefined;
-      }
-    }
+  /** Gives back the memory of 65,536 events, this one among them, if the log has none of them any more. */
+  shrink(seq: number): void {
+    const chunk = this.#chunks[seq >>> 16];
+    if (chunk !== undefined && isAllZero(chunk.positions)) this.#chunks[seq >>> 16] = undefined;
   }
 
   kindId(kind: string): number {
@@ -164,6 +161,11 @@ export class EventIndex {
   #makeChunk(number: number): IndexChunk {
     return this.#chunks[number] = newChunk();
   }
+}
+
+function isAllZero(numbers: Float64Array): boolean {
+  for (let at = 0; at < numbers.length; at++) if (numbers[at] !== 0) return false;
+  return true;
 }
 
 export function newChunk(): IndexChunk {

@@ -80,13 +80,8 @@ export class RecordBatch {
 
   #addSmall(body: string): void {
     const start = this.#reserve(HEADER_BYTES + body.length * 3 + 1);
-    const { written } = this.#encoder.encodeInto(body, this.#buffer.subarray(start + HEADER_BYTES));
-    const end = start + HEADER_BYTES + written;
-    writeLength(this.#buffer, start, written);
-    writeChecksum(this.#buffer, start, crc32(this.#buffer.subarray(start + 11, end)));
-    this.#buffer[end] = LINE_BREAK;
-    this.#used = end + 1;
-    this.#count(end + 1 - start);
+    this.#used = writeRecord(this.#encoder, body, this.#buffer, start);
+    this.#count(this.#used - start);
   }
 
   /** The bytes of the payload are not copied. */
@@ -136,6 +131,16 @@ export interface RecordColumns {
   readonly streamId: string;
   readonly ptsMs: number;
   readonly kind: string;
+}
+
+/** Writes the record with this body, at most three bytes a character and its header, at `start`; returns where it ends. */
+export function writeRecord(encoder: TextEncoder, body: string, target: Uint8Array, start: number): number {
+  const { written } = encoder.encodeInto(body, target.subarray(start + HEADER_BYTES));
+  const end = start + HEADER_BYTES + written;
+  writeLength(target, start, written);
+  writeChecksum(target, start, crc32(target.subarray(start + 11, end)));
+  target[end] = LINE_BREAK;
+  return end + 1;
 }
 
 /** The body of a record up to its payload. */

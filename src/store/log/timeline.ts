@@ -486,11 +486,15 @@ export class Timeline implements AsyncDisposable {
 
   #startSegment(): SegmentWriter {
     const current = this.#writer;
-    const next = SegmentWriter.create(this.#directory, this.#nextSeq, this.#segments);
-    this.#sync?.recordNewSegment(current?.file);
-    this.#writer = next;
+    const next = this.#replaceWriter();
     if (current !== undefined) this.#finishing = this.#finishing.then(() => this.#finishSegment(current));
     return next;
+  }
+
+  #replaceWriter(): SegmentWriter {
+    const next = SegmentWriter.create(this.#directory, this.#nextSeq, this.#segments);
+    this.#sync?.recordNewSegment(this.#writer?.file);
+    return this.#writer = next;
   }
 
   /** In the background: syncs a full segment to the disk, and writes a snapshot when the log has grown enough. */
@@ -516,17 +520,19 @@ export class Timeline implements AsyncDisposable {
     }
     await this.synced();
     await this.#writer?.file.syncData(); // no record may go before the event that says so is on the disk
-    this.#endLastSegment(isUrgent ? 1 : Math.min(ENDED_BYTES_MIN, this.#segmentBytes / 2));
+    await this.#endLastSegment(isUrgent ? 1 : Math.min(ENDED_BYTES_MIN, this.#segmentBytes / 2));
     const removed = await this.#removal.run();
     if (removed.events > 0 && !this.#isClosed) await this.#writeSnapshot();
     return removed;
   }
 
-  #endLastSegment(bytesMin: number): void {
+  /** Its file is closed when it resolves: to close the file of a segment that has lost its name takes 80 ms. */
+  async #endLastSegment(bytesMin: number): Promise<void> {
     const last = this.#segments.segments.at(-1);
-    if (last?.hasRemoved && last.sizeBytes >= bytesMin && last === this.#writer?.segment) {
-      this.#startSegment();
-    }
+    const current = this.#writer;
+    if (!last?.hasRemoved || last.sizeBytes < bytesMin || last !== current?.segment) return;
+    this.#replaceWriter();
+    await this.#finishSegment(current);
   }
 
   async #writeSnapshot(): Promise<void> {

@@ -5,7 +5,7 @@ import type { Log } from "../../base/log.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { RunRegister } from "../../model/runs/run_register.ts";
 import { raiseFormat } from "../data_format.ts";
-import type { EventIndex } from "../log/event_index.ts";
+import { CHUNK_EVENTS, type EventIndex } from "../log/event_index.ts";
 import type { Segment, SegmentReader } from "../log/segment.ts";
 import { copySegment, SegmentDamaged } from "./segment_copy.ts";
 
@@ -60,7 +60,12 @@ export class RecordRemoval {
         log[level]("cannot remove events from a segment", { segment: segment.name, error: String(error) });
       }
     }
-    if (removed.events > 0) index.shrink(register.lastSeq);
+    if (removed.events === 0) return removed;
+    // Not that of the newest event, which is written to.
+    for (let seq = 0; seq + CHUNK_EVENTS <= register.lastSeq; seq += CHUNK_EVENTS) {
+      index.shrink(seq);
+      await yieldToEventLoop();
+    }
     return removed;
   }
 
@@ -78,14 +83,15 @@ export class RecordRemoval {
     });
     if (copy === null) return { events: 0, bytes: 0 };
     const next = segments.addRewritten(segment, name, copy.sizeBytes);
-    for (let at = 0; at < copy.seqs.length; at++) {
-      index.move(copy.seqs[at]!, next.base + copy.offsets[at]!);
-      if (at % MOVES_PER_TURN === MOVES_PER_TURN - 1) await yieldToEventLoop();
+    const { kept, gaps } = copy;
+    for (let at = 0; at < kept.length; at += 2) {
+      index.move(kept.at(at), next.base + kept.at(at + 1));
+      if (at % MOVES_PER_TURN === 0) await yieldToEventLoop();
     }
     let done = 0;
-    for (const [fromSeq, toSeq] of copy.gaps) {
-      for (let from = fromSeq; from <= toSeq;) {
-        const to = Math.min(toSeq, from + MOVES_PER_TURN - 1 - done);
+    for (let at = 0; at < gaps.length; at += 2) {
+      for (let from = gaps.at(at); from <= gaps.at(at + 1);) {
+        const to = Math.min(gaps.at(at + 1), from + MOVES_PER_TURN - 1 - done);
         index.remove(from, to);
         done += to - from + 1;
         from = to + 1;
