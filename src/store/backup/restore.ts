@@ -5,7 +5,7 @@ import type { BackupStorage } from "../../model/backup_storage.ts";
 import { syncFolder } from "../checks/set_aside.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { DATA_FORMAT, RESTORING } from "../data_format.ts";
-import { DirectoryLock } from "../log/lock.ts";
+import { DirectoryLock } from "../directory_lock.ts";
 import { type BackupFile, type BackupHead, backupIds, readHead, readList, readPart } from "./backup_list.ts";
 
 export interface RestoreOptions {

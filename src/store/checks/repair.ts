@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
 import { raiseFormat } from "../data_format.ts";
-import { DirectoryLock } from "../log/lock.ts";
+import { DirectoryLock } from "../directory_lock.ts";
 import { findSegments, segmentName, writeAll } from "../log/segment.ts";
 import { scanSegment } from "../log/segment_scan.ts";
 import { acceptLosses } from "./accepted_losses.ts";

@@ -20,7 +20,7 @@ import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
 import { requireKnownFormat } from "../data_format.ts";
 import { startRunAgain } from "./folding_sink.ts";
-import { DirectoryLock } from "./lock.ts";
+import { DirectoryLock } from "../directory_lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
 import { ReadAhead } from "./read_ahead.ts";
 import { RecentEvents } from "../recent_events.ts";
