@@ -62,6 +62,17 @@ export const RUN_COMMANDS: readonly CommandRow[] = [
     load: async () => (await runs()).snapshotRun,
   },
   {
+    path: "runs video",
+    summary: "Write the live video of a run as it comes, an MP4, to stdout or a file, until it ends",
+    args: [{ name: "<run>", summary: "id of a run, or source:<name>" }],
+    options: [{ flags: "-o, --output <file>", summary: "where to, in place of stdout", isPath: true }],
+    examples: [
+      "runs video $RUN | ffplay -fflags nobuffer -flags low_delay -",
+      "runs video source:dock -o dock.mp4",
+    ],
+    load: async () => (await import("../commands/live/video.ts")).writeLiveVideo,
+  },
+  {
     path: "runs hold",
     summary: "Hold a run: nothing of it is deleted until it is released",
     args: [RUN],

@@ -208,6 +208,15 @@ Deno.test("live has the server watch a camera until Ctrl-C, and makes no run for
     async () => (await user.run(["runs", "snapshot", run_id, picture])).code === 0,
   );
   assert.deepEqual([...Deno.readFileSync(picture).subarray(0, 2)], [0xff, 0xd8]);
+  const film = join(user.home, "camera.mp4");
+  const written = await user.run(["runs", "video", run_id, "-o", film]);
+  assert.equal(written.code, 0, written.stderr);
+  const piped = await user.run(["runs", "video", run_id]);
+  assert.deepEqual(new TextEncoder().encode(piped.stdout), Deno.readFileSync(film));
+  assert.equal(piped.stdout.length, 16, "the first part and a fragment, then it ends");
+  const refused = await user.run(["runs", "video", "source:none", "-o", film]);
+  assert.match(refused.stderr, /^error: name: not found/);
+  assert.equal(refused.code, 5);
   child.kill("SIGINT");
   const [{ code }] = await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
   assert.equal(code, 130);
