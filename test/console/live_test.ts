@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openConsole } from "../support/console_page.ts";
+import { metric } from "../support/live/live.ts";
 import { serveRtsp } from "../support/live/rtsp_server.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { make, TempFolder } from "../support/media.ts";
@@ -226,10 +227,12 @@ Deno.test({
     const clip = join(folder.path, "camera.ts");
     make(
       clip,
+      "-stream_loop",
+      "-1",
       "-i",
       join(CLIPS, "bbb120.mp4"),
       "-t",
-      "8",
+      "40",
       "-an",
       "-c:v",
       "libx264",
@@ -238,7 +241,7 @@ Deno.test({
       "-bf",
       "0",
     );
-    await using camera = serveRtsp(Deno.readFileSync(clip));
+    await using camera = serveRtsp(Deno.readFileSync(clip), { playsMs: 40_000 });
     await using live = await startReason(
       { answer: () => "A white rabbit." },
       QUIET_ICE_RTSP,
@@ -275,8 +278,24 @@ Deno.test({
     await page.getByRole("img", { name: "What the session sees now" })
       .waitFor();
     await page.getByText("A white rabbit.").first().waitFor();
+    await page.getByRole("button", { name: "Watch live" }).click();
+    const video = page.getByLabel("Live view");
+    await video.waitFor();
+    await page.getByRole("status").getByText("Live", { exact: true }).waitFor();
+    const place = () =>
+      video.evaluate((video) => {
+        const { currentTime, buffered, videoWidth } = video as unknown as ShownVideo;
+        return { currentTime, lateS: buffered.end(buffered.length - 1) - currentTime, videoWidth };
+      });
+    const first = await place();
+    await until("it plays", async () => (await place()).currentTime > first.currentTime + 1);
+    await until("it is near the newest picture", async () => (await place()).lateS < 1);
+    assert.ok(first.videoWidth > 0);
     await shown.checkAccessible();
     await shown.photograph("live-watched");
+    await page.getByRole("button", { name: "Stop watching" }).click();
+    await page.getByRole("img", { name: "What the session sees now" }).waitFor();
+    await until("nobody watches", async () => await metric(test, "service_live_view_viewers") === 0);
     await page.context().setOffline(true);
     await page.getByText(
       "The service does not answer; what is shown is what was known last.",
@@ -294,6 +313,13 @@ Deno.test({
     shown.checkQuiet(/404|422|ERR_INTERNET_DISCONNECTED/);
   },
 });
+
+/** The part of a `<video>` that is looked at here. */
+interface ShownVideo {
+  readonly currentTime: number;
+  readonly videoWidth: number;
+  readonly buffered: { readonly length: number; end(index: number): number };
+}
 
 const QUIET_ICE_RTSP = { ...QUIET_ICE, SERVICE_ALLOW_UNENCRYPTED_RTSP: "true" };
 

@@ -6,7 +6,8 @@ import { client } from "../../service/session.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
 import type { RunMarks } from "../../timeline/run_marks.ts";
 import { confirm } from "../../ui/confirm.tsx";
-import { LivePicture, seesNow } from "../../ui/live_picture.tsx";
+import { LiveView } from "../../ui/live/live_view.tsx";
+import { LivePicture, seesNow } from "../../ui/live/live_picture.tsx";
 import { tell, tellFailure } from "../../ui/toast.tsx";
 import { Id } from "../../ui/value.tsx";
 import { AskForm } from "./ask_form.tsx";
@@ -86,6 +87,7 @@ interface PictureProps {
 /** What this tab sends, else what the session sees. */
 function Picture({ session, publication }: PictureProps) {
   const [aspect, setAspect] = useState(16 / 9);
+  const [isPlaying, setPlaying] = useState(false);
   const { restricted_zone: zone } = session;
   if (publication) {
     return (
@@ -98,11 +100,22 @@ function Picture({ session, publication }: PictureProps) {
   return (
     <figure class="live-still">
       <div class="zone-picture" style={{ aspectRatio: String(aspect) }}>
-        <LivePicture session={session} everyMs={PICTURE_MS} isNamed onAspect={setAspect} />
+        <LiveView
+          runId={session.run_id}
+          over={zone && <ZoneBox region={zone.region} name={zone.policy_id} />}
+          onAspect={setAspect}
+          onPlaying={setPlaying}
+        >
+          <LivePicture session={session} everyMs={PICTURE_MS} isNamed onAspect={setAspect} />
+        </LiveView>
       </div>
       <figcaption class="hint">
-        {seesNow(session) ? "What it sees, once a second" : "The last picture that was kept"}
-        {zone && ": of the zone alone"}.
+        {isPlaying
+          ? "What it sees, as it comes"
+          : seesNow(session)
+          ? "What it sees, once a second"
+          : "The last picture that was kept"}
+        {zone && !isPlaying && ": of the zone alone"}.
       </figcaption>
     </figure>
   );

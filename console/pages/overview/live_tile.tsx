@@ -6,7 +6,7 @@ import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
 import { lookOfEvent, lookOfMarker } from "../../text/event_types.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
-import { LivePicture } from "../../ui/live_picture.tsx";
+import { LivePicture } from "../../ui/live/live_picture.tsx";
 import { Ago } from "../../ui/value.tsx";
 import { eventSentence, eventWords } from "../run/details/event_text.ts";
 import { textAt } from "../run/payload.ts";

@@ -120,6 +120,7 @@ export function RunView({ run, query, onChanged }: RunViewProps) {
               durationMs={marks.durationMs}
               regions={regions}
               aspect={size ? size.width / size.height : 16 / 9}
+              liveRunId={history.isLive && !isOver(run) ? runId : null}
               still={{ runId, marks, playheadMs: view.playheadMs }}
               onMark={goToMark}
               frameMs={frameMs()}

@@ -1,11 +1,11 @@
 /** What an open session sees now, drawn anew again and again; the last picture that was kept where it gives no frames. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { LiveSession } from "../../client/mod.ts";
-import { useLoaded } from "../service/loaded.ts";
-import { fetchedPicture } from "../service/media.ts";
-import { client } from "../service/session.ts";
-import { liveStateText } from "../text/live_state.ts";
+import type { LiveSession } from "../../../client/mod.ts";
+import { useLoaded } from "../../service/loaded.ts";
+import { fetchedPicture } from "../../service/media.ts";
+import { client } from "../../service/session.ts";
+import { liveStateText } from "../../text/live_state.ts";
 
 export interface LivePictureProps {
   readonly session: Pick<LiveSession, "run_id" | "picture"> & Parameters<typeof liveStateText>[0];

@@ -27,6 +27,8 @@ export interface RtspOptions {
   readonly isSecure?: boolean;
   /** Plays the file again and again instead of closing; an empty file gives no media. */
   readonly isEndless?: boolean;
+  /** How long playing the file takes; default as long as the client takes to read it. */
+  readonly playsMs?: number;
   /** Headers of a redirect with which DESCRIBE is answered, instead of the stream. */
   readonly describe?: string;
   /** The first bytes of the answer to a method, instead of `RTSP/1.0 200 OK` and its end of line. */
@@ -97,6 +99,7 @@ async function converse(
   requests: string[],
   {
     isEndless,
+    playsMs = 0,
     describe,
     statusLines = {},
     extraHeaders = "",
@@ -174,7 +177,7 @@ async function converse(
         continue;
       }
       do {
-        await play(connection, mpegts);
+        await play(connection, mpegts, playsMs);
         onSent(mpegts.length);
       } while (isEndless && mpegts.length > 0);
       if (!isEndless) return;
@@ -204,8 +207,14 @@ function sdp(control: string): string {
 
 const RTP_PAYLOAD_BYTES = 7 * 188;
 
-async function play(connection: Deno.Conn, mpegts: Uint8Array): Promise<void> {
-  for (const packet of interleavedPackets(mpegts)) await write(connection, packet);
+async function play(connection: Deno.Conn, mpegts: Uint8Array, playsMs: number): Promise<void> {
+  const packets = [...interleavedPackets(mpegts)];
+  const beginMs = performance.now();
+  for (const [index, packet] of packets.entries()) {
+    const earlyMs = beginMs + playsMs * index / packets.length - performance.now();
+    if (earlyMs > 5) await new Promise((resolve) => setTimeout(resolve, earlyMs));
+    await write(connection, packet);
+  }
 }
 
 function* interleavedPackets(mpegts: Uint8Array): Generator<Uint8Array<ArrayBuffer>> {

@@ -5,6 +5,7 @@ import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { filmFault, useMedia } from "../../../service/media.ts";
 import { mediaTime } from "../../../text/time.ts";
+import { LiveView } from "../../../ui/live/live_view.tsx";
 import { Waiting } from "../../../ui/states.tsx";
 import type { Region } from "../details/event_facts.ts";
 import type { Film } from "../../../service/film.ts";
@@ -21,6 +22,8 @@ export interface PlayerProps {
   readonly aspect: number;
   /** What is shown where there is no film. */
   readonly still: StillSource;
+  /** The run whose open live session can be watched; null for none. */
+  readonly liveRunId: string | null;
   /** To the mark before (-1) or after (1) the playhead. */
   readonly onMark: (direction: 1 | -1) => void;
   readonly frameMs: number;
@@ -32,7 +35,7 @@ const FAULTS = {
 } as const;
 
 export function Player(props: PlayerProps) {
-  const { film, playback, regions, aspect, still } = props;
+  const { film, playback, regions, aspect, still, liveRunId } = props;
   const fault = useSignal<string | null>(null);
   const size = useSignal<number | null>(null);
   const isMuted = useSignal(true);
@@ -56,23 +59,33 @@ export function Player(props: PlayerProps) {
   return (
     <section class="player" aria-label="Film">
       <div class="screen" style={{ aspectRatio: String(size.value ?? aspect) }}>
-        {noFilm !== null ? <Still of={still} /> : media.url === undefined ? <Waiting /> : (
-          <video
-            ref={video}
-            src={media.url}
-            muted={isMuted.value}
-            playsInline
-            preload="auto"
-            aria-label="The film; space plays and pauses"
-            onClick={() => playback.toggle()}
-            onLoadedMetadata={(
-              { currentTarget: { videoWidth, videoHeight } },
-            ) => {
-              if (videoHeight > 0) size.value = videoWidth / videoHeight;
-            }}
-            onError={() => void filmFault(path!).then((kind) => fault.value = FAULTS[kind])}
-          />
-        )}
+        {noFilm !== null && liveRunId !== null
+          ? (
+            <LiveView runId={liveRunId} onAspect={(aspect) => size.value = aspect}>
+              <Still of={still} />
+            </LiveView>
+          )
+          : noFilm !== null
+          ? <Still of={still} />
+          : media.url === undefined
+          ? <Waiting />
+          : (
+            <video
+              ref={video}
+              src={media.url}
+              muted={isMuted.value}
+              playsInline
+              preload="auto"
+              aria-label="The film; space plays and pauses"
+              onClick={() => playback.toggle()}
+              onLoadedMetadata={(
+                { currentTarget: { videoWidth, videoHeight } },
+              ) => {
+                if (videoHeight > 0) size.value = videoWidth / videoHeight;
+              }}
+              onError={() => void filmFault(path!).then((kind) => fault.value = FAULTS[kind])}
+            />
+          )}
         {regions.map((region) => <RegionBox key={region.name} {...region} />)}
       </div>
       {noFilm !== null && <p class="hint" role="status">{noFilm}</p>}
