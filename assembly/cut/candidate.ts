@@ -25,12 +25,16 @@ const PEAK: f32 = 1.2;
  * and no frame from before it has returned. Only becomes false with further frames.
  */
 export function isCandidate(frame: i32): bool {
+  return standsOut(frame) && !hasReturned(frame);
+}
+
+/** The same where no frame has returned, which takes longer to tell. */
+export function standsOut(frame: i32): bool {
   if (frame == 0) return false;
   const d = distances(frame, 1);
   if (isSmall(d, 2) || !isPeak(frame, d)) return false;
   // The decoder had lost its references: what follows is no new shot.
-  if (numberAt((frame - 1) & (SLOTS - 1), GRAY) >= MOST) return false;
-  return !hasReturned(frame);
+  return numberAt((frame - 1) & (SLOTS - 1), GRAY) < MOST;
 }
 
 function isPeak(frame: i32, d: usize): bool {
@@ -51,7 +55,7 @@ function isPeak(frame: i32, d: usize): bool {
  * Whether one of the two frames that follow is nearly one of the two before. White lasts up to five frames and is a flash:
  * both its edges are ruled out, if the picture before it returns.
  */
-function hasReturned(frame: i32): bool {
+export function hasReturned(frame: i32): bool {
   const before = (frame - 1) & (SLOTS - 1);
   const ahead = min(isWhite(frame & (SLOTS - 1)) ? 5 : 2, newest - frame);
   const back = min(2, frame);

@@ -39,6 +39,29 @@ export function isAtLeast(row: usize, limit: i32): bool {
   return sum >= limit;
 }
 
+/** Whether `decide` may give at least `limit` for any numbers from those at `least` to those at `most`; seldom also where it may not. */
+export function mayBeAtLeast(least: usize, most: usize, limit: i32): bool {
+  let sum: i32 = BIAS;
+  for (let tree = 0; tree < TREES; tree++) {
+    if (sum + load<i32>(MOST + (tree << 2)) < limit) return false;
+    if (sum + load<i32>(LEAST + (tree << 2)) >= limit) return true;
+    sum += mostWithin(load<i16>(ROOTS + (tree << 1)), least, most);
+  }
+  return sum >= limit;
+}
+
+/** The largest leaf below a node for any numbers from those at `least` to those at `most`. */
+function mostWithin(node: i32, least: usize, most: usize): i32 {
+  while (node >= 0) {
+    const feature: usize = load<u8>(FEATURES_ASKED + node), threshold = load<u8>(THRESHOLDS + node);
+    const low = load<i16>(LOW + (node << 1)), high = load<i16>(HIGH + (node << 1));
+    const mayBeLow = load<u8>(least + feature) <= threshold, mayBeHigh = load<u8>(most + feature) > threshold;
+    if (mayBeLow && mayBeHigh) return max(mostWithin(low, least, most), mostWithin(high, least, most));
+    node = mayBeHigh ? high : low;
+  }
+  return load<i16>(LEAVES + ((-1 - node) << 1));
+}
+
 /** The logarithm of the odds that the numbers at `row` are those of a cut, times LEAF_ONE. */
 export function decide(row: usize): i32 {
   let sum: i32 = BIAS;

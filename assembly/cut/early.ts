@@ -1,9 +1,8 @@
 /** Candidates that are none as far as near frames tell: what takes longest is not measured for them. */
 
-import { isAtLeast, LEAF_ONE } from "./decision";
-import { measureFeatures, MOTION_FEATURES, MOTION_FEATURES_AT, ROW } from "./features";
+import { isAtLeast, LEAF_ONE, mayBeAtLeast } from "./decision";
+import { boundFeatures, LEAST_ROW, measureFeatures, ROW } from "./features";
 import { SLOTS } from "./layout";
-import { pairsOnlyKnown } from "./pairs";
 
 /**
  * A candidate is out where the logarithm of its odds is below this while nothing is said to be motion. Those of true cuts are
@@ -24,13 +23,21 @@ export function isOut(frame: i32): bool {
   return load<u8>(IS_OUT + (frame & (SLOTS - 1))) != 0;
 }
 
-/** Judges a candidate by what was measured so far. Returns whether it is out. */
+/** Judges a candidate by near frames, which must have come. Returns whether it is out. */
 export function judgeEarly(frame: i32): bool {
-  pairsOnlyKnown(true);
-  measureFeatures(frame);
-  pairsOnlyKnown(false);
-  memory.fill(ROW + MOTION_FEATURES_AT, 255, MOTION_FEATURES);
+  measureFeatures(frame, true);
   if (isAtLeast(ROW, <i32> (OUT * LEAF_ONE))) return false;
-  store<u8>(IS_OUT + (frame & (SLOTS - 1)), 1);
+  ruleOut(frame);
   return true;
+}
+
+/** Whether a candidate will be out, whatever those pairs of near frames say that were not measured, and as far as frames have come. */
+export function isHopeless(frame: i32): bool {
+  boundFeatures(frame);
+  return !mayBeAtLeast(LEAST_ROW, ROW, <i32> (OUT * LEAF_ONE));
+}
+
+/** A frame is out for good. */
+export function ruleOut(frame: i32): void {
+  store<u8>(IS_OUT + (frame & (SLOTS - 1)), 1);
 }

@@ -12,7 +12,7 @@ import {
   TEXTURE,
   WHITE,
 } from "./layout";
-import { allBetween, between, MOTION, newest, NOTHING } from "./pairs";
+import { allBetween, between, MOTION, newest, NOTHING, pairsOnlyKnown } from "./pairs";
 
 const TIMES: usize = memory.data(32 * 8, 16);
 
@@ -23,12 +23,13 @@ export const FLOORS = memory.data<f32>(
   16,
 );
 
-/** Where the numbers of motion are in a row, and how many. */
-export const MOTION_FEATURES_AT: i32 = 9 * 15;
-export const MOTION_FEATURES: i32 = 2 * 7;
+/** How many numbers of motion are in a row. */
+const MOTION_FEATURES: i32 = 2 * 7;
 export const FEATURES: i32 = 9 * 15 + 2 * 7 + 20;
 /** With room for three measures that there are not, as measures are taken four at a time. */
 export const ROW: usize = memory.data(12 * 15, 16);
+/** Of numbers that are known by their bounds only, the least; the largest are in ROW then. */
+export const LEAST_ROW: usize = memory.data(9 * 15 + 2 * 7 + 20, 16);
 let filled: usize = 0;
 
 /** The time of a frame, which must be known for the eight frames before one that is measured. */
@@ -81,8 +82,11 @@ const PAIRS: usize = memory.data<i8>([
 ]);
 const PAIRS_END: i32 = 36;
 
-/** Fills ROW for a frame that is at most 5 before the newest. */
-export function measureFeatures(frame: i32): void {
+/**
+ * Fills ROW for a frame that is at most 5 before the newest. With `isNear` frames that are far away count as near, and nothing is said
+ * to be motion.
+ */
+export function measureFeatures(frame: i32, isNear: bool = false): void {
   const step = stepAt(frame);
   for (let k = 0; k < SIDE; k++) {
     ask(BEFORE + k, allBetween(frame - 1 - k * step, step));
@@ -93,12 +97,18 @@ export function measureFeatures(frame: i32): void {
   ask(ACROSS, allBetween(frame + step - 1, step));
   for (let at = NEAR; at < PAIRS_END; at++) {
     const pair = PAIRS + ((at - NEAR) << 1);
-    ask(at, allBetween(frame + load<i8>(pair), load<i8>(pair, 1)));
+    const isLeftOut = isNear && at >= LATE;
+    ask(at, isLeftOut ? NOTHING : allBetween(frame + load<i8>(pair), load<i8>(pair, 1)));
   }
   for (let four = 0; four < 3; four++) putFour(four);
   filled = MOTION * NUMBERS;
-  putMotion(frame, step, MOTION);
-  putMotion(frame, step, MOTION + 1);
+  if (isNear) {
+    memory.fill(ROW + filled, 255, MOTION_FEATURES);
+    filled += MOTION_FEATURES;
+  } else {
+    putMotion(frame, step, MOTION);
+    putMotion(frame, step, MOTION + 1);
+  }
   const now = frame & (SLOTS - 1), before = (frame - 1) & (SLOTS - 1);
   const soon = min(newest, frame + 2) & (SLOTS - 1), later = min(newest, frame + 3) & (SLOTS - 1);
   putBoth(numberAt(now, STRUCTURE_MEAN), numberAt(before, STRUCTURE_MEAN), 255);
@@ -140,6 +150,36 @@ function putMotion(frame: i32, step: i32, m: i32): void {
   short = lesser(short, between(m, frame + 1, 2));
   put(255 * short / (short + scale));
   put(255 * short / (short + jolt + floor));
+}
+
+/**
+ * Fills LEAST_ROW and ROW with the bounds of the near numbers of a frame, whatever those pairs say that were not measured: the shortest
+ * distance can only become shorter by them, the coherence only larger. A bound is one wider than what was computed, as that is rounded.
+ */
+export function boundFeatures(frame: i32): void {
+  pairsOnlyKnown(true);
+  measureFeatures(frame, true);
+  pairsOnlyKnown(false);
+  memory.copy(LEAST_ROW, ROW, FEATURES);
+  for (let at = 0; at < MOTION * NUMBERS; at += NUMBERS) {
+    openBelow(at + 8);
+    openBelow(at + 9);
+    openAbove(at + 10);
+    openAbove(at + 11);
+    openBelow(at + 12);
+    openBelow(at + 13);
+    openBelow(at + 14);
+  }
+}
+
+function openBelow(number: i32): void {
+  store<u8>(LEAST_ROW + number, 0);
+  store<u8>(ROW + number, <u8> min<i32>(255, <i32> load<u8>(ROW + number) + 1));
+}
+
+function openAbove(number: i32): void {
+  store<u8>(LEAST_ROW + number, <u8> max<i32>(0, <i32> load<u8>(ROW + number) - 1));
+  store<u8>(ROW + number, 255);
 }
 
 function ask(index: i32, distances: usize): void {

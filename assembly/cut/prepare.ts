@@ -1,7 +1,7 @@
 /** Divides the work for a decision among the frames that come before it, so that no single frame costs much. */
 
-import { isCandidate } from "./candidate";
-import { isOut, judgeEarly } from "./early";
+import { hasReturned, standsOut } from "./candidate";
+import { isHopeless, isOut, judgeEarly, ruleOut } from "./early";
 import { stepAt } from "./features";
 import { between, isSettled, MOTION, newest } from "./pairs";
 
@@ -42,10 +42,16 @@ const FAST_NEAR_FRAMES: i32 = 3;
 export function prepare(): void {
   for (let ahead = LOOKAHEAD; ahead > 0; ahead--) {
     const frame = newest - ahead;
-    if (frame < 1 || isOut(frame) || !isCandidate(frame)) continue;
+    if (frame < 1 || isOut(frame) || !standsOut(frame)) continue;
     const isFast = stepAt(frame) > 1;
     const needs = isFast ? FAST_NEEDS : NEEDS;
     const near = isFast ? FAST_NEAR_FRAMES : NEAR_FRAMES;
+    if (ahead <= near && isHopeless(frame)) {
+      // Before that, the frames that have not come may still make it one: only the work waits.
+      if (ahead == near) ruleOut(frame);
+      continue;
+    }
+    if (hasReturned(frame)) continue;
     if (ahead <= near) {
       measureShare(frame, near + 1 - ahead, needs, isFast ? FAST_NEAR_COUNT : NEAR_COUNT);
       if (ahead < near || judgeEarly(frame)) continue;
