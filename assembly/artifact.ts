@@ -36,6 +36,8 @@ const COARSE_BYTES: i32 = 896;
 const COARSE_CELLS: i32 = 880;
 const BLOCK_COLUMNS: i32 = 20;
 const BLOCK_ROWS: i32 = 9;
+const COARSE_COLUMNS: i32 = 40;
+const CHROMA_WIDTH: i32 = 160;
 const LUMA_SAMPLES: i32 = 320 * 180;
 /** The rows are 320 samples; U and V begin after the planes before them. */
 const U_AT: usize = 57_600;
@@ -70,11 +72,10 @@ export function artifactReset(): void {
 export function artifactPush(frame: usize, lines: usize): void {
   measureCombing(lines);
   const slot = frames & (SLOTS - 1);
-  reduceFour(frame, 320, 45, 10, FINE + slot * FINE_BYTES);
+  measureTexture(frame, slot & 1, FINE + slot * FINE_BYTES);
   halve(FINE + slot * FINE_BYTES, coarseOf(0, slot));
-  reduceFour(frame + U_AT, 160, 22, 5, coarseOf(1, slot));
-  reduceFour(frame + V_AT, 160, 22, 5, coarseOf(2, slot));
-  measureTexture(frame, slot & 1);
+  reduceFour(frame + U_AT, coarseOf(1, slot));
+  reduceFour(frame + V_AT, coarseOf(2, slot));
   measureAlone(slot);
   const known = min(frames, SLOTS - 1);
   for (let lag = 1; lag < SLOTS; lag++) compare(slot, lag, lag <= known);
@@ -94,20 +95,19 @@ function coarseOf(plane: i32, slot: i32): usize {
   return COARSE + (plane * SLOTS + slot) * COARSE_BYTES;
 }
 
-/** Rounded means of 4x4 samples: `rows` rows of `pairs` times eight. */
-function reduceFour(plane: usize, stride: usize, rows: i32, pairs: i32, out: usize): void {
+/** Rounded means of 4x4 samples of a plane of chroma, whose last two rows are left out. */
+function reduceFour(plane: usize, out: usize): void {
   const ones = v128.load(ONE_WORDS), half = v128.load(EIGHTS);
-  for (let row = 0; row < rows; row++) {
-    let at = plane + <usize> (row << 2) * stride;
-    const until = out + (pairs << 3);
+  for (let row = 0; row < 22; row++) {
+    let at = plane + (row * 4 * CHROMA_WIDTH);
+    const until = out + COARSE_COLUMNS;
     for (; out < until; out += 8) {
-      const second = at + stride, third = second + stride, fourth = third + stride;
-      const left = fourRows(v128.load(at), v128.load(second), v128.load(third), v128.load(fourth));
+      const left = fourRows(v128.load(at), v128.load(at, 160), v128.load(at, 320), v128.load(at, 480));
       const right = fourRows(
         v128.load(at, 16),
-        v128.load(second, 16),
-        v128.load(third, 16),
-        v128.load(fourth, 16),
+        v128.load(at, 176),
+        v128.load(at, 336),
+        v128.load(at, 496),
       );
       const sums = i16x8.narrow_i32x4_u(i32x4.dot_i16x8_s(left, ones), i32x4.dot_i16x8_s(right, ones));
       const means = i16x8.shr_u(i16x8.add(sums, half), 4);

@@ -1,6 +1,7 @@
 /** The cut score of each frame: how sure it is the first frame of a new shot; known five frames later. */
 
 import { decide, LEAF_ONE } from "./cut/decision";
+import { resetBars } from "./cut/bars";
 import { isCandidate } from "./cut/candidate";
 import { earlyPush, isOut } from "./cut/early";
 import { FEATURES, measureFeatures, ROW, setTime } from "./cut/features";
@@ -37,6 +38,7 @@ export function cutReset(): void {
   frames = 0;
   settled = 0;
   pairsReset();
+  resetBars();
 }
 
 /** Where the fine cells of luma of the next frame must be when it is added. */

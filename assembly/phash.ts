@@ -170,10 +170,22 @@ function medianCoefficient(): i32 {
 
 function countUpTo(limit: i32): i32 {
   const limits = i32x4.splat(limit);
-  let counts = i32x4.splat(0);
-  for (let i: usize = 0; i < 256; i += 16) {
-    // A true lane is -1.
-    counts = i32x4.sub(counts, i32x4.le_s(v128.load(COEFFICIENTS + i), limits));
-  }
-  return sum4(counts);
+  // A true lane is -1. Addresses that are constant need no check.
+  let above = i32x4.gt_s(v128.load(COEFFICIENTS), limits);
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 16), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 32), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 48), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 64), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 80), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 96), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 112), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 128), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 144), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 160), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 176), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 192), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 208), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 224), limits));
+  above = i32x4.add(above, i32x4.gt_s(v128.load(COEFFICIENTS, 240), limits));
+  return 64 + sum4(above);
 }

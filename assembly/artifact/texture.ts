@@ -16,9 +16,8 @@ const BLOCK_COLUMNS: i32 = 20;
 const BLOCK_ROWS: i32 = 9;
 const BLOCK_HEIGHT: i32 = 20;
 const ROWS: i32 = 180;
-/** The last row that has one behind it. */
-const LAST: i32 = 178;
 const WIDTH: i32 = 320;
+const CELL_COLUMNS: i32 = 80;
 
 const SPIKES: usize = memory.data(2 * 180 * 4, 16);
 const LINES: usize = memory.data(2 * 180 * 4, 16);
@@ -35,16 +34,21 @@ const MOST: usize = memory.data(4 * 4 + 20 * 4 + 4 * 4, 16);
 export let spikesAcross: i32 = 0;
 export let spikesDown: i32 = 0;
 
-/** Fills SPIKES and LINES, and the counts of edges along rows. */
-export function measureTexture(luma: usize, slot: i32): void {
+/** Fills SPIKES and LINES, the counts of edges along rows, and 80x45 `cells`: the rounded means of 4x4 samples. */
+export function measureTexture(luma: usize, slot: i32, cells: usize): void {
   const spikes = SPIKES + slot * BLOCKS * 4, edges = acrossOf(slot);
   memory.fill(LINE_PARTS, 0, 16 * ROWS);
   let totals = i32x4.splat(0);
   for (let stretch = 0; stretch < STRETCHES; stretch++) {
-    totals = i32x4.add(totals, measureStretch(luma + (stretch << 5), stretch, spikes, edges + stretch));
+    totals = i32x4.add(
+      totals,
+      measureStretch(luma + (stretch << 5), stretch, spikes, edges + stretch, cells + (stretch << 3)),
+    );
   }
   spikesDown = i32x4.extract_lane(totals, 0) + i32x4.extract_lane(totals, 1);
   spikesAcross = i32x4.extract_lane(totals, 2) + i32x4.extract_lane(totals, 3);
+  // There is no line in the last row.
+  memory.fill(LINE_PARTS + 16 * (ROWS - 1), 0, 16);
   const lines = LINES + slot * ROWS * 4, ones = v128.load(ONE_WORDS);
   for (let row = 0; row < ROWS; row += 4) {
     const parts = LINE_PARTS + (row << 4);
@@ -58,79 +62,114 @@ export function measureTexture(luma: usize, slot: i32): void {
 
 /**
  * Two columns of blocks. Returns the sums of their spikes down columns, left and right, and along rows. Edges are counted in the left
- * column; in rows 1 and 2 there are none, as rows above the picture count as steps of any height.
+ * column. Four rows at a time, as the steps that are kept then stay in their places: s0 is that of the first row, above it p1 to p3.
  */
-function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: usize): v128 {
+function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: usize, cells: usize): v128 {
   const floor = v128.load(STEP_FLOOR), edgeLeast = v128.load(EDGE_LEAST), ones = v128.load(ONE_WORDS);
   // At the edges of the picture a sample stands for its missing neighbour, so it is no spike.
   const leftMask = v128.load(LANE_MASKS + (stretch == 0 ? 16 : 0));
   const rightMask = v128.load(LANE_MASKS + (stretch == STRETCHES - 1 ? 32 : 0));
-  let at = stretchAt + 2 * WIDTH;
-  let own = v128.load(at), right = v128.load(at, 16);
-  let third = i8x16.splat(-1), second = third;
-  let before = apart(v128.load(at - WIDTH), v128.load(stretchAt)), step = apart(own, v128.load(at - WIDTH));
-  let beforeRight = apart(v128.load(at - WIDTH, 16), v128.load(stretchAt, 16));
-  let stepRight = apart(right, v128.load(at - WIDTH, 16));
-  let part = LINE_PARTS + 2 * 16;
-  edges += STRETCHES;
+  // Rows above the picture count as steps of any height, so that there are no lines in rows 0 and 1, nor edges in rows 0 to 2.
+  let s0 = i8x16.splat(-1), p1 = s0, p2 = s0, p3 = s0, s0Right = s0, p1Right = s0;
+  let own = v128.load(stretchAt), right = v128.load(stretchAt, 16);
+  // What rows 0 and 1 will add, of which there are no spikes.
+  let down = i16x8.neg(firstSpikes(stretchAt)), downRight = i16x8.neg(firstSpikes(stretchAt + 16));
+  let at = stretchAt, part = LINE_PARTS;
+  // The row before.
+  edges -= STRETCHES;
   let totals = i32x4.splat(0);
-  let y = 2;
   for (let row = 0; row < BLOCK_ROWS; row++) {
-    let down = i16x8.splat(0), downRight = down;
-    const until = (row + 1) * BLOCK_HEIGHT;
-    while (true) {
+    const top = at, until = at + BLOCK_HEIGHT * WIDTH;
+    for (; at < until; at += 4 * WIDTH) {
+      let means = i16x8.extadd_pairwise_i8x16_u(own), meansRight = i16x8.extadd_pairwise_i8x16_u(right);
       let next = v128.load(at, 320);
-      let after = apart(next, own);
-      own = next;
-      next = v128.load(at, 336);
-      let afterRight = apart(next, right);
-      right = next;
-      down = i16x8.add(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(step, after)));
-      downRight = i16x8.add(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(stepRight, afterRight)));
-      let lone = i8x16.sub_sat_u(i8x16.sub_sat_u(step, i8x16.max_u(before, after)), floor);
-      let loneRight = i8x16.sub_sat_u(
-        i8x16.sub_sat_u(stepRight, i8x16.max_u(beforeRight, afterRight)),
-        floor,
+      means = i16x8.add(means, i16x8.extadd_pairwise_i8x16_u(next));
+      const s1 = apart(next, own);
+      own = v128.load(at, 336);
+      meansRight = i16x8.add(meansRight, i16x8.extadd_pairwise_i8x16_u(own));
+      const s1Right = apart(own, right);
+      down = i16x8.add(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s0, s1)));
+      downRight = i16x8.add(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s0Right, s1Right)));
+      v128.store(
+        part,
+        plusLines(v128.load(part), lone(s0, p1, s1, floor), lone(s0Right, p1Right, s1Right, floor)),
       );
-      addLines(part, lone, loneRight);
-      countEdges(edges, i8x16.sub_sat_u(before, i8x16.max_u(third, after)), edgeLeast);
-      if (y == LAST) break;
+      store<u8>(edges, countEdges(p1, p3, s1, edgeLeast));
 
-      next = v128.load(at, 640);
-      const afterNext = apart(next, own);
-      own = next;
+      right = v128.load(at, 640);
+      means = i16x8.add(means, i16x8.extadd_pairwise_i8x16_u(right));
+      const s2 = apart(right, next);
       next = v128.load(at, 656);
-      const afterNextRight = apart(next, right);
-      right = next;
-      down = i16x8.add(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(after, afterNext)));
-      downRight = i16x8.add(
-        downRight,
-        i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(afterRight, afterNextRight)),
+      meansRight = i16x8.add(meansRight, i16x8.extadd_pairwise_i8x16_u(next));
+      const s2Right = apart(next, own);
+      down = i16x8.add(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s1, s2)));
+      downRight = i16x8.add(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s1Right, s2Right)));
+      v128.store(
+        part,
+        plusLines(v128.load(part, 16), lone(s1, s0, s2, floor), lone(s1Right, s0Right, s2Right, floor)),
+        16,
       );
-      lone = i8x16.sub_sat_u(i8x16.sub_sat_u(after, i8x16.max_u(step, afterNext)), floor);
-      loneRight = i8x16.sub_sat_u(i8x16.sub_sat_u(afterRight, i8x16.max_u(stepRight, afterNextRight)), floor);
-      addLines(part + 16, lone, loneRight);
-      countEdges(edges + STRETCHES, i8x16.sub_sat_u(step, i8x16.max_u(second, afterNext)), edgeLeast);
+      store<u8>(edges, countEdges(s0, p2, s2, edgeLeast), 10);
 
-      third = before;
-      second = step;
-      before = after;
-      step = afterNext;
-      beforeRight = afterRight;
-      stepRight = afterNextRight;
-      at += 2 * WIDTH;
-      part += 32;
-      edges += 2 * STRETCHES;
-      y += 2;
-      if (y == until) break;
+      own = v128.load(at, 960);
+      means = i16x8.add(means, i16x8.extadd_pairwise_i8x16_u(own));
+      const s3 = apart(own, right);
+      right = v128.load(at, 976);
+      meansRight = i16x8.add(meansRight, i16x8.extadd_pairwise_i8x16_u(right));
+      storeMeans(cells, means, meansRight);
+      const s3Right = apart(right, next);
+      down = i16x8.add(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s2, s3)));
+      downRight = i16x8.add(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s2Right, s3Right)));
+      v128.store(
+        part,
+        plusLines(v128.load(part, 32), lone(s2, s1, s3, floor), lone(s2Right, s1Right, s3Right, floor)),
+        32,
+      );
+      store<u8>(edges, countEdges(s1, p1, s3, edgeLeast), 20);
+
+      next = v128.load(at, 1280);
+      const s4 = apart(next, own);
+      own = next;
+      next = v128.load(at, 1296);
+      const s4Right = apart(next, right);
+      right = next;
+      down = i16x8.add(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s3, s4)));
+      downRight = i16x8.add(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(s3Right, s4Right)));
+      v128.store(
+        part,
+        plusLines(v128.load(part, 48), lone(s3, s2, s4, floor), lone(s3Right, s2Right, s4Right, floor)),
+        48,
+      );
+      store<u8>(edges, countEdges(s2, s0, s4, edgeLeast), 30);
+
+      p3 = s1;
+      p2 = s2;
+      p1 = s3;
+      s0 = s4;
+      p1Right = s3Right;
+      s0Right = s4Right;
+      part += 64;
+      edges += 40;
+      cells += CELL_COLUMNS;
     }
-    const top = stretchAt + row * BLOCK_HEIGHT * WIDTH;
+    if (row == BLOCK_ROWS - 1) {
+      // What the last row added, which has no row behind it.
+      down = i16x8.sub(down, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(p1, s0)));
+      downRight = i16x8.sub(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(p1Right, s0Right)));
+    }
     let across = i16x8.splat(0), acrossRight = across;
-    for (let line = top; line < top + BLOCK_HEIGHT * WIDTH; line += 4 * WIDTH) {
-      across = i16x8.add(across, spikesAlong(line, v128.load(line), leftMask));
-      acrossRight = i16x8.add(acrossRight, spikesAlong(line + 16, v128.load(line, 16), rightMask));
-      across = i16x8.add(across, spikesAlong(line + 640, v128.load(line, 640), leftMask));
-      acrossRight = i16x8.add(acrossRight, spikesAlong(line + 656, v128.load(line, 656), rightMask));
+    for (let line = top - 1; line < until - 1; line += 2 * WIDTH) {
+      const left = v128.load(line, 1), other = v128.load(line, 17);
+      const steps = apart(left, v128.load(line));
+      const stepsOther = apart(
+        other,
+        v128.shuffle<i8>(left, other, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30),
+      );
+      const next = v128.shuffle<i8>(steps, stepsOther, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+      const spike = v128.and(i8x16.min_u(steps, next), leftMask);
+      across = i16x8.add(across, i16x8.extadd_pairwise_i8x16_u(spike));
+      const spikeOther = v128.and(i8x16.min_u(stepsOther, apart(other, v128.load(line, 18))), rightMask);
+      acrossRight = i16x8.add(acrossRight, i16x8.extadd_pairwise_i8x16_u(spikeOther));
     }
     const sums = sums4(
       i32x4.dot_i16x8_s(down, ones),
@@ -141,22 +180,45 @@ function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: us
     const both = i32x4.add(sums, i32x4.shl(v128.shuffle<i32>(sums, sums, 2, 3, 0, 1), 1));
     v128.store64_lane(spikes + ((row * BLOCK_COLUMNS + 2 * stretch) << 2), both, 0);
     totals = i32x4.add(totals, sums);
+    down = i16x8.splat(0);
+    downRight = down;
   }
+  // The row behind the last but one is not in the picture.
+  store<u8>(edges - STRETCHES, 0);
   return totals;
 }
 
-function spikesAlong(at: usize, own: v128, mask: v128): v128 {
-  const spike = i8x16.min_u(apart(own, v128.load(at - 1)), apart(own, v128.load(at, 1)));
-  return i16x8.extadd_pairwise_i8x16_u(v128.and(spike, mask));
+/** Stores eight cells, of which there are the sums of 2x4 samples. */
+function storeMeans(cells: usize, left: v128, right: v128): void {
+  const ones = v128.load(ONE_WORDS);
+  const sums = i16x8.narrow_i32x4_u(i32x4.dot_i16x8_s(left, ones), i32x4.dot_i16x8_s(right, ones));
+  const means = i16x8.shr_u(i16x8.add(sums, i16x8.splat(8)), 4);
+  v128.store64_lane(cells, i8x16.narrow_i16x8_u(means, means), 0);
 }
 
-function addLines(part: usize, left: v128, right: v128): void {
+/** What rows 0 and 1 seem to stick out by, where everything is above the picture. */
+function firstSpikes(at: usize): v128 {
+  const second = v128.load(at, 320);
+  const first = apart(second, v128.load(at)), next = apart(v128.load(at, 640), second);
+  return i16x8.add(
+    i16x8.extadd_pairwise_i8x16_u(first),
+    i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(first, next)),
+  );
+}
+
+/** By how much a step is larger than those before and behind it, beyond the floor. */
+function lone(step: v128, before: v128, behind: v128, floor: v128): v128 {
+  return i8x16.sub_sat_u(i8x16.sub_sat_u(step, i8x16.max_u(before, behind)), floor);
+}
+
+function plusLines(sums: v128, left: v128, right: v128): v128 {
   const both = i16x8.add(i16x8.extadd_pairwise_i8x16_u(left), i16x8.extadd_pairwise_i8x16_u(right));
-  v128.store(part, i16x8.add(v128.load(part), both));
+  return i16x8.add(sums, both);
 }
 
-function countEdges(edges: usize, lone: v128, least: v128): void {
-  store<u8>(edges, <u8> popcnt<i32>(i8x16.bitmask(i8x16.ge_u(lone, least))));
+function countEdges(step: v128, before: v128, behind: v128, least: v128): u8 {
+  const above = i8x16.sub_sat_u(step, i8x16.max_u(before, behind));
+  return <u8> popcnt<i32>(i8x16.bitmask(i8x16.ge_u(above, least)));
 }
 
 /** How many blocks of a frame are flat. */
