@@ -15,38 +15,93 @@ export interface DamageWeights {
 
 /** One unit of the logarithm of the odds in the weights. */
 const LEAF_ONE = 4096;
+/** A tree has at most so many nodes that ask. */
+const NODES = 7;
+const ANSWERS = 1 << NODES;
+/** No number is above it. */
+const NEVER = 255;
 
-/** Decides by trees, and no further than is needed. */
+/**
+ * The same trees without branches, as a processor guesses most of them wrong: all nodes of a tree are asked, and the answers, a bit for
+ * each, are the place of its leaf in a table.
+ */
+interface AnswerTables {
+  readonly trees: number;
+  /** NODES of each tree; where it has fewer, the rest never say yes. */
+  readonly features: Uint8Array;
+  readonly thresholds: Uint8Array;
+  /** ANSWERS of each tree. */
+  readonly leaves: Int16Array;
+}
+
+/** Those of weights that were used before: they are larger than the weights. */
+const tablesOfWeights = new WeakMap<DamageWeights, AnswerTables>();
+
+/** Decides by trees. */
 export class DamageTrees {
-  readonly #weights: DamageWeights;
-  /** What the trees from each one on add at most. */
-  readonly #most: Int32Array;
+  readonly #bias: number;
+  readonly #tables: AnswerTables;
 
   constructor(weights: DamageWeights) {
-    this.#weights = weights;
-    this.#most = new Int32Array(weights.roots.length + 1);
-    for (let tree = weights.roots.length - 1; tree >= 0; tree--) {
-      this.#most[tree] = this.#most[tree + 1]! + mostOf(weights, weights.roots[tree]!);
-    }
+    const known = tablesOfWeights.get(weights);
+    this.#bias = weights.bias;
+    this.#tables = known ?? tablesOf(weights);
+    if (!known) tablesOfWeights.set(weights, this.#tables);
   }
 
-  /** The logarithm of the odds that a frame with these numbers is damaged; where they are below `least`, any number that is. */
-  odds(row: Uint8Array, least: number): number {
-    const { bias, roots, features, thresholds, low, high, leaves } = this.#weights;
-    const most = this.#most, enough = least * LEAF_ONE;
-    let sum = bias;
-    for (let tree = 0; tree < roots.length; tree++) {
-      if (sum + most[tree]! < enough) return -Infinity;
-      let node = roots[tree]!;
-      while (node >= 0) node = row[features[node]!]! > thresholds[node]! ? high[node]! : low[node]!;
-      sum += leaves[-1 - node]!;
+  /** The logarithm of the odds that a frame with these numbers is damaged. */
+  odds(row: Uint8Array): number {
+    const { trees, features, thresholds, leaves } = this.#tables;
+    let sum = this.#bias;
+    for (let tree = 0, node = 0; tree < trees; tree++, node += NODES) {
+      // The sign of the difference is the answer.
+      const answers = (thresholds[node]! - row[features[node]!]!) >>> 31 |
+        (thresholds[node + 1]! - row[features[node + 1]!]!) >>> 31 << 1 |
+        (thresholds[node + 2]! - row[features[node + 2]!]!) >>> 31 << 2 |
+        (thresholds[node + 3]! - row[features[node + 3]!]!) >>> 31 << 3 |
+        (thresholds[node + 4]! - row[features[node + 4]!]!) >>> 31 << 4 |
+        (thresholds[node + 5]! - row[features[node + 5]!]!) >>> 31 << 5 |
+        (thresholds[node + 6]! - row[features[node + 6]!]!) >>> 31 << 6;
+      sum += leaves[tree * ANSWERS + answers]!;
     }
     return sum / LEAF_ONE;
   }
 }
 
-/** The largest leaf below a node. */
-function mostOf(weights: DamageWeights, node: number): number {
-  if (node < 0) return weights.leaves[-1 - node]!;
-  return Math.max(mostOf(weights, weights.low[node]!), mostOf(weights, weights.high[node]!));
+function tablesOf(weights: DamageWeights): AnswerTables {
+  const trees = weights.roots.length;
+  const features = new Uint8Array(trees * NODES), thresholds = new Uint8Array(trees * NODES).fill(NEVER);
+  const leaves = new Int16Array(trees * ANSWERS);
+  for (let tree = 0; tree < trees; tree++) {
+    const root = weights.roots[tree]!, nodes = nodesBelow(weights, root);
+    if (nodes.length > NODES) throw new RangeError(`A tree has ${nodes.length} nodes, and ${NODES} at most`);
+    nodes.forEach((node, i) => {
+      features[tree * NODES + i] = weights.features[node]!;
+      thresholds[tree * NODES + i] = weights.thresholds[node]!;
+    });
+    for (let answers = 0; answers < ANSWERS; answers++) {
+      leaves[tree * ANSWERS + answers] = leafOf(weights, root, nodes, answers);
+    }
+  }
+  return { trees, features, thresholds, leaves };
+}
+
+/** A node and those below it that ask. */
+function nodesBelow(weights: DamageWeights, node: number): number[] {
+  if (node < 0) return [];
+  return [
+    node,
+    ...nodesBelow(weights, weights.low[node]!),
+    ...nodesBelow(weights, weights.high[node]!),
+  ];
+}
+
+/** The leaf where the nodes, in the order of `nodes`, give these answers. */
+function leafOf(weights: DamageWeights, root: number, nodes: readonly number[], answers: number): number {
+  let node = root;
+  while (node >= 0) {
+    const isHigh = (answers >> nodes.indexOf(node)) & 1;
+    node = isHigh ? weights.high[node]! : weights.low[node]!;
+  }
+  return weights.leaves[-1 - node]!;
 }

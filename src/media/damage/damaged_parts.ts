@@ -81,7 +81,7 @@ export class DamagedParts {
 
   /** Whether later frames may change what is said of this one, which is the next to be judged. */
   isOpen(frame: number): boolean {
-    return this.#start >= 0 || this.#oddsNow(frame, OPEN) > OPEN;
+    return this.#start >= 0 || this.#oddsNow(frame) > OPEN;
   }
 
   /**
@@ -104,7 +104,7 @@ export class DamagedParts {
   /** Whether damage that lasted until the frame before is over with a frame: by trees of their own. */
   isOver(frame: number): boolean {
     this.#history.features(frame, this.#shotStart, this.#features);
-    return this.#healing.odds(this.#features, HEALED) >= HEALED;
+    return this.#healing.odds(this.#features) >= HEALED;
   }
 
   #hasEnded(frame: number): boolean {
@@ -131,15 +131,14 @@ export class DamagedParts {
   /** The odds of a frame are decided once, with the frames that have come by then; asked for in order. */
   #oddsOf(frame: number): number {
     if (frame >= this.#known) {
-      this.#odds[frame % KEPT] = this.#oddsNow(frame, GOES_ON);
+      this.#odds[frame % KEPT] = this.#oddsNow(frame);
       this.#known = frame + 1;
     }
     return this.#odds[frame % KEPT]!;
   }
 
-  /** Below `least` any number that is. */
-  #oddsNow(frame: number, least: number): number {
+  #oddsNow(frame: number): number {
     this.#history.features(frame, this.#shotStart, this.#features);
-    return this.#trees.odds(this.#features, least);
+    return this.#trees.odds(this.#features);
   }
 }

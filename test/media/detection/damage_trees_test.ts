@@ -1,24 +1,50 @@
-/** Trees of damage that are left early decide as all of them do. */
+/** Trees of damage that are asked all at once give what a walk from node to node gives. */
 
 import assert from "node:assert/strict";
 import { DAMAGE_FEATURES } from "../../../src/media/damage/damage_features.ts";
-import { DamageTrees } from "../../../src/media/damage/damage_trees.ts";
-import { DAMAGE_WEIGHTS } from "../../../src/media/damage/damage_weights.ts";
+import { DamageTrees, type DamageWeights } from "../../../src/media/damage/damage_trees.ts";
+import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "../../../src/media/damage/damage_weights.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
-Deno.test("odds above the least are exact, and others stay below it", () => {
-  const trees = new DamageTrees(DAMAGE_WEIGHTS);
-  const random = seededRandom(3);
-  let above = 0, below = 0;
-  for (let n = 0; n < 3000; n++) {
-    const row = Uint8Array.from({ length: DAMAGE_FEATURES }, () => Math.floor(256 * random()));
-    const exact = trees.odds(row, -Infinity);
-    for (const least of [-1, 0.5, 4]) {
-      const odds = trees.odds(row, least);
-      if (exact >= least) above++;
-      else below++;
-      assert.ok(exact >= least ? odds === exact : odds < least, `${exact} ${least} ${odds}`);
+/** The leaves that the frame comes to, added up. */
+function walked(weights: DamageWeights, row: Uint8Array): number {
+  let sum = weights.bias;
+  for (let node of weights.roots) {
+    while (node >= 0) {
+      const isHigh = row[weights.features[node]!]! > weights.thresholds[node]!;
+      node = (isHigh ? weights.high : weights.low)[node]!;
     }
+    sum += weights.leaves[-1 - node]!;
   }
-  assert.ok(above > 300 && below > 300, `${above} above, ${below} below`);
+  return sum / 4096;
+}
+
+Deno.test("the odds are the sum of the leaves that a walk through each tree comes to", () => {
+  const random = seededRandom(3);
+  for (const weights of [DAMAGE_WEIGHTS, SILENT_WEIGHTS, HEALING_WEIGHTS]) {
+    const trees = new DamageTrees(weights);
+    const seen = new Set<number>();
+    for (let n = 0; n < 1000; n++) {
+      const row = Uint8Array.from({ length: DAMAGE_FEATURES }, () => Math.floor(256 * random()));
+      assert.equal(trees.odds(row), walked(weights, row));
+      seen.add(trees.odds(row));
+    }
+    assert.ok(seen.size > 900, `${seen.size} different odds`);
+  }
+});
+
+Deno.test("a tree may be a single leaf, and may not have more nodes than there is room for", () => {
+  const list = (...numbers: number[]) => Int16Array.from(numbers);
+  const leaf = {
+    bias: 5,
+    features: new Uint8Array(),
+    thresholds: new Uint8Array(),
+    low: list(),
+    high: list(),
+  };
+  const trees = new DamageTrees({ ...leaf, roots: list(-1), leaves: list(4091) });
+  assert.equal(trees.odds(new Uint8Array(DAMAGE_FEATURES)), 1);
+  const chain = { low: list(1, 2, 3, 4, 5, 6, 7, -1), high: list(-2, -3, -4, -5, -6, -7, -8, -9) };
+  const large = { bias: 0, roots: list(0), features: new Uint8Array(8), thresholds: new Uint8Array(8) };
+  assert.throws(() => new DamageTrees({ ...large, ...chain, leaves: new Int16Array(9) }), /8 nodes/);
 });
