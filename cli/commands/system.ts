@@ -50,6 +50,10 @@ export const retention: Handler = async ({ client, out, signal }) => {
   const rows = [
     ...answer.goes.runs.map((run) => ({ ...run, next: "goes" })),
     ...answer.stays.runs.map((run) => ({ ...run, next: "stays" })),
+    ...answer.media.runs.map((run) => ({
+      ...run,
+      ...{ next: "goes", reason: `${run.media}s: ${run.reason}`, ended_at_ms: null },
+    })),
   ];
   if (out.isJson) return out.json(answer);
   const next = (text: string) => text === "goes" ? out.paint.yellow : out.paint.green;
@@ -60,7 +64,7 @@ export const retention: Handler = async ({ client, out, signal }) => {
     }],
     rows.map((run) => [
       ...[run.run_id, run.next, run.reason, String(run.bytes)],
-      new Date(run.ended_at_ms).toISOString(),
+      run.ended_at_ms === null ? "" : new Date(run.ended_at_ms).toISOString(),
     ]),
     answer.is_on ? "you have no runs" : "retention is off, and you have no runs",
   );

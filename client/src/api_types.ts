@@ -867,11 +867,29 @@ export interface components {
                     bytes: number;
                 }[];
             };
+            /** @description What of your runs goes before the events that name it */
+            media: {
+                /** @description How many pictures, clips and sounds */
+                count: number;
+                /** @description Their size; one that several runs name is counted for each, and stays for those on hold */
+                bytes: number;
+                runs: {
+                    run_id: string;
+                    /** @enum {string} */
+                    media: "picture" | "clip" | "sound";
+                    /** @enum {string} */
+                    reason: "age" | "bytes";
+                    /** @description What events of the run up to this one name */
+                    through_seq: number;
+                    blobs: number;
+                    bytes: number;
+                }[];
+            };
         };
         ErrorEnvelope: {
             error: {
                 /** @enum {string} */
-                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "conflict" | "cursor_expired" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "storage_unavailable" | "storage_quota";
+                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "conflict" | "cursor_expired" | "media_removed" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "storage_unavailable" | "storage_quota";
                 /** @description For people; it may change */
                 message: string;
                 request_id: string;
@@ -2236,6 +2254,18 @@ export interface components {
                     last_activity_ms: number;
                     deleted: boolean;
                 };
+            };
+            media_removed: {
+                /** @enum {string} */
+                media: "picture" | "clip" | "sound";
+                /** @enum {string} */
+                reason: "age" | "bytes";
+                /** @description What events of the run up to this one name */
+                through_seq: number;
+                /** @description How many were named */
+                blobs: number;
+                /** @description Their size; one that another run still names stays for that one */
+                bytes: number;
             };
             operator_feedback_submitted: {
                 session_id: string;

@@ -64,6 +64,15 @@ export async function filmFault(
   return response?.ok ? "unplayable" : "missing";
 }
 
+/** What became of a picture, clip or sound that could not be shown, as the end of a sentence. */
+export async function lossOf(path: string): Promise<string> {
+  const asked = { method: "HEAD", headers: identityHeaders(), redirect: "error" } as const;
+  const response = await fetch(SERVICE_URL + path, asked).catch(() => null);
+  return response?.status === 410
+    ? "was removed by retention; its event stays"
+    : "is no longer on the service";
+}
+
 /** A picture of the service, decoded; to be closed by whoever has drawn it. */
 export async function fetchedPicture(path: string, signal: AbortSignal): Promise<ImageBitmap> {
   return await createImageBitmap(await fetchedBlob(path, signal));

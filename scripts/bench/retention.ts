@@ -43,7 +43,11 @@ for (let round = 0; round < rounds; round++) {
     timeline.commit(() => [{ kind: "run_completed", runId: runId(run), payload: {} }]);
   }
   const bytes = timeline.stats.bytes;
-  const off = { runBytes: undefined, uploadHours: undefined, uploadBytes: undefined, freeBytes: undefined };
+  const off = {
+    ...{ runBytes: undefined, uploadHours: undefined, uploadBytes: undefined, freeBytes: undefined },
+    ...{ pictureHours: undefined, clipHours: undefined, soundHours: undefined },
+    ...{ pictureBytes: undefined, clipBytes: undefined, soundBytes: undefined },
+  };
   const rules = { ...off, runHours: 1 };
   const standing = new RunStanding({
     ...{

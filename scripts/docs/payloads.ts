@@ -26,6 +26,7 @@ const KINDS: Readonly<Record<Group, readonly string[]>> = {
       "stop_requested",
       "keepalive_refreshed",
       "events_removed",
+      "media_removed",
       "hold_placed",
       "hold_released",
       "run_deleted",

@@ -39,6 +39,11 @@ export const REFUSALS = {
     code: "cursor_expired",
     when: "Retention removed the event at the cursor; `first_seq` is the first one that is left of the run.",
   },
+  media_removed: {
+    status: 410,
+    code: "media_removed",
+    when: "Retention removed the picture, clip or sound; the event that names it stays.",
+  },
   misdirected_request: {
     status: 421,
     code: "misdirected_request",
@@ -148,6 +153,13 @@ export class CursorExpired extends Refusal {
     super("cursor_expired", `Cannot read from there on: the first event that is left is ${firstSeq}`, [
       { field: "from_seq", message: `must be at least ${firstSeq}` },
     ]);
+  }
+}
+
+/** The event that names a picture, clip or sound is there, and it is not. */
+export class MediaRemoved extends Refusal {
+  constructor(media: string, throughSeq: number) {
+    super("media_removed", `Retention removed each ${media} that events of the run up to ${throughSeq} name`);
   }
 }
 

@@ -213,6 +213,36 @@ export const SETTINGS = {
     integer(2 ** 20),
     "Bytes that the records of all runs may have; beyond, those of the oldest runs that have ended are removed",
   ),
+  SERVICE_RETENTION_PICTURE_HOURS: optional(
+    "retention.pictureHours",
+    integer(1, 876_000),
+    "Hours after which pictures are removed, while the events that name them stay; unset means with their runs",
+  ),
+  SERVICE_RETENTION_PICTURE_BYTES: optional(
+    "retention.pictureBytes",
+    integer(2 ** 20),
+    "Bytes that all pictures may have; beyond, the oldest are removed, while the events that name them stay",
+  ),
+  SERVICE_RETENTION_CLIP_HOURS: optional(
+    "retention.clipHours",
+    integer(1, 876_000),
+    "Hours after which clips are removed, while the events that name them stay; unset means with their runs",
+  ),
+  SERVICE_RETENTION_CLIP_BYTES: optional(
+    "retention.clipBytes",
+    integer(2 ** 20),
+    "Bytes that all clips may have; beyond, the oldest are removed, while the events that name them stay",
+  ),
+  SERVICE_RETENTION_SOUND_HOURS: optional(
+    "retention.soundHours",
+    integer(1, 876_000),
+    "Hours after which sounds are removed, while the events that name them stay; unset means with their runs",
+  ),
+  SERVICE_RETENTION_SOUND_BYTES: optional(
+    "retention.soundBytes",
+    integer(2 ** 20),
+    "Bytes that all sounds may have; beyond, the oldest are removed, while the events that name them stay",
+  ),
   SERVICE_RETENTION_UPLOAD_HOURS: optional(
     "retention.uploadHours",
     integer(1, 876_000),

@@ -6,7 +6,7 @@ import type { Report } from "./backup_report.ts";
 import { counted, megabytes, type ToolTime } from "./check_report.ts";
 
 export function bundleReport(manifest: BundleManifest, target: string, { tookMs }: ToolTime): Report {
-  const { run_id, events, markers, files, missing, lost_seqs, key_id } = manifest;
+  const { run_id, events, markers, files, missing, removed, lost_seqs, key_id } = manifest;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   return {
     json: {
@@ -17,6 +17,7 @@ export function bundleReport(manifest: BundleManifest, target: string, { tookMs 
       files: files.length,
       bytes,
       missing,
+      removed,
       lost_seqs,
       key_id,
       took_ms: Math.round(tookMs),
@@ -28,6 +29,9 @@ export function bundleReport(manifest: BundleManifest, target: string, { tookMs 
       `${counted(files.length, "file")}, ${megabytes(bytes)}`,
       ...missing.map(({ sha256, seq, reason }) =>
         `missing: blob ${sha256}, named by event ${seq}: ${reason}`
+      ),
+      ...removed.map(({ sha256, seq }) =>
+        `removed by retention before its event: blob ${sha256}, named by event ${seq}`
       ),
       ...lost_seqs.map(([from, to]) => `lost in the log: events ${from} to ${to}, of this run or of others`),
       `signed by key ${key_id}`,

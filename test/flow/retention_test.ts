@@ -6,7 +6,10 @@ import { Metrics } from "../../src/base/metrics.ts";
 import { Retention, type RetentionRules } from "../../src/flow/retention/retention.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
 import type { NamedSource } from "../../src/model/sources/source_file.ts";
-import { Blobs } from "../../src/store/blobs.ts";
+import { type BlobKind, Blobs } from "../../src/store/blobs.ts";
+import { filesBelow } from "../../src/store/checks/blob_check.ts";
+import { writeBundle } from "../../src/store/bundle/run_bundle.ts";
+import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
@@ -17,6 +20,12 @@ const SMALL = { segmentBytes: 4_000 };
 const OFF: RetentionRules = {
   runHours: undefined,
   runBytes: undefined,
+  pictureHours: undefined,
+  pictureBytes: undefined,
+  clipHours: undefined,
+  clipBytes: undefined,
+  soundHours: undefined,
+  soundBytes: undefined,
   uploadHours: undefined,
   uploadBytes: undefined,
   freeBytes: undefined,
@@ -88,12 +97,15 @@ async function stored(
   bench: Bench,
   number: number,
   text: string,
+  kind: BlobKind = "jpeg",
 ): Promise<string> {
-  const { ref, sha256, mediaType } = await blobs.put(new TextEncoder().encode(text), "jpeg");
+  const { ref, sha256, mediaType } = await blobs.put(new TextEncoder().encode(text), kind);
   const path = join(bench.dataDir, ref);
   setTime(path, bench.nowMs);
-  const payload = { image_ref: ref, image_sha256: sha256, image_media_type: mediaType };
-  timeline.commit(() => [event("keyframe_stored", payload, id(number))]);
+  const payload = kind === "mp4"
+    ? { sha256 }
+    : { image_ref: ref, image_sha256: sha256, image_media_type: mediaType };
+  timeline.commit(() => [event(kind === "mp4" ? "clip_stored" : "keyframe_stored", payload, id(number))]);
   return path;
 }
 
@@ -166,6 +178,168 @@ Deno.test("a blob goes when no event that is left names it and it is old; one th
   assert.deepEqual(left, [false, true, false, true, true]);
   assert.equal(kindsOf(timeline, 1), "events_removed");
 });
+
+/** The media that were removed of each run that has lost any: how many, why, and up to which event. */
+function mediaRemoved(timeline: Timeline): unknown[] {
+  return all(timeline.readAll({ kinds: new Set(["media_removed"]) })).map(({ runId, payload }) => {
+    const { media, reason, blobs } = JSON.parse(payload);
+    return [Number(runId.slice(-4)), media, reason, blobs];
+  });
+}
+
+async function checked(bench: Bench): Promise<string[]> {
+  const { findings } = await checkDirectory({ dataDir: bench.dataDir, uploadRoot: bench.dataDir });
+  return [...findings.damage, ...findings.notes].filter(({ kind }) => kind !== "strange_file")
+    .map(({ kind, path }) => `${kind} ${path}`);
+}
+
+Deno.test("media go by their own age and size while their events stay; what is on hold, shared or still young stays", async () => {
+  using bench = new Bench();
+  const named = [{ name: "gate", retentionHours: null, mediaHours: { clip: 2 } }];
+  const rules = { pictureHours: 4, clipHours: 48, clipBytes: 2 ** 20 };
+  const text = (letter: string) => letter.repeat(600_000);
+  let paths: string[];
+  {
+    await using timeline = await bench.open(SMALL);
+    const at = place(bench, timeline, rules, { named });
+    await using _ = at.retention;
+    timeline.commit(() => [1, 2, 3].map((number) => created(id(number))));
+    timeline.commit(() => [
+      event("live_source_opened", { source_uri: "source:gate" }, id(1)),
+      event("hold_placed", {}, id(3)),
+    ]);
+    paths = [
+      await stored(at, bench, 1, "picture"),
+      await stored(at, bench, 1, "shared"),
+      await stored(at, bench, 3, "shared"),
+      await stored(at, bench, 1, "clip of the gate", "mp4"),
+      await stored(at, bench, 2, text("a"), "mp4"),
+    ];
+    bench.nowMs += 3 * HOUR_MS;
+    paths.push(await stored(at, bench, 2, text("b"), "mp4"), await stored(at, bench, 1, "later"));
+    bench.nowMs += 2 * HOUR_MS;
+    const look = await at.retention.look(
+      { principalKey: "api-key:a" } as Parameters<Retention["look"]>[0],
+    );
+    assert.deepEqual(
+      look.media.runs.map(({ run_id, media, reason, blobs, bytes }) => [
+        Number(run_id.slice(-4)),
+        ...[media, reason, blobs, bytes],
+      ]),
+      [[1, "picture", "age", 2, 13], [1, "clip", "age", 1, 16], [2, "clip", "bytes", 1, 600_000]],
+    );
+    assert.deepEqual(paths.map(exists), paths.map(() => true));
+    await at.retention.pass();
+    await at.retention.pass(); // tells nothing twice
+  }
+  const left = ["shared", "shared", "b", "later"];
+  assert.deepEqual(paths.map(exists), [false, true, true, false, false, true, true], left.join());
+  const told = [[1, "picture", "age", 2], [1, "clip", "age", 1], [2, "clip", "bytes", 1]];
+  for (const from of ["snapshot", "log"]) {
+    if (from === "log") bench.dropSnapshot();
+    await using timeline = await bench.open(SMALL);
+    const at = place(bench, timeline, rules, { named });
+    await using _ = at.retention;
+    await at.retention.pass();
+    assert.deepEqual(mediaRemoved(timeline), told, from);
+    assert.equal(
+      kindsOf(timeline, 1),
+      "run_created live_source_opened keyframe_stored keyframe_stored clip_stored keyframe_stored media_removed media_removed",
+    );
+  }
+  assert.deepEqual(await checked(bench), []);
+
+  const target = Deno.makeTempDirSync();
+  const manifest = writeBundle({ dataDir: bench.dataDir, runId: id(1), target, world: bench.world });
+  Deno.removeSync(target, { recursive: true });
+  assert.deepEqual(manifest.missing, []);
+  assert.deepEqual(manifest.removed.map(({ media_type }) => media_type), [
+    "image/jpeg",
+    "image/jpeg",
+    "video/mp4",
+  ]);
+  assert.equal(manifest.files.filter(({ path }) => path.startsWith("pictures/")).length, 1);
+
+  // When the hold ends, the shared picture goes with its last run; stored again for a new event, it is there again.
+  await using timeline = await bench.open(SMALL);
+  const at = place(bench, timeline, rules, { named });
+  await using _ = at.retention;
+  timeline.commit(() => [event("hold_released", {}, id(3))]);
+  await at.retention.pass();
+  assert.equal(exists(paths[1]!), false);
+  await stored(at, bench, 1, "shared");
+  await at.retention.pass();
+  assert.equal(exists(paths[1]!), true);
+  assert.deepEqual(await checked(bench), []);
+});
+
+Deno.test("whatever a crash during the removal of media leaves has each blob that is still named, and goes on", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open(SMALL);
+  const at = place(bench, timeline, { clipHours: 4 });
+  await using _ = at.retention;
+  timeline.commit(() => [created(id(1)), created(id(2))]);
+  for (const number of [1, 2, 1]) await stored(at, bench, number, `clip ${Math.random()}`, "mp4");
+  await stored(at, bench, 2, "picture");
+  bench.nowMs += 5 * HOUR_MS;
+  const young = await stored(at, bench, 2, "young", "mp4");
+  const copies: Bench[] = [];
+  let isDone = false;
+  const passing = at.retention.pass().finally(() => isDone = true);
+  while (!isDone) {
+    copies.push(wholeCopy(bench));
+    await yieldToEventLoop();
+  }
+  await passing;
+  const step = Math.ceil(copies.length / 12);
+  for (const [number, crashed] of copies.entries()) {
+    using copy = crashed;
+    if (number % step !== 0 && number < copies.length - 1) continue;
+    const findings = (await checked(copy)).filter((text) =>
+      !/^(unreferenced_blob|leftover_file) /.test(text)
+    );
+    assert.deepEqual(findings, [], `copy ${number}`);
+    copy.nowMs = bench.nowMs;
+    await using after = await copy.open(SMALL);
+    const again = place(copy, after, { clipHours: 4 });
+    await using _ = again.retention;
+    await again.retention.pass();
+    assert.deepEqual(mediaRemoved(after), mediaRemoved(timeline), `copy ${number}`);
+    assert.deepEqual(blobsIn(copy), blobsIn(bench), `copy ${number}`);
+  }
+  assert.equal(blobsIn(bench).length, 2);
+  assert.ok(exists(young));
+});
+
+/** All of the data directory, as a kill at this moment would leave it. */
+function wholeCopy(bench: Bench): Bench {
+  const copy = new Bench();
+  const copyFolder = (folder: string) => {
+    Deno.mkdirSync(join(copy.dataDir, folder), { recursive: true });
+    for (const { name, isDirectory } of Deno.readDirSync(join(bench.dataDir, folder))) {
+      const path = join(folder, name);
+      if (isDirectory) copyFolder(path);
+      else if (name !== "lock") copyFile(join(bench.dataDir, path), join(copy.dataDir, path));
+    }
+  };
+  copyFolder("");
+  return copy;
+}
+
+/** With its time, as the age of a blob counts; not what another thread has removed meanwhile. */
+function copyFile(from: string, to: string): void {
+  try {
+    const { mtime } = Deno.statSync(from);
+    Deno.copyFileSync(from, to);
+    Deno.utimeSync(to, mtime!, mtime!);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+function blobsIn({ dataDir }: Bench): string[] {
+  return [...filesBelow(dataDir, "keyframes"), ...filesBelow(dataDir, "media")];
+}
 
 Deno.test("no blob goes while the log is damaged", async () => {
   using bench = new Bench();

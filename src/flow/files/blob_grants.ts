@@ -9,11 +9,16 @@ import type { StoredEvent } from "../../store/log/event_reader.ts";
 
 type BlobRoute = GrantedBlob["route"];
 
+export interface FoundGrant extends GrantedBlob {
+  /** Of the event. */
+  readonly seq: number;
+}
+
 /** What was read of one run for one route so far. */
 interface ScanProgress {
   /** Every event before this one was read. */
   nextSeq: number;
-  /** The first 52 bits of each hash, as a number, and the event that has it first. */
+  /** The first 52 bits of each hash, as a number, and the event that has it first, of those that were read. */
   readonly seqs: Map<number, number>;
 }
 
@@ -38,10 +43,10 @@ export class BlobGrants {
     this.#hashesMax = hashesMax;
   }
 
-  /** The run's grant of the blob, or undefined; `sha256` is lower case. */
-  async find(runId: string, route: BlobRoute, sha256: string): Promise<GrantedBlob | undefined> {
-    const key = `${route} ${runId}`;
-    const scanned = this.#scanned.get(key) ?? { nextSeq: 1, seqs: new Map() };
+  /** The first grant of the blob by an event of the run from `fromSeq` on, or undefined; `sha256` is lower case. */
+  async find(runId: string, route: BlobRoute, sha256: string, fromSeq = 1): Promise<FoundGrant | undefined> {
+    const key = `${route} ${runId} ${fromSeq}`;
+    const scanned = this.#scanned.get(key) ?? { nextSeq: fromSeq, seqs: new Map() };
     this.#scanned.delete(key);
     this.#scanned.set(key, scanned);
     try {
@@ -61,7 +66,7 @@ export class BlobGrants {
     const kinds = (kind: string) => findEvent(kind)?.blobs.some((blob) => blob.route === route) ?? false;
     let batches = 0;
     for (const batch of this.#timeline.read(runId, { fromSeq: scanned.nextSeq, kinds })) {
-      let found: GrantedBlob | undefined;
+      let found: FoundGrant | undefined;
       for (const stored of batch) {
         remember(scanned, stored);
         found ??= grantIn(stored, route, sha256);
@@ -97,8 +102,13 @@ const RUNS_MAX = 1024;
 const HASH = /_sha256":\s*"([0-9a-f]{64})"/g;
 
 /** Parses only payloads that contain the hash. */
-function grantIn({ kind, payload }: StoredEvent, route: BlobRoute, sha256: string): GrantedBlob | undefined {
+function grantIn(
+  { seq, kind, payload }: StoredEvent,
+  route: BlobRoute,
+  sha256: string,
+): FoundGrant | undefined {
   if (!payload.includes(sha256)) return undefined;
-  return grantedBlobs(kind, JSON.parse(payload))
+  const found = grantedBlobs(kind, JSON.parse(payload))
     .find((granted) => granted.route === route && granted.sha256 === sha256);
+  return found && { ...found, seq };
 }

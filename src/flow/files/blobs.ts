@@ -1,7 +1,9 @@
 /** Opens retained blobs: only those that an event of the caller's own run grants. See docs/api.md#blobs. */
 
-import { refuse } from "../../base/refusal.ts";
+import { MediaRemoved, refuse } from "../../base/refusal.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
+import { mediaKindOf } from "../../model/files/media_kind.ts";
+import type { RunView } from "../../model/runs/run.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -24,7 +26,10 @@ export class BlobReads {
     this.#grants = new BlobGrants(timeline);
   }
 
-  /** Errors: 422 `run_id` or `sha256`; 404 for a run of another principal, a hash that the run does not grant, a lost file. */
+  /**
+   * Errors: 422 `run_id` or `sha256`; 404 for a run of another principal, a hash that the run does not grant, a lost file; 410
+   * where retention has removed it.
+   */
   async open(
     caller: Caller,
     runId: string,
@@ -36,14 +41,25 @@ export class BlobReads {
       throw refuse.invalid("sha256", "must be 64 hexadecimal digits");
     }
     const run = ownedRun(this.#timeline.view, caller, runId);
-    const grant = await this.#grants.find(run.runId, route, sha256.toLowerCase());
-    if (!grant) throw refuse.notFound("Blob", "sha256");
+    const grant = await this.#grantOf(run, route, sha256.toLowerCase());
     const file = await this.#blobs.open(grant.mediaType, grant.sha256);
     if (!file) throw refuse.notFound("Blob", "sha256");
-    const terms = { ...grant, cacheControl: "private, max-age=31536000, immutable" };
+    const { mediaType } = grant;
+    const terms = { mediaType, sha256: grant.sha256, cacheControl: "private, max-age=31536000, immutable" };
     const described = await describeOpenFile(file, terms);
     if (!described) throw refuse.notFound("Blob", "sha256");
     return described;
+  }
+
+  /** Of an event whose media were not removed. */
+  async #grantOf(run: RunView, route: GrantedBlob["route"], sha256: string): Promise<GrantedBlob> {
+    const first = await this.#grants.find(run.runId, route, sha256);
+    if (!first) throw refuse.notFound("Blob", "sha256");
+    const kind = mediaKindOf(first.mediaType);
+    if (kind === undefined || first.seq > run.removedMedia[kind]) return first;
+    const later = await this.#grants.find(run.runId, route, sha256, run.removedMedia[kind] + 1);
+    if (!later) throw new MediaRemoved(kind, run.removedMedia[kind]);
+    return later;
   }
 
   /**

@@ -17,6 +17,7 @@ import { oldUploads, removeUpload } from "../../store/removal/old_uploads.ts";
 import type { DiskRoom } from "../../store/space/disk_room.ts";
 import type { StoredBytes } from "../../store/space/stored_bytes.ts";
 import type { Caller } from "../caller.ts";
+import { MediaRemoval } from "./media_removal.ts";
 import { type RetentionLook, RetentionReport } from "./retention_report.ts";
 import type { RunStanding } from "./run_standing.ts";
 
@@ -24,6 +25,12 @@ import type { RunStanding } from "./run_standing.ts";
 export interface RetentionRules {
   readonly runHours: number | undefined;
   readonly runBytes: number | undefined;
+  readonly pictureHours: number | undefined;
+  readonly pictureBytes: number | undefined;
+  readonly clipHours: number | undefined;
+  readonly clipBytes: number | undefined;
+  readonly soundHours: number | undefined;
+  readonly soundBytes: number | undefined;
   readonly uploadHours: number | undefined;
   readonly uploadBytes: number | undefined;
   /** What is to stay free on the disk of the data directory. */
@@ -46,7 +53,7 @@ export interface RetentionOptions {
 /**
  * ```
  *   a pass:  look at every run ──► `events_removed` of each that goes, ──► its records ──► blobs that no event names, uploads
- *                                   and its metric                          leave the log
+ *                                   and its metric; `media_removed`         leave the log
  * ```
  *
  * A process that is killed in between goes on with what the events say at its next pass: see Timeline.removeRecords.
@@ -55,6 +62,7 @@ export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions;
   readonly #log: Log;
   readonly #tasks = new TaskGroup();
+  readonly #media: MediaRemoval;
   #passing: Promise<void> = Promise.resolve();
   #lastPassMs: number | null = null;
   #lastPassAtMs: number;
@@ -65,12 +73,23 @@ export class Retention implements AsyncDisposable {
     this.#options = options;
     this.#log = options.world.log.child("retention");
     this.#lastPassAtMs = options.world.monotonicMs();
+    const { timeline, rules, standing, dataDir, world } = options;
+    this.#media = new MediaRemoval({
+      ...{ timeline, dataDir, world },
+      limits: {
+        picture: { hours: rules.pictureHours, bytes: rules.pictureBytes },
+        clip: { hours: rules.clipHours, bytes: rules.clipBytes },
+        sound: { hours: rules.soundHours, bytes: rules.soundBytes },
+      },
+      sourceHours: () => standing.sourceMediaHours(),
+    });
   }
 
   /** Whether any limit is set. */
   get isOn(): boolean {
     const { rules, standing } = this.#options;
-    return Object.values(rules).some((limit) => limit !== undefined) || standing.sourceHours().size > 0;
+    return Object.values(rules).some((limit) => limit !== undefined) || standing.sourceHours().size > 0 ||
+      this.#media.isOn;
   }
 
   /** The first pass is one interval after the start, when the service has read what it needs. */
@@ -110,6 +129,7 @@ export class Retention implements AsyncDisposable {
   async look(caller: Caller): Promise<RetentionLook> {
     const report = new RetentionReport(caller.principalKey);
     for await (const choice of this.#choices(await this.#missingBytes())) report.add(choice);
+    if (this.#media.isOn) { for await (const choice of this.#media.choices()) report.addMedia(choice); }
     return { is_on: this.isOn, last_pass_at_ms: this.#lastPassMs, ...report.look() };
   }
 
@@ -122,6 +142,7 @@ export class Retention implements AsyncDisposable {
     const { world } = this.#options;
     this.#lastPassAtMs = world.monotonicMs();
     const runs = await this.#removeRuns({ bytesToFree: 0, most: Infinity });
+    await this.#removeMedia();
     const uploads = await this.#removeUploads();
     const { events, bytes, blobs } = await this.#removeRest({ isUrgent: false });
     if (runs + events + blobs + uploads > 0) {
@@ -182,15 +203,34 @@ export class Retention implements AsyncDisposable {
     const { events, bytes, failed } = await timeline.removeRecords({ isUrgent });
     metrics.add("service_retention_failures_total", failed);
     if (!this.#isSweepDue) return { events, bytes, blobs: 0 };
+    await timeline.flushed(); // no blob may go before the event that says so is on the disk
     const swept = await sweep((size) => {
       metrics.add("service_retention_removed_total", { what: "blobs" });
       metrics.add("service_retention_removed_bytes_total", { what: "blobs" }, size);
     }).run(signal);
-    this.#isSweepDue = false;
+    this.#isSweepDue = (swept?.young ?? 0) > 0;
     metrics.add("service_retention_failures_total", swept?.failed ?? 0);
     const blobs = swept?.blobs ?? 0;
     if (blobs > 0) await stored.recountBlobs(signal);
     return { events, bytes: bytes + (swept?.bytes ?? 0), blobs };
+  }
+
+  /** Says what goes; the files go with those that no event names. */
+  async #removeMedia(): Promise<void> {
+    const { timeline } = this.#options;
+    if (!this.#media.isOn) return;
+    for await (const { runId, media, reason, throughSeq, blobs, bytes } of this.#media.choices()) {
+      this.#tasks.signal.throwIfAborted();
+      const payload = { media, reason, through_seq: throughSeq, blobs, bytes };
+      const [removed] = timeline.commit((view) => {
+        const run = view.run(runId);
+        return run === undefined || run.onHold || run.removedSeq > 0
+          ? []
+          : [event("media_removed", runId, payload)];
+      });
+      if (removed !== undefined) this.#isSweepDue = true;
+      await yieldToEventLoop();
+    }
   }
 
   async #removeUploads(): Promise<number> {

@@ -1,8 +1,10 @@
 /** What of a principal's runs goes and what stays, as the report tells it. See docs/retention.md#report. */
 
-import type { RemovalReason } from "../../model/events/run_payloads.ts";
+import type { MediaRemovalReason, RemovalReason } from "../../model/events/run_payloads.ts";
+import type { MediaKind } from "../../model/files/media_kind.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { RunChoice, StayReason } from "../../model/runs/removal.ts";
+import type { MediaChoice } from "./media_removal.ts";
 
 /** One run in the report. */
 interface ReportedRun {
@@ -19,18 +21,35 @@ interface ReportedRuns<Reason> {
   readonly runs: readonly (ReportedRun & { readonly reason: Reason })[];
 }
 
+/** Media of one run in the report. */
+interface ReportedMedia {
+  readonly run_id: string;
+  readonly media: MediaKind;
+  readonly reason: MediaRemovalReason;
+  readonly through_seq: number;
+  readonly blobs: number;
+  readonly bytes: number;
+}
+
 export interface RetentionLook {
   readonly is_on: boolean;
   /** Null before the first pass. */
   readonly last_pass_at_ms: number | null;
   readonly goes: ReportedRuns<RemovalReason>;
   readonly stays: ReportedRuns<StayReason>;
+  /** Of runs whose events stay. */
+  readonly media: {
+    readonly count: number;
+    readonly bytes: number;
+    readonly runs: readonly ReportedMedia[];
+  };
 }
 
 export class RetentionReport {
   readonly #principalKey: string;
   readonly #goes = new RunList<RemovalReason>();
   readonly #stays = new RunList<StayReason>();
+  readonly #media = { count: 0, bytes: 0, runs: [] as ReportedMedia[] };
 
   constructor(principalKey: string) {
     this.#principalKey = principalKey;
@@ -43,8 +62,16 @@ export class RetentionReport {
     else this.#stays.add(choice, choice.stays ?? "within_limits");
   }
 
-  look(): Pick<RetentionLook, "goes" | "stays"> {
-    return { goes: this.#goes.look(), stays: this.#stays.look() };
+  addMedia({ runId, principalKey, media, reason, throughSeq, blobs, bytes }: MediaChoice): void {
+    if (principalKey !== this.#principalKey) return;
+    this.#media.count += blobs;
+    this.#media.bytes += bytes;
+    if (this.#media.runs.length >= LIMITS.retention.reportedRuns) return;
+    this.#media.runs.push({ run_id: runId, media, reason, through_seq: throughSeq, blobs, bytes });
+  }
+
+  look(): Pick<RetentionLook, "goes" | "stays" | "media"> {
+    return { goes: this.#goes.look(), stays: this.#stays.look(), media: this.#media };
   }
 }
 

@@ -5,6 +5,7 @@ import type { RunFacts } from "../../model/runs/removal.ts";
 import { isTerminal, type RunView, statusOf } from "../../model/runs/run.ts";
 import { sourceUriOf } from "../../model/sources/source_name.ts";
 import type { NamedSources } from "../sources/named_sources.ts";
+import type { MediaHours } from "./media_removal.ts";
 import type { RunWork } from "../runs/run_work.ts";
 
 export interface RunStandingOptions {
@@ -30,6 +31,15 @@ export class RunStanding {
     const hours = new Map<string, number>();
     for (const { name, retentionHours } of this.#options.named.all) {
       if (retentionHours !== null) hours.set(sourceUriOf(name), retentionHours);
+    }
+    return hours;
+  }
+
+  /** Likewise of their pictures, clips and sounds. */
+  sourceMediaHours(): ReadonlyMap<string, MediaHours> {
+    const hours = new Map<string, MediaHours>();
+    for (const { name, mediaHours } of this.#options.named.all) {
+      if (mediaHours !== undefined) hours.set(sourceUriOf(name), mediaHours);
     }
     return hours;
   }

@@ -79,6 +79,10 @@ export const EVENTS = {
     "Retention removed every earlier event of the run, and what only they named.",
     run.eventsRemoved,
   ),
+  media_removed: row(
+    "Retention removed pictures, clips or sounds that earlier events of the run name; the events stay.",
+    run.mediaRemoved,
+  ),
   operator_feedback_submitted: row("An operator's rating was committed.", run.operatorFeedbackSubmitted),
   webhook_registered: bookkeeping("A webhook was added to the run.", run.webhookRegistered),
   webhook_deleted: bookkeeping("A webhook was removed from the run.", run.webhookDeleted),

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
+import { MEDIA_KINDS } from "../files/media_kind.ts";
 import { LIMITS } from "../limits.ts";
 import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import {
@@ -47,6 +48,10 @@ const runCreatedBySource = open({
 export const REMOVAL_REASONS = ["deleted", "age", "bytes", "free_space"] as const;
 export type RemovalReason = typeof REMOVAL_REASONS[number];
 
+/** Why media go before the events that name them. */
+export const MEDIA_REMOVAL_REASONS = ["age", "bytes"] as const;
+export type MediaRemovalReason = typeof MEDIA_REMOVAL_REASONS[number];
+
 /** The state of the run as it followed from the removed events. */
 const removedRun = open({
   principal_key: text,
@@ -67,6 +72,14 @@ export const eventsRemoved = open({
   bytes: positive.describe("The size of their records in the log"),
   through_seq: positive.describe("The last one of them"),
   run: removedRun,
+});
+
+export const mediaRemoved = open({
+  media: z.enum(MEDIA_KINDS),
+  reason: z.enum(MEDIA_REMOVAL_REASONS),
+  through_seq: positive.describe("What events of the run up to this one name"),
+  blobs: positive.describe("How many were named"),
+  bytes: count.describe("Their size; one that another run still names stays for that one"),
 });
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);

@@ -1,6 +1,7 @@
 /** A run: the fold of its events in sequence order, and the status that follows from it. */
 
 import { freeMemory } from "../../base/bytes.ts";
+import { NONE_REMOVED, type RemovedMedia, withRemoved } from "../files/media_kind.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 
 /** An event to be written; the timeline adds the sequence number and the time. */
@@ -98,6 +99,8 @@ export interface RunView {
   readonly deleted: boolean;
   /** Its events up to this one were removed by retention; 0 where it has all of them. See docs/retention.md. */
   readonly removedSeq: number;
+  /** Media that went before the events that name them. */
+  readonly removedMedia: RemovedMedia;
   /** Nothing of a run on hold is deleted: see docs/api.md#hold. */
   readonly onHold: boolean;
   /** Of the events that are left, like the two after it. */
@@ -144,8 +147,11 @@ const HOLD_KINDS: ReadonlySet<string> = new Set(["hold_placed", "hold_released"]
 /** Says that every earlier event of the run was removed, and what of them the run needs. See docs/retention.md. */
 export const EVENTS_REMOVED = "events_removed";
 
+/** Says that media which earlier events of the run name were removed; the events stay. See docs/retention.md#media. */
+export const MEDIA_REMOVED = "media_removed";
+
 /** They say nothing about work on the run. */
-const PASSIVE_KINDS: ReadonlySet<string> = new Set([...HOLD_KINDS, EVENTS_REMOVED]);
+const PASSIVE_KINDS: ReadonlySet<string> = new Set([...HOLD_KINDS, EVENTS_REMOVED, MEDIA_REMOVED]);
 
 /** What of a run follows from its removed events, as `events_removed` has it. */
 export interface RunSummaryPayload {
@@ -192,6 +198,7 @@ export class Run implements RunView {
   lastActivityMs = 0;
   deleted = false;
   removedSeq = 0;
+  removedMedia = NONE_REMOVED;
   onHold = false;
   eventCount = 0;
   firstSeq = 0;
@@ -209,7 +216,7 @@ export class Run implements RunView {
   /** Whether `fold` reads the payload of such an event; for other kinds the payload need not be parsed. */
   needsPayloadOf(kind: string): boolean {
     return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
-      kind === "live_source_opened" || kind === EVENTS_REMOVED;
+      kind === "live_source_opened" || kind === EVENTS_REMOVED || kind === MEDIA_REMOVED;
   }
 
   /** `payload` is read only when `needsPayloadOf` is true for the kind. */
@@ -226,6 +233,7 @@ export class Run implements RunView {
     else if (kind === "run_deleted") this.deleted = true;
     else if (HOLD_KINDS.has(kind)) this.onHold = kind === "hold_placed";
     else if (kind === EVENTS_REMOVED) this.#remove(seq, payload);
+    else if (kind === MEDIA_REMOVED) this.removedMedia = withRemoved(this.removedMedia, payload);
   }
 
   /** The event is now the first one; where those before it are not in the log any more, it has what followed from them. */

@@ -3,6 +3,7 @@
 import { ATTACH, type AttachBody, type AttachContext, AttachRefused, checkAttach } from "../live/attach.ts";
 import { shapeMessage } from "../api/shape_message.ts";
 import { Refusal } from "../../base/refusal.ts";
+import { MEDIA_KINDS, type MediaKind } from "../files/media_kind.ts";
 import { LIMITS } from "../limits.ts";
 import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
 import { readWebhooks, type SourceWebhook, type SourceWebhookContext } from "../webhooks/source_webhook.ts";
@@ -24,6 +25,8 @@ export interface NamedSource {
   readonly principals: readonly string[] | null;
   /** Hours after which the events of its runs are removed; null where the general setting holds. */
   readonly retentionHours: number | null;
+  /** Of its pictures, clips and sounds; the general ones where they are not given. */
+  readonly mediaHours?: Readonly<Partial<Record<MediaKind, number>>>;
   /** Null for a source that is not always watched. */
   readonly watch: SourceWatch | null;
 }
@@ -111,12 +114,13 @@ function readSource(table: TomlTable, context: SourceFileContext): NamedSource {
   const principals = readPrincipals(table);
   const isWatched = table.flag("live");
   const watch = readWatch(table, isWatched, context);
-  const retentionHours = readRetention(table);
+  const { hours: retentionHours, media: mediaHours } = readRetention(table);
   table.close();
   return {
     name,
     principals,
     retentionHours,
+    ...(Object.keys(mediaHours).length > 0 && { mediaHours }),
     watch,
     ...readLocation(table, location, { isWatched, ...context }),
   };
@@ -170,19 +174,40 @@ function readPrincipals(table: TomlTable): readonly string[] | null {
   return hashes.map((hash) => `api-key:${hash}`);
 }
 
-/** `retention = { hours = 48 }` */
-function readRetention(table: TomlTable): number | null {
+/** `retention = { hours = 48, clip_hours = 24 }` */
+function readRetention(
+  table: TomlTable,
+): { readonly hours: number | null; readonly media: Partial<Record<MediaKind, number>> } {
   const { retention } = table.given(["retention"]);
-  if (retention === undefined) return null;
+  const media: Partial<Record<MediaKind, number>> = {};
+  if (retention === undefined) return { hours: null, media };
   const { minimum, maximum } = LIMITS.retention.hours;
-  const isTable = typeof retention === "object" && retention !== null;
-  const { hours, ...others } = (isTable ? retention : {}) as Readonly<Record<string, unknown>>;
-  const isHours = typeof hours === "number" && Number.isSafeInteger(hours) && hours >= minimum &&
-    hours <= maximum;
-  if (isHours && Object.keys(others).length === 0) return hours;
-  table.say("retention", `must be { hours = … }, with an integer from ${minimum} to ${maximum}`);
-  return null;
+  const isTable = typeof retention === "object" && retention !== null && !Array.isArray(retention);
+  const fields = new Map(Object.entries(isTable ? retention : {}));
+  const isHours = (value: unknown): value is number =>
+    typeof value === "number" && Number.isSafeInteger(value) && value >= minimum && value <= maximum;
+  const isGood = fields.size > 0 &&
+    fields.entries().every(([name, value]) => RETENTION_FIELDS.has(name) && isHours(value));
+  if (!isGood) {
+    const names = [...RETENTION_FIELDS].join(", ");
+    table.say(
+      "retention",
+      `must be { hours = … } with some of ${names}, each an integer from ${minimum} to ${maximum}`,
+    );
+    return { hours: null, media };
+  }
+  for (const kind of MEDIA_KINDS) {
+    const hours = fields.get(`${kind}_hours`);
+    if (isHours(hours)) media[kind] = hours;
+  }
+  const hours: unknown = fields.get("hours");
+  return { hours: isHours(hours) ? hours : null, media };
 }
+
+const RETENTION_FIELDS: ReadonlySet<string> = new Set([
+  "hours",
+  ...MEDIA_KINDS.map((kind) => `${kind}_hours`),
+]);
 
 function readWatch(
   table: TomlTable,

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { filesBelow } from "../checks/blob_check.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { SET_ASIDE } from "../checks/set_aside.ts";
-import { EVENTS_REMOVED } from "../../model/runs/run.ts";
+import { EVENTS_REMOVED, MEDIA_REMOVED } from "../../model/runs/run.ts";
 import { columnText } from "../log/record.ts";
 import { findSegments } from "../log/segment.ts";
 import { scanSegment } from "../log/segment_scan.ts";
@@ -94,7 +94,7 @@ function planLog(
 }
 
 /**
- * Whether events were removed after the log ends in the backup. Then blobs may be gone that its events name, although they were there
+ * Whether events or media were removed after the log ends in the backup. Then blobs may be gone that its events name, although they were there
  * when it was planned.
  */
 export function removedSince(dataDir: string, { logEnd }: BackupPlan): boolean {
@@ -109,13 +109,15 @@ export function removedSince(dataDir: string, { logEnd }: BackupPlan): boolean {
     using file = Deno.openSync(join(directory, name), { read: true });
     scanSegment(file, sizeBytes, isEnd ? Math.min(sizeBytes, logEnd!.offset) : 0, 0, {
       record: (bytes, { kindStart, kindEnd }) => {
-        isRemoved ||= columnText(decoder, bytes, kindStart, kindEnd) === EVENTS_REMOVED;
+        isRemoved ||= REMOVAL_KINDS.has(columnText(decoder, bytes, kindStart, kindEnd));
       },
       damage: () => {},
     });
   }
   return isRemoved || !isBehind;
 }
+
+const REMOVAL_KINDS: ReadonlySet<string> = new Set([EVENTS_REMOVED, MEDIA_REMOVED]);
 
 /** Where the last whole commit ends, and the number of its last event. Damage before it belongs to the copy. */
 function wholeCommits(path: string, sizeBytes: number): { readonly bytes: number; readonly seq: number } {

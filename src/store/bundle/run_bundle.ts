@@ -5,6 +5,8 @@ import { join } from "node:path";
 import type { World } from "../../base/world.ts";
 import { cloudEvent } from "../../model/events/cloudevent.ts";
 import { mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
+import { isMediaRemoved, NONE_REMOVED, withRemoved } from "../../model/files/media_kind.ts";
+import { MEDIA_REMOVED } from "../../model/runs/run.ts";
 import { blobPath } from "../blobs.ts";
 import { writeAll } from "../log/segment.ts";
 import { BUNDLE_VERIFIER } from "./bundle_verifier.ts";
@@ -28,6 +30,9 @@ export interface MissingBlob {
   readonly reason: "not there" | "other bytes";
 }
 
+/** A blob that an event names and that retention removed from the run before its events. */
+export type RemovedBlob = Omit<MissingBlob, "reason">;
+
 /** What the signature covers, byte for byte. See docs/backup.md#export. */
 export interface BundleManifest {
   readonly format: typeof BUNDLE_FORMAT;
@@ -39,6 +44,8 @@ export interface BundleManifest {
   readonly last_seq: number;
   readonly markers: number;
   readonly missing: readonly MissingBlob[];
+  /** On purpose, as a `media_removed` among the events says. */
+  readonly removed: readonly RemovedBlob[];
   /** Numbers between its first and its last event that damage took from the log: whose events they were is not known. */
   readonly lost_seqs: readonly (readonly [from: number, to: number])[];
   /** All other files of the bundle, by path; without the manifest and its signature. */
@@ -65,7 +72,8 @@ export function writeBundle({ dataDir, runId, target, world }: BundleOptions): B
   const run = findRun(dataDir, runId);
   const key = InstanceKey.open(dataDir);
   const bundle = new BundleFolder(target);
-  const named = new Map<string, Pick<MissingBlob, "sha256" | "media_type" | "seq">>();
+  const named = new Map<string, RemovedBlob & { readonly last_seq: number }>();
+  let removedMedia = NONE_REMOVED;
   const markers: string[] = [];
   let [events, firstSeq, lastSeq] = [0, 0, 0];
   bundle.write("events.jsonl", (write) =>
@@ -75,15 +83,22 @@ export function writeBundle({ dataDir, runId, target, world }: BundleOptions): B
       lastSeq = event.seq;
       write(`${cloudEvent(event)}\n`);
       if (event.kind === "marker_emitted") markers.push(event.payload);
+      if (event.kind === MEDIA_REMOVED) removedMedia = withRemoved(removedMedia, JSON.parse(event.payload));
       if (!mayNameBlobs(event.kind)) return;
       for (const { sha256, mediaType } of namedBlobs(event.kind, JSON.parse(event.payload))) {
         const path = blobPath(mediaType, sha256);
-        if (path && !named.has(path)) named.set(path, { sha256, media_type: mediaType, seq: event.seq });
+        const { seq } = named.get(path ?? "") ?? event;
+        if (path) named.set(path, { sha256, media_type: mediaType, seq, last_seq: event.seq });
       }
     }));
   bundle.write("markers.json", (write) => write(`{"markers":[\n${inOrder(markers).join(",\n")}\n]}\n`));
   const missing: MissingBlob[] = [];
-  for (const [path, blob] of named) {
+  const removed: RemovedBlob[] = [];
+  for (const [path, { last_seq, ...blob }] of named) {
+    if (isMediaRemoved(removedMedia, blob.media_type, last_seq)) {
+      removed.push(blob);
+      continue;
+    }
     const extension = path.slice(path.lastIndexOf(".") + 1);
     const reason = bundle.copy(
       join(dataDir, path),
@@ -100,6 +115,7 @@ export function writeBundle({ dataDir, runId, target, world }: BundleOptions): B
     ...{ format: BUNDLE_FORMAT, made_at: new Date(world.now()).toISOString(), key_id: key.keyId },
     ...{ run_id: runId, events, first_seq: firstSeq, last_seq: lastSeq, markers: markers.length },
     missing,
+    removed,
     lost_seqs: run.lost.filter(([from, to]) => from > firstSeq && to < lastSeq),
     files: bundle.files,
   };

@@ -4,7 +4,13 @@ import { errorText } from "../../base/log.ts";
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { BLOB_KEY_END, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
-import { EVENTS_REMOVED } from "../../model/runs/run.ts";
+import {
+  isMediaRemoved,
+  NONE_REMOVED,
+  type RemovedMedia,
+  withRemoved,
+} from "../../model/files/media_kind.ts";
+import { EVENTS_REMOVED, MEDIA_REMOVED } from "../../model/runs/run.ts";
 import { blobPath } from "../blobs.ts";
 import { readAt } from "../file_bytes.ts";
 import { ByteLookup } from "../log/byte_lookup.ts";
@@ -15,7 +21,7 @@ import { gapEnd } from "../removal/gap_record.ts";
 import { type AcceptedLosses, isAccepted } from "./accepted_losses.ts";
 import { Findings } from "./findings.ts";
 
-/** Where a blob is named first. */
+/** Where a blob is named: first, where that event still names it. */
 export interface BlobMention {
   readonly seq: number;
   readonly segment: string;
@@ -65,10 +71,12 @@ class LogCheck implements RecordSink {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #runs = new ByteLookup<true>();
   readonly #kinds = new ByteLookup<CheckedKind>();
-  /** The first mention of each run. */
-  readonly #blobs = new Map<string, Map<string, BlobMention>>();
+  /** The first and the last mention of each run. */
+  readonly #blobs = new Map<string, Map<string, RunMentions>>();
   /** The run's events before this one were removed by retention, also where their records are still there. */
   readonly #removedBefore = new Map<string, number>();
+  /** Of each run that has lost media before its events. */
+  readonly #removedMedia = new Map<string, RemovedMedia>();
   #segment = "";
   #segments = 0;
   #bytes = 0;
@@ -119,6 +127,7 @@ class LogCheck implements RecordSink {
     const kind = this.#kindOf(bytes, record);
     if (kind.mayNameBlobs) this.#collect(bytes, record, offset, kind.name);
     if (kind.removesEvents) this.#removedBefore.set(this.#runOf(bytes, record), seq);
+    if (kind.name === MEDIA_REMOVED) this.#noteRemoved(bytes, record);
   }
 
   damage(from: number, to: number, nextSeq: number): void {
@@ -215,12 +224,27 @@ class LogCheck implements RecordSink {
   #namedBlobs(): Map<string, BlobMention> {
     const named = new Map<string, BlobMention>();
     for (const [path, mentions] of this.#blobs) {
-      for (const [runId, mention] of mentions) {
-        if (mention.seq < (this.#removedBefore.get(runId) ?? 0)) continue;
-        if (mention.seq < (named.get(path)?.seq ?? Infinity)) named.set(path, mention);
+      for (const [runId, { mediaType, first, last }] of mentions) {
+        const mention = [first, last].find(({ seq }) => this.#isLeft(runId, mediaType, seq));
+        if (mention && mention.seq < (named.get(path)?.seq ?? Infinity)) named.set(path, mention);
       }
     }
     return named;
+  }
+
+  /** Whether the event still names its blob of this type. */
+  #isLeft(runId: string, mediaType: string, seq: number): boolean {
+    return seq >= (this.#removedBefore.get(runId) ?? 0) &&
+      !isMediaRemoved(this.#removedMedia.get(runId) ?? NONE_REMOVED, mediaType, seq);
+  }
+
+  #noteRemoved(bytes: Uint8Array, record: ParsedRecord): void {
+    const runId = this.#runOf(bytes, record);
+    const payload = new TextDecoder().decode(bytes.subarray(record.payloadStart, record.payloadEnd));
+    this.#removedMedia.set(
+      runId,
+      withRemoved(this.#removedMedia.get(runId) ?? NONE_REMOVED, parsed(payload)),
+    );
   }
 
   #runOf(bytes: Uint8Array, { runStart, runEnd }: ParsedRecord): string {
@@ -235,13 +259,21 @@ class LogCheck implements RecordSink {
       const path = blobPath(mediaType, sha256);
       if (path === undefined) continue;
       const runId = this.#runOf(bytes, record);
-      const mentions = this.#blobs.get(path) ?? new Map<string, BlobMention>();
+      const mentions = this.#blobs.get(path) ?? new Map<string, RunMentions>();
       this.#blobs.set(path, mentions);
-      const mention = mentions.get(runId);
-      const isKept = mention !== undefined && mention.seq >= (this.#removedBefore.get(runId) ?? 0);
-      if (!isKept) mentions.set(runId, { seq, segment: this.#segment, offset });
+      const last = { seq, segment: this.#segment, offset };
+      const known = mentions.get(runId);
+      const isKept = known !== undefined && this.#isLeft(runId, mediaType, known.first.seq);
+      if (isKept) known.last = last;
+      else mentions.set(runId, { mediaType, first: last, last });
     }
   }
+}
+
+interface RunMentions {
+  readonly mediaType: string;
+  readonly first: BlobMention;
+  last: BlobMention;
 }
 
 interface CheckedKind {

@@ -22,7 +22,7 @@ import { runOf, type RunRow, type SnapshotRows } from "./snapshot_rows.ts";
  * may be deleted at any time: the next start then reads the whole log. See docs/protocols.md#snapshot.
  */
 const MAGIC = "timeline";
-const FORMAT_VERSION = 4;
+const FORMAT_VERSION = 5;
 const START_BYTES = 16;
 
 interface SnapshotHeader {

@@ -1,6 +1,7 @@
 /** The folded runs of a snapshot as they were at one moment, made into text in small steps while commits go on. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
+import { MEDIA_KINDS } from "../../model/files/media_kind.ts";
 import { Run } from "../../model/runs/run.ts";
 import type { EventIndex } from "./event_index.ts";
 
@@ -80,6 +81,7 @@ function rowOf(run: Run, skipList: readonly number[]): RunRow {
     run.logBytes,
     run.onHold,
     run.removedSeq,
+    MEDIA_KINDS.map((kind) => run.removedMedia[kind]),
     skipList,
   ];
 }
@@ -106,5 +108,7 @@ export function runOf(row: RunRow): { run: Run; skipList: number[] } {
   run.logBytes = row[17] as number;
   run.onHold = row[18] as boolean;
   run.removedSeq = row[19] as number;
-  return { run, skipList: row[20] as number[] };
+  const [picture, clip, sound] = row[20] as [number, number, number];
+  if (picture + clip + sound > 0) run.removedMedia = { picture, clip, sound };
+  return { run, skipList: row[21] as number[] };
 }

@@ -8,6 +8,7 @@ import { LIMITS } from "../../model/limits.ts";
 import { DEFAULT_STREAM_ID, PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
 import {
   EVENTS_REMOVED,
+  MEDIA_REMOVED,
   type NewEvent,
   PreparedPayload,
   type Run,
@@ -272,6 +273,15 @@ export class Timeline implements AsyncDisposable {
     return this.#sync?.synced() ?? Promise.resolve();
   }
 
+  /** Resolves when everything committed so far is on the disk, whatever SERVICE_WAL_SYNC says. */
+  async flushed(): Promise<void> {
+    const current = this.#writer;
+    await this.#finishing;
+    await this.synced();
+    if (this.#writer === current) await current?.file.syncData();
+    else await this.#finishing; // which syncs it
+  }
+
   /**
    * The run's events that are in the log when the reading starts, in sequence order, in batches of at most 256 events
    * or about 1 MiB, so that the caller can yield to other requests between batches. Empty for an unknown run. A deleted
@@ -419,7 +429,8 @@ export class Timeline implements AsyncDisposable {
     let deletedHere: Set<string> | undefined;
     for (let number = 0; number < events.length; number++) {
       const { runId, kind, payload, streamId } = events[number]!;
-      if (kind !== EVENTS_REMOVED && (this.#register.find(runId)?.deleted || deletedHere?.has(runId))) {
+      const isRemoval = kind === EVENTS_REMOVED || kind === MEDIA_REMOVED;
+      if (!isRemoval && (this.#register.find(runId)?.deleted || deletedHere?.has(runId))) {
         throw refuse.notFound("run", "run_id");
       }
       if (kind === "run_deleted") (deletedHere ??= new Set()).add(runId);
@@ -597,6 +608,7 @@ const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
   "run_deleted",
   "stop_requested",
   EVENTS_REMOVED,
+  MEDIA_REMOVED,
   "webhook_deleted",
 ]);
 

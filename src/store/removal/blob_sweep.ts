@@ -4,11 +4,13 @@ import { basename, dirname, join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { blobNumber, mayNameBlobs } from "../../model/events/blob_references.ts";
+import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
+import { isMediaRemoved, MEDIA_KINDS, NONE_REMOVED } from "../../model/files/media_kind.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { blobFolders } from "../blobs.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
+import type { StoredEvent } from "../log/event_reader.ts";
 import type { Timeline } from "../log/timeline.ts";
 
 export interface BlobSweepOptions {
@@ -25,6 +27,8 @@ export interface SweptBlobs {
   readonly bytes: number;
   /** Files that could not be removed. */
   readonly failed: number;
+  /** Files that no event names, but are too young to go. */
+  readonly young: number;
 }
 
 const SHA256 = /[0-9a-f]{64}/g;
@@ -56,14 +60,14 @@ export class BlobSweep {
     const { timeline, log } = this.#options;
     const unnamed = new Hashes();
     for await (const { sha256 } of this.#files(signal)) unnamed.add(sha256);
-    if (unnamed.isEmpty) return { blobs: 0, bytes: 0, failed: 0 };
-    using _ = timeline.observe((_run, _seq, kind, json) => {
+    if (unnamed.isEmpty) return { blobs: 0, bytes: 0, failed: 0, young: 0 };
+    using _ = timeline.observe((_run, _seq, kind, json) => { // of a new event no media are removed
       if (mayNameBlobs(kind)) unnamed.deleteIn(json instanceof PreparedPayload ? json.text : json);
     });
     for (let fromSeq = 1; fromSeq <= timeline.view.lastSeq; fromSeq += EVENTS_PER_TURN) {
       const toSeq = fromSeq + EVENTS_PER_TURN - 1;
       for (const batch of timeline.readAll({ fromSeq, toSeq, kinds: mayNameBlobs })) {
-        for (const { payload } of batch) unnamed.deleteIn(payload);
+        for (const named of batch) this.#keepNamed(unnamed, named);
         await yieldToEventLoop();
         signal.throwIfAborted();
       }
@@ -74,15 +78,27 @@ export class BlobSweep {
     return null;
   }
 
+  /** What the event names stays, unless it was removed from its run. */
+  #keepNamed(unnamed: Hashes, { seq, runId, kind, payload }: StoredEvent): void {
+    const removed = this.#options.timeline.view.run(runId)?.removedMedia ?? NONE_REMOVED;
+    if (MEDIA_KINDS.every((media) => seq > removed[media])) return unnamed.deleteIn(payload);
+    for (const { sha256, mediaType } of namedBlobs(kind, JSON.parse(payload))) {
+      if (!isMediaRemoved(removed, mediaType, seq)) unnamed.delete(sha256);
+    }
+  }
+
   async #remove(unnamed: Hashes, signal: AbortSignal): Promise<SweptBlobs> {
     const { world, log } = this.#options;
-    const swept = { blobs: 0, bytes: 0, failed: 0 };
+    const swept = { blobs: 0, bytes: 0, failed: 0, young: 0 };
     const youngMs = world.now() - LIMITS.retention.blobGraceMs;
     for await (const { sha256, path } of this.#files(signal)) {
       if (!unnamed.has(sha256)) continue;
       try {
         const size = this.#takeIfOld(path, youngMs);
-        if (size === null) continue;
+        if (size === null) {
+          swept.young++;
+          continue;
+        }
         await Deno.remove(goingPath(path)); // not in this thread: a clip takes milliseconds
         swept.blobs++;
         swept.bytes += size;
@@ -142,7 +158,11 @@ class Hashes {
   }
 
   deleteIn(text: string): void {
-    for (const [sha256] of text.matchAll(SHA256)) this.#setOf(sha256).delete(blobNumber(sha256));
+    for (const [sha256] of text.matchAll(SHA256)) this.delete(sha256);
+  }
+
+  delete(sha256: string): void {
+    this.#setOf(sha256).delete(blobNumber(sha256));
   }
 
   #setOf(sha256: string): Set<number> {

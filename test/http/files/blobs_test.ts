@@ -45,6 +45,36 @@ async function get(
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
+Deno.test("what retention has removed is 410 with a reason, until it is stored again for a later event", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  const [picture, clip] = [await put(test, "picture", "jpeg"), await put(test, "clip", "mp4")];
+  const name = () => {
+    commit(test, runId, "keyframe_stored", image(picture));
+    commit(test, runId, "semantic_chunk_inferred", { evidence: media(clip) });
+  };
+  name();
+  const seq = test.service.timeline.view.lastSeq;
+  const removed = { media: "picture", reason: "age", through_seq: seq, blobs: 1, bytes: 7 };
+  commit(test, runId, "media_removed", removed);
+  for (const path of [picture.sha256, `${picture.sha256.toUpperCase()}?width=64`]) {
+    const { status, text } = await get(test, `${runId}/keyframes/${path}`);
+    assert.equal(status, 410);
+    const { error } = JSON.parse(text);
+    assert.equal(error.code, "media_removed");
+    assert.match(error.message, new RegExp(`each picture that events of the run up to ${seq} name`));
+  }
+  assert.equal((await get(test, `${runId}/media/${clip.sha256}`)).text, "clip");
+  assert.equal((await get(test, `${runId}/keyframes/${ABSENT}`)).status, 404);
+  commit(test, runId, "media_removed", { ...removed, media: "clip", through_seq: seq - 1 });
+  assert.equal((await get(test, `${runId}/media/${clip.sha256}`)).status, 200);
+  commit(test, runId, "media_removed", { ...removed, media: "clip" });
+  assert.equal((await get(test, `${runId}/media/${clip.sha256}`)).status, 410);
+  name();
+  assert.equal((await get(test, `${runId}/keyframes/${picture.sha256}`)).text, "picture");
+  assert.equal((await get(test, `${runId}/media/${clip.sha256}`)).text, "clip");
+});
+
 Deno.test("what the run's timeline names is served, by its own route, and nothing else is", async () => {
   await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);

@@ -24,7 +24,7 @@ const SPOKEN = `media ${IMAGE_SHA256} audio/wav`;
 const KINDS = `run_created ingest_received frames_decoded marker_emitted analysis_generated
   semantic_chunk_inferred multimodal_moment semantic_chunk_generated semantic_fallback_activated
   inference_completed run_completed run_failed stop_requested keepalive_refreshed run_deleted hold_placed hold_released events_removed
-  operator_feedback_submitted webhook_registered webhook_deleted policy_revision_created
+  media_removed operator_feedback_submitted webhook_registered webhook_deleted policy_revision_created
   policy_deployment_requested policy_deployment_acknowledged policy_deployment_rejected
   policy_rollback_requested policy_rollback_acknowledged policy_rollback_rejected policy_replay_evaluated
   vlm vlm_tiered clip_vlm clip_vlm_tiered state_transition loop_detected

@@ -27,7 +27,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     principals = ["${HASH}", "api-key:${HASH}"]
     live = true
     rollover = "90m"
-    retention = { hours = 48 }
+    retention = { hours = 48, clip_hours = 24 }
     prompt = "Watch."
     clip_mode = { target_fps = 6 }
     [[sources]]
@@ -47,6 +47,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     credentials: { user: "admin", password: "p@ss:/w rd%" },
     principals: [`api-key:${HASH}`, `api-key:${HASH}`],
     retentionHours: 48,
+    mediaHours: { clip: 24 },
     watch: {
       attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } },
       rolloverMs: 5_400_000,
@@ -140,8 +141,8 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
     });
   };
   check(
-    { retention: { hours: 0 } },
-    /^sources\[dock\]\.retention must be \{ hours = … \}, with an integer from 1 to 876000$/,
+    { retention: { hours: 2, clip_hours: 0 } },
+    /^sources\[dock\]\.retention must be \{ hours = … \} with some of hours, picture_hours, clip_hours, sound_hours, each an integer from 1 to 876000$/,
   );
   check({ name: undefined }, /^sources\[0\]\.name must be a text that is not blank, got none$/);
   check(

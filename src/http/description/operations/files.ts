@@ -70,14 +70,14 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
     },
     headers: FILE_HEADERS,
     answers: answersFile("image/jpeg"),
-    failures: [400, 404, 412, 416, 422, 500, 503],
+    failures: [400, 404, 410, 412, 416, 422, 500, 503],
   },
   "GET /v1/runs/:id/media/:sha256": {
     id: "getMedia",
     tag: "files",
     headers: FILE_HEADERS,
     answers: answersFile("video/mp4", "audio/wav"),
-    failures: [404, 412, 416, 422],
+    failures: [404, 410, 412, 416, 422],
   },
   "GET /v1/health": {
     id: "health",

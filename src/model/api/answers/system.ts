@@ -3,7 +3,8 @@
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../../base/program_paths.ts";
 import { REFUSALS } from "../../../base/refusal.ts";
-import { REMOVAL_REASONS } from "../../events/run_payloads.ts";
+import { MEDIA_KINDS } from "../../files/media_kind.ts";
+import { MEDIA_REMOVAL_REASONS, REMOVAL_REASONS } from "../../events/run_payloads.ts";
 import { STAY_REASONS } from "../../runs/removal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
@@ -92,6 +93,20 @@ export const RETENTION_REPORT = open({
   last_pass_at_ms: count.nullable().describe("Epoch milliseconds; null before the first pass"),
   goes: reportedRuns(z.enum(REMOVAL_REASONS)).describe("Your runs whose events the next pass removes"),
   stays: reportedRuns(z.enum(STAY_REASONS)).describe("Your other runs"),
+  media: open({
+    count: count.describe("How many pictures, clips and sounds"),
+    bytes: count.describe(
+      "Their size; one that several runs name is counted for each, and stays for those on hold",
+    ),
+    runs: z.array(open({
+      run_id: text,
+      media: z.enum(MEDIA_KINDS),
+      reason: z.enum(MEDIA_REMOVAL_REASONS),
+      through_seq: count.describe("What events of the run up to this one name"),
+      blobs: count,
+      bytes: count,
+    })).max(LIMITS.retention.reportedRuns),
+  }).describe("What of your runs goes before the events that name it"),
 });
 
 export const SYSTEM_HEALTH = open({
