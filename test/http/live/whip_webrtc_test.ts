@@ -250,6 +250,26 @@ Deno.test(
   },
 );
 
+Deno.test("the live view of a publisher has its pictures and its sound, at the times of the run", async () => {
+  using folder = new TemporaryFolder();
+  await using live = await startLive();
+  await using publishing = publisher(live, ["--video", PICTURES_H264, "--audio", SOUND]);
+  const headers = { "x-api-key": KEY_A };
+  const answer = await fetch(`${live.test.url}/v1/runs/${await publishing.runId()}/live.mp4`, { headers });
+  assert.match(answer.headers.get("content-type")!, /^video\/mp4; codecs="avc1\.[0-9a-f]{6}, opus"$/);
+  const path = join(folder.path, "seen.mp4");
+  Deno.writeFileSync(path, await answer.bytes());
+  const [stored] = payloads(await eventsAfter(live, publishing), "keyframe_stored");
+  const times = packetTimesMs(path, "v:0");
+  assert.ok(times.length > 30, `${times.length} pictures`);
+  // On a busy machine pictures are lost on their way to the service.
+  const frames = times.map((time) => (time - stored.pts_ms) * 30 / 1000);
+  assert.ok(frames.every((frame) => Math.abs(frame - Math.round(frame)) < 0.05), `${times}`);
+  assert.ok(times.every((time, at) => at === 0 || time > times[at - 1]!), `${times}`);
+  const heard = packetTimesMs(path, "a:0");
+  assert.ok(heard.length > 30 && Math.abs(heard[0]! - times[0]!) < 1_000, `${heard}`);
+});
+
 const ZONE = {
   ...{ policy_id: "bottle", policy_version: 2, device_id: "cam-1", region: MIDDLE },
   ...{ enter_motion_score: 0.15, exit_motion_score: 0.03, enter_after_frames: 2, exit_after_frames: 5 },
@@ -297,16 +317,16 @@ async function checkRecording(
   const lengthMs = clip.end_pts_ms - clip.start_pts_ms;
   assert.ok(Math.abs(frames.length - lengthMs * 30 / 1000) <= 1, `${frames.length} frames in ${lengthMs} ms`);
   assert.ok(frames.every((time, at) => Math.abs(time - at * 100 / 3) <= 1), `${frames}`);
-  const heard = soundTimesMs(path);
+  const heard = packetTimesMs(path, "a:0");
   // The publisher sends no reports, so its sound is placed by when it came.
   const [first = NaN, last = NaN] = [heard[0], heard.at(-1)];
   assert.ok(first < 300 && Math.abs(last + 20 - lengthMs) < 300, `sound from ${first} to ${last} ms`);
   assert.ok(heard.slice(1).every((time, at) => Math.abs(time - heard[at]! - 20) < 60), `${heard}`);
 }
 
-/** When each packet of sound begins. */
-function soundTimesMs(path: string): number[] {
-  const fields = ["-select_streams", "a:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0"];
+/** When each packet of a stream is shown or heard. */
+function packetTimesMs(path: string, stream: "v:0" | "a:0"): number[] {
+  const fields = ["-select_streams", stream, "-show_entries", "packet=pts_time", "-of", "csv=p=0"];
   const { stdout } = new Deno.Command("ffprobe", { args: ["-v", "error", ...fields, path] }).outputSync();
   return new TextDecoder().decode(stdout).trim().split("\n").map((line) => parseFloat(line) * 1000);
 }
