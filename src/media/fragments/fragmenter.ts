@@ -3,8 +3,9 @@
 import { areSameBytes } from "../../base/bytes.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { isSizedPrefix, videoCodecName } from "../formats/parameter_sets.ts";
-import { type ClipStreams, withParameterSets } from "../live/clip_file.ts";
+import { type ClipSound, type ClipStreams, withParameterSets } from "../live/clip_file.ts";
 import type { CopiedUnit } from "../live/copied_packets.ts";
+import { configInAdts, withoutAdts } from "./adts.ts";
 import { DecodeTimes } from "./decode_times.ts";
 import { fragmentBytes, type Sample, type TrackRun } from "./fragment_boxes.ts";
 import { SOUND_TRACK, type Tracks, VIDEO_TRACK } from "./init_segment.ts";
@@ -52,6 +53,8 @@ export class Fragmenter {
   #pictures: Timed[] = [];
   #sound: Timed[] = [];
   #lastSoundMs = -Infinity;
+  /** As MP4 carries it; null before the first unit, and for what it cannot carry. */
+  #carried: ClipSound | null = null;
   /** Ticks of the last picture that had one after it. */
   #pictureTicks = VIDEO_TICKS_PER_MS * 40;
   #fragments = 0;
@@ -87,7 +90,7 @@ export class Fragmenter {
   }
 
   #pushSound(unit: CopiedUnit): void {
-    const { sound } = this.#options.streams;
+    const sound = this.#carried ??= carriedSound(this.#options.streams.sound, unit.data);
     if (!sound || unit.ptsMs <= this.#lastSoundMs || unit.ptsMs < 0) return;
     this.#lastSoundMs = unit.ptsMs;
     this.#sound.push({ unit, ticks: Math.round(unit.ptsMs * sampleRateOf(sound) / 1000) });
@@ -133,7 +136,11 @@ export class Fragmenter {
     this.#sound = [last];
     if (!sound || units.length === 0) return [];
     return [
-      runOf(SOUND_TRACK, units, last.ticks, ({ unit }) => ({ data: unit.data, offset: 0, isKeyframe: true })),
+      runOf(SOUND_TRACK, units, last.ticks, ({ unit }) => ({
+        data: sound === this.#options.streams.sound ? unit.data : withoutAdts(unit.data),
+        offset: 0,
+        isKeyframe: true,
+      })),
     ];
   }
 
@@ -152,12 +159,19 @@ export class Fragmenter {
     if (!known) return;
     if (!before) this.#sound = this.#sound.filter(({ unit }) => unit.ptsMs >= ptsMs);
     const isHeard = before === null ? this.#sound.length > 1 : this.#lastSoundMs > ptsMs - SOUND_LOST_MS;
-    const sound = isHeard ? streams.sound : null;
+    const sound = isHeard ? this.#carried : null;
     const isSame = before && before.size.width === known.size.width &&
       before.size.height === known.size.height &&
       sound === before.sound && areSameBytes(known.codecData, before.codecData);
     if (!isSame) this.#tracks = { codec: streams.codec, ...known, sound };
   }
+}
+
+/** Some sources say what their AAC is in each frame only. */
+function carriedSound(sound: ClipSound | null, frame: Uint8Array): ClipSound | null {
+  if (!sound || sound.codec === "opus" || sound.codecData.length > 0) return sound;
+  const codecData = configInAdts(frame);
+  return codecData && { ...sound, codecData };
 }
 
 /** Opus has one rate in MP4, whatever was recorded. */

@@ -7,7 +7,7 @@ import { DecodeTimes, reorderDepthOf } from "../../../src/media/fragments/decode
 import { type Fragment, Fragmenter } from "../../../src/media/fragments/fragmenter.ts";
 import { initSegment, type Tracks } from "../../../src/media/fragments/init_segment.ts";
 import type { ClipStreams } from "../../../src/media/live/clip_file.ts";
-import { recorded } from "../../support/live/copied_units.ts";
+import { recorded, recordedAsTs } from "../../support/live/copied_units.ts";
 import { frameTimesMs, TempFolder } from "../../support/media.ts";
 
 /** Parameter sets in each key frame, as cameras send them. */
@@ -116,6 +116,13 @@ Deno.test("H.264 and H.265 with their sound become short fragments, each with ev
     "-x265-params",
     "log-level=none:scenecut=0:open-gop=0",
   ];
+  const streamed = recordedAsTs(folder, ...h264);
+  assert.deepEqual([...streamed.units.find(({ isVideo }) => !isVideo)!.data.subarray(0, 2)], [0xff, 0xf1]);
+  await check(
+    fragmentsOf(streamed, { codec: "h264", soundCodec: "aac" }),
+    /^avc1\.[0-9a-f]{6}, mp4a\.40\.2$/,
+    streamed.units.find(({ isVideo }) => isVideo)!.ptsMs,
+  );
   const other = recorded(folder, ...h265, "-c:a", "aac");
   await check(
     fragmentsOf(other, { codec: "h265", soundCodec: "aac" }),

@@ -36,3 +36,11 @@ export function recorded(folder: TempFolder, ...encoders: string[]) {
   const input = [...PICTURES.slice(0, 4), ...TONE, ...PICTURES.slice(4)];
   return unitsOf(Deno.readFileSync(make(path, ...input, ...encoders, "-shortest", "-f", "nut")));
 }
+
+/** The same as an MPEG-TS has it: with parameter sets in each key frame, and AAC with a header before each frame. */
+export function recordedAsTs(folder: TempFolder, ...encoders: string[]) {
+  const [ts, nut] = [join(folder.path, "source.ts"), join(folder.path, "copied.nut")];
+  const input = [...PICTURES.slice(0, 4), ...TONE, ...PICTURES.slice(4)];
+  make(ts, ...input, ...encoders, "-c:a", "aac", "-shortest", "-f", "mpegts");
+  return unitsOf(Deno.readFileSync(make(nut, "-i", ts, "-c", "copy", "-f", "nut")));
+}
