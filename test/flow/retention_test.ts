@@ -7,7 +7,7 @@ import { Retention, type RetentionRules } from "../../src/flow/retention/retenti
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
 import type { NamedSource } from "../../src/model/sources/source_file.ts";
 import { type BlobKind, Blobs } from "../../src/store/blobs.ts";
-import { filesBelow } from "../../src/store/checks/blob_check.ts";
+import { filesBelow } from "../../src/store/folder.ts";
 import { writeBundle } from "../../src/store/bundle/run_bundle.ts";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";

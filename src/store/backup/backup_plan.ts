@@ -1,7 +1,7 @@
 /** Which files of a data directory belong into a backup, in which order, and how much of each. */
 
 import { join, relative } from "node:path";
-import { filesBelow } from "../checks/blob_check.ts";
+import { filesBelow } from "../folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { SET_ASIDE } from "../checks/set_aside.ts";
 import { EVENTS_REMOVED, MEDIA_REMOVED } from "../../model/runs/run.ts";

@@ -3,8 +3,7 @@
 import { dirname, join } from "node:path";
 import type { World } from "../../base/world.ts";
 import type { BackupObject, BackupStorage } from "../../model/backup_storage.ts";
-import { filesBelow } from "../checks/blob_check.ts";
-import { syncFolder } from "../checks/set_aside.ts";
+import { filesBelow, syncFolder } from "../folder.ts";
 
 /** The end of the name of a file that is being written, or whose writer was killed. */
 const PARTIAL_END = ".part";

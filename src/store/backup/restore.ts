@@ -2,7 +2,7 @@
 
 import { dirname, join, normalize } from "node:path";
 import type { BackupStorage } from "../../model/backup_storage.ts";
-import { syncFolder } from "../checks/set_aside.ts";
+import { syncFolder } from "../folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { DATA_FORMAT, RESTORING } from "../data_format.ts";
 import { DirectoryLock } from "../directory_lock.ts";

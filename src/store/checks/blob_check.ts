@@ -4,6 +4,7 @@ import { errorText } from "../../base/log.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { blobFolders } from "../blobs.ts";
+import { filesBelow } from "../folder.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
 import type { AcceptedLosses } from "./accepted_losses.ts";
 import type { Findings } from "./findings.ts";
@@ -84,25 +85,8 @@ function* blobFiles(dataDir: string, findings: Findings): Iterable<string> {
   }
 }
 
-/** Paths of what is no folder; none where `folder` is not there. */
-export function* filesBelow(root: string, folder: string): Iterable<string> {
-  const names: Deno.DirEntry[] = [];
-  try {
-    names.push(...Deno.readDirSync(join(root, folder)));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    throw error;
-  }
-  names.sort((left, right) => left.name < right.name ? -1 : 1);
-  for (const { name, isDirectory } of names) {
-    const path = folder === "" ? name : `${folder}/${name}`;
-    if (isDirectory) yield* filesBelow(root, path);
-    else yield path;
-  }
-}
-
 /** Reads the whole file through `buffer`. */
-export function hashOf(
+function hashOf(
   path: string,
   buffer: Uint8Array,
 ): { readonly sha256: string; readonly bytes: number } {

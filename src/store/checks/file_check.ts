@@ -8,7 +8,7 @@ import { readAt } from "../file_bytes.ts";
 import { HEADER_BYTES, isTornRecord } from "../log/record.ts";
 import { linesIn, scanSegment } from "../log/segment_scan.ts";
 import { seqOfSnapshot } from "../log/snapshot.ts";
-import { filesBelow } from "./blob_check.ts";
+import { filesBelow } from "../folder.ts";
 import type { Findings } from "./findings.ts";
 
 /** 1 where there is no file of it. Errors: a newer version wrote the directory. */

@@ -10,7 +10,8 @@ import { acceptLosses } from "./accepted_losses.ts";
 import { checkDirectory, type CheckedPlaces, type DirectoryCheck } from "./directory_check.ts";
 import { DELIVERY_FILE } from "./file_check.ts";
 import { type CheckFinding, Findings } from "./findings.ts";
-import { SetAside, syncFolder } from "./set_aside.ts";
+import { syncFolder } from "../folder.ts";
+import { SetAside } from "./set_aside.ts";
 
 export interface Repair {
   /** What was done, one sentence each. */

@@ -1,6 +1,7 @@
 /** The folder in which a repair keeps what it takes out of a data directory: nothing of it is deleted. */
 
 import { dirname, join } from "node:path";
+import { syncFolder } from "../folder.ts";
 
 export const SET_ASIDE = "set-aside";
 
@@ -50,10 +51,4 @@ export class SetAside {
     Deno.mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
     return to;
   }
-}
-
-/** Makes new names in the folder survive a power failure. */
-export function syncFolder(path: string): void {
-  using folder = Deno.openSync(path, { read: true });
-  folder.syncSync();
 }
