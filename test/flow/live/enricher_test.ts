@@ -139,3 +139,36 @@ Deno.test("after a crash each open event is explained once at the next start, al
     { kind: "run_failed", runId: NEXT, cause_seq: undefined, reason: "service_restarted", zone: undefined },
   ]);
 });
+
+Deno.test("the next start reads of an open run only what came within the longest deadlines before its end", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open();
+  timeline.commit(() => [
+    event("run_created", { principal_key: "public", session_id: "s", source: "live" }, RUN),
+    event("live_source_opened", { session_id: "s", source_uri: "source:gate" }, RUN),
+  ]);
+  const longMs = LIMITS.live.enrichDeadlineMs.maximum;
+  for (let number = 1; number <= 400; number++) {
+    bench.nowMs += longMs / 10;
+    const [cause] = timeline.commit(() => [zone(number)]);
+    const isExplained = number < 398 && number > 1; // the first was not, long ago
+    if (isExplained) timeline.commit(() => [event("event_enriched", { cause_seq: cause!.seq }, RUN)]);
+  }
+  let given = 0;
+  const counting = Object.create(timeline, {
+    view: { get: () => timeline.view },
+    commit: { value: timeline.commit.bind(timeline) },
+    read: {
+      value: (...query: Parameters<typeof timeline.read>) => {
+        const batches = [...timeline.read(...query)];
+        given += batches.flat().length;
+        return batches;
+      },
+    },
+  });
+  const before = timeline.view.lastSeq;
+  failRunsLeftOpen(counting, bench.world, new Metrics());
+  const added = all(timeline.readAll({ fromSeq: before + 1 })).map(({ kind }) => kind);
+  assert.deepEqual(added, ["event_enriched", "event_enriched", "event_enriched", "run_failed"]);
+  assert.ok(given < 80, `${given} events were read`);
+});

@@ -124,11 +124,16 @@ export class Enricher {
   }
 }
 
-/** The explanations that a run still lacks, whose session ended with the last process. */
+/**
+ * The explanations that a run still lacks, whose session ended with the last process. Only the events are read that were written
+ * within the longest deadline before the last one, and a little before: earlier ones were explained in time.
+ */
 export function lackingExplanations(timeline: Timeline, runId: string): NewEvent[] {
   const open = new Map<number, NewEvent>();
   const kinds = (kind: string) => kind === "event_enriched" || mayBeExplained(kind);
-  for (const batch of timeline.read(runId, { kinds })) {
+  const endMs = timeline.view.run(runId)?.lastActivityMs ?? 0;
+  const fromSeq = firstSince(timeline, runId, endMs - 2 * LIMITS.live.enrichDeadlineMs.maximum);
+  for (const batch of timeline.read(runId, { fromSeq, kinds })) {
     for (const { seq, kind, payload: json } of batch) {
       const payload = JSON.parse(json);
       if (kind === "event_enriched") open.delete(payload.cause_seq);
@@ -139,4 +144,18 @@ export function lackingExplanations(timeline: Timeline, runId: string): NewEvent
     }
   }
   return [...open.values()];
+}
+
+/** A number between the run's events that were written before `sinceMs` and the others, found with a few reads. */
+function firstSince(timeline: Timeline, runId: string, sinceMs: number): number {
+  const run = timeline.view.run(runId);
+  let [low, high] = [run?.firstSeq ?? 1, run?.lastSeq ?? 1];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const [first] = timeline.read(runId, { fromSeq: middle, toSeq: high - 1, limit: 1 });
+    const next = first?.[0];
+    if (next === undefined || next.ptsMs >= sinceMs) high = middle;
+    else low = next.seq + 1;
+  }
+  return low;
 }
