@@ -99,7 +99,7 @@ function remember({ seqs }: ScanProgress, { payload, seq }: StoredEvent): void {
 /** Runs in the cache: one without any hash takes memory too. */
 const RUNS_MAX = 1024;
 
-const HASH = /_sha256":\s*"([0-9a-f]{64})"/g;
+const HASH = /sha256":\s*"([0-9a-f]{64})"/g;
 
 /** Parses only payloads that contain the hash. */
 function grantIn(
