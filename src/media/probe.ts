@@ -48,6 +48,8 @@ export interface ProbeContext {
   readonly signal: AbortSignal;
   /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
+  /** A live source that will be watched: `averageFps` is what it says of itself, if it does. */
+  readonly isWatched?: boolean;
   /** Files that need no program to look into them; absent for none. */
   readonly known?: ProbedFiles<MediaInfo>;
 }
@@ -70,7 +72,11 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 /** `head` is the start of a file, for the reason of a refusal. */
 async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8Array): Promise<MediaInfo> {
   const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
-  const outcome = await context.runner.run({ kind: "probe", input }, {
+  const outcome = await context.runner.run({
+    kind: "probe",
+    input,
+    ...(context.isWatched && { isWatched: true }),
+  }, {
     world: context.world,
     signal: context.signal,
     deadlineMs,

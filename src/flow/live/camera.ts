@@ -266,7 +266,9 @@ export class LiveSources {
     return async (signal) => {
       await using opening = new AsyncDisposableStack();
       const source = opening.use(await sources.openLocated(located, principalKey, signal));
-      const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
+      const info = await source.explained(
+        decoder.probe(source.input, signal, { principalKey, isWatched: true }),
+      );
       if (!info.video) throw sourceFault("it has no video stream");
       const held = opening.move();
       return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };

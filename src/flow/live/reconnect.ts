@@ -158,11 +158,11 @@ export class Reconnector implements AsyncDisposable {
   }
 }
 
-const WAIT_SHORTEST_MS = 1_000;
+const WAIT_SHORTEST_MS = 250;
 const WAIT_LONGEST_MS = 30_000;
 
 /**
- * How long to wait before the next attempt to reach a source that is lost since `lostMs`: a quarter of that, from 1 to 30 s, so
+ * How long to wait before the next attempt to reach a source that is lost since `lostMs`: a quarter of that, from 0.25 to 30 s, so
  * that a source that is back is found soon after a short loss, and rarely asked in a long one. It varies by a quarter, so that
  * all cameras behind one switch are not asked at once.
  */

@@ -56,6 +56,8 @@ export interface ProbeOptions {
   /** For whom the source is probed; see `PermitQueue`. */
   readonly principalKey?: string;
   readonly deadlineMs?: number;
+  /** See `ProbeContext`. */
+  readonly isWatched?: boolean;
 }
 
 export interface DecodeRequest {
@@ -132,7 +134,7 @@ export class Decoder implements AsyncDisposable {
   probe(
     input: MediaInput,
     signal: AbortSignal,
-    { principalKey, deadlineMs }: ProbeOptions = {},
+    { principalKey, deadlineMs, isWatched = false }: ProbeOptions = {},
   ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { runner, world, work } = this.#options;
@@ -144,6 +146,7 @@ export class Decoder implements AsyncDisposable {
         world,
         signal: either,
         known: this.#known,
+        isWatched,
         ...(deadlineMs !== undefined && { deadlineMs }),
       });
     });

@@ -88,7 +88,12 @@ const RUN_JOBS = [
   /** A named pipe at `path`. */
   z.strictObject({ kind: z.literal("make_pipe"), path }),
   /** What an input contains, as JSON. */
-  z.strictObject({ kind: z.literal("probe"), input }),
+  z.strictObject({
+    kind: z.literal("probe"),
+    input,
+    /** A live source, of which only the streams are asked, and not how many frames a second it has. */
+    isWatched: z.literal(true).optional(),
+  }),
   z.strictObject({ kind: z.literal("list_decoders") }),
   /** The NVIDIA graphics cards, a line each. */
   z.strictObject({ kind: z.literal("list_gpus") }),
