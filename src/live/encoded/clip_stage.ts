@@ -170,7 +170,8 @@ export class ClipStage implements UnitTap, AsyncDisposable {
     const { mp4, codec, hasSound } = file;
     const clip: RecordedClip = {
       ...{ cause, frameIndex, causePtsMs, codec, mp4, jpeg },
-      startPtsMs: Math.round(file.startPtsMs + offsetMs),
+      // The first pictures of a source may have times before 0.
+      startPtsMs: Math.max(0, Math.round(file.startPtsMs + offsetMs)),
       endPtsMs: Math.round(file.endPtsMs + offsetMs),
       sound: soundState(streams, hasSound),
     };

@@ -41,8 +41,7 @@ const SILENCE_MS = 30_000;
 const WATCH_MS = 1_000;
 
 /**
- * `frameIndex` counts frames from 0. `rtpTimestamp` is the time of the frame from the start of the source in 90 kHz, with jumps
- * of the source's clock removed. `arrivedMs` is when it was decoded. After a source has ended, a new decoder opens it again,
+ * `frameIndex` counts frames from 0. `rtpTimestamp` is the time of the frame from the start of the source in 90 kHz. `arrivedMs` is when it was decoded. After a source has ended, a new decoder opens it again,
  * and its times begin at 0.
  */
 export class PulledDecoder implements AsyncDisposable {

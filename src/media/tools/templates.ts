@@ -271,18 +271,23 @@ function argsOf(
   }
 }
 
-/** Of all streams of a file: some seconds, enough to tell 23.976 from 24 frames a second. Of a camera, one second is read. */
+/** Of all streams of a file: some seconds, enough to tell 23.976 from 24 frames a second. Of a stream, one second is read. */
 const PACKETS_READ = 200;
 
-function probeArgs({ input }: JobOf<"probe">): string[] {
+/** Its streams are known with the first picture; ffmpeg would wait for twenty to tell how many there are in a second. */
+const FIRST_PICTURE = ["-fpsprobesize", "0"];
+
+function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
   const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
   return [
     ...["-v", "error"],
     "-show_entries",
     `format=format_name,duration,size:stream=${streamFields}` +
-    ":stream_disposition=default,attached_pic:stream_side_data=rotation:packet=stream_index,pts_time,dts_time",
+    ":stream_disposition=default,attached_pic:stream_side_data=rotation" +
+    (isWatched ? "" : ":packet=stream_index,pts_time,dts_time"),
     // Packets are read and not decoded: 200 of them take a few milliseconds.
-    ...["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`],
+    ...(isWatched ? [] : ["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`]),
+    ...(isWatched ? FIRST_PICTURE : []),
     ...["-of", "json=compact=1", ...probeOptions(input), ...inputOptions(input), "-i", inputUrl(input)],
   ];
 }
@@ -461,11 +466,26 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
 /** How long a packet of one stream waits for the next one of the other, microseconds. */
 const INTERLEAVE_US = 200_000;
 
+/**
+ * What the clock of a camera has jumped by, added up; a jump is more than 10 s from one picture or sound to the next. Without it
+ * times would stand still after a jump back until the clock has come where it was, and hours of silence fill a jump forward.
+ */
+const JUMPED_S = "st(0,ld(0)+if(gt(abs(T-PREV_INT),10),T-PREV_INT-0.04,0))";
+const NO_JUMPS = `'${JUMPED_S};PTS-ld(0)/TB'`;
+
+/**
+ * The same for packets, whose time of decoding always grows. ffmpeg knows no time of the first picture of a stream whose pictures
+ * are reordered, and a packet without one would end NUT.
+ */
+const PACKET_JUMPED = "st(0,ld(0)+if(gt(N,0)*gt(abs(DTS-PREV_INDTS)*TB,10),DTS-PREV_INDTS-0.04/TB,0))";
+const PACKET_TIMES =
+  `setts=pts='${PACKET_JUMPED};if(eq(PTS,NOPTS),DTS,PTS)-ld(0)':dts='${PACKET_JUMPED};DTS-ld(0)'`;
+
 /** The packets of the video, and of the first sound stream, from the first keyframe on. See `readPackets`. */
 function copyArgs({ pipe, withSound }: { pipe: string; withSound: boolean }, stream: string): string[] {
   return [
     ...["-map", stream, ...(withSound ? ["-map", "0:a:0"] : ["-an"]), "-sn", "-dn"],
-    ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy"],
+    ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy", "-bsf:v", PACKET_TIMES],
     ...["-output_ts_offset", String(COPY_OFFSET_MS / 1000), "-avoid_negative_ts", "disabled"],
     ...["-max_interleave_delta", String(INTERLEAVE_US), "-flush_packets", "1"],
     ...["-f", "nut", "-write_index", "0", "-y", `file:${pipe}`],
@@ -476,7 +496,7 @@ function copyArgs({ pipe, withSound }: { pipe: string; withSound: boolean }, str
 function soundArgs(pipe: string): string[] {
   return [
     ...["-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
-    ...["-af", `aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`, "-ac", "1"],
+    ...["-af", `asetpts=${NO_JUMPS},aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`, "-ac", "1"],
     ...["-c:a", "pcm_s16le", "-flush_packets", "1", "-f", "s16le", "-y", `file:${pipe}`],
   ];
 }
@@ -497,7 +517,14 @@ function liveArgs({ input, stream, keepsTimes, maxFrame, output, log }: {
     ...["-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],
-    ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-vf", liveScale(maxFrame)],
+    ...[
+      "-fps_mode",
+      "passthrough",
+      "-enc_time_base",
+      "-1",
+      "-vf",
+      `${keepsTimes ? "" : `setpts=${NO_JUMPS},`}${liveScale(maxFrame)}`,
+    ],
     ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "-y", output],
   ];
 }

@@ -1,7 +1,9 @@
-/** A small RTSP server on loopback that plays one MPEG-TS file to every client, as fast as the client reads it. */
+/** A small RTSP server on loopback that plays one MPEG-TS file to every client as fast as it reads, or tracks in real time. */
 
+import { joinedBytes } from "../../../src/base/bytes.ts";
 import { createHash } from "node:crypto";
 import { TEST_TLS } from "../http/tls_server.ts";
+import { type CameraTrack, replay, type ReplayOptions } from "./camera_tracks.ts";
 
 export interface RtspServer extends AsyncDisposable {
   readonly port: number;
@@ -41,15 +43,24 @@ export interface RtspOptions {
   readonly control?: string;
   /** Media inside the connection is refused with 461. `transport` replaces what is answered as the transport. */
   readonly udp?: { readonly transport?: string };
+  /** Sent instead of the file, inside the connection. */
+  readonly tracks?: readonly CameraTrack[];
+  /** How they are sent to the client with this number, from 0 on. */
+  readonly replay?: (client: number) => ReplayOptions;
+  /** Called when the first packet of the tracks goes to a client. */
+  readonly onPlay?: () => void;
+  /** Where it listens; a free port. */
+  readonly port?: number;
 }
 
 /** Each RTP packet has seven packets of MPEG-TS (RFC 2250), and is interleaved in the RTSP connection. */
 export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspServer {
-  const where = { hostname: "127.0.0.1", port: 0 };
+  const where = { hostname: "127.0.0.1", port: options.port ?? 0 };
   const listener = options.isSecure ? Deno.listenTls({ ...where, ...TEST_TLS }) : Deno.listen(where);
   const requests: string[] = [];
   let sentBytes = 0;
   let udp: UdpTrack | null = null;
+  let clients = 0;
   const open = new Set<Deno.Conn>();
   const accepting = (async () => {
     while (true) {
@@ -62,6 +73,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
       open.add(connection);
       void converse(connection, mpegts, requests, {
         ...options,
+        client: clients++,
         onSent: (bytes) => void (sentBytes += bytes),
         onTrack: (track) => void (udp = track),
       }).catch(() => {/* the peer has disconnected */}).finally(
@@ -97,24 +109,14 @@ async function converse(
   connection: Deno.Conn,
   mpegts: Uint8Array,
   requests: string[],
-  {
-    isEndless,
-    playsMs = 0,
-    describe,
-    statusLines = {},
-    extraHeaders = "",
-    control = "track1",
-    login,
-    udp,
-    onSent,
-    onTrack,
-  }:
-    & RtspOptions
-    & {
-      onSent: (bytes: number) => void;
-      onTrack: (track: UdpTrack) => void;
-    },
+  options: RtspOptions & {
+    readonly client: number;
+    readonly onSent: (bytes: number) => void;
+    readonly onTrack: (track: UdpTrack) => void;
+  },
 ): Promise<void> {
+  const { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1" } = options;
+  const { login, udp, tracks, client, playsMs = 0, onSent, onTrack } = options;
   using opened = new DisposableStack();
   let track: UdpTrack | null = null;
   const decoder = new TextDecoder("latin1");
@@ -150,8 +152,9 @@ async function converse(
         continue;
       }
       if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
-      else if (method === "DESCRIBE") await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control));
-      else if (method === "SETUP" && udp) {
+      else if (method === "DESCRIBE") {
+        await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control, tracks));
+      } else if (method === "SETUP" && udp) {
         const clientPort = Number(/client_port=(\d+)/.exec(request)?.[1] ?? NaN);
         if (Number.isNaN(clientPort)) {
           await reply(cseq, "Transport: RTP/AVP;unicast\r\n", "", "461 Unsupported Transport");
@@ -165,7 +168,8 @@ async function converse(
             `server_port=${first}-${second};source=127.0.0.1`;
         await reply(cseq, `Session: 1;timeout=60\r\nTransport: ${answered}\r\n`);
       } else if (method === "SETUP") {
-        await reply(cseq, "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
+        const channels = /interleaved=([\d-]+)/.exec(request)?.[1] ?? "0-1";
+        await reply(cseq, `Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=${channels}\r\n`);
       } else {await reply(
           cseq,
           method === "PLAY" ? "Session: 1\r\n" : "Public: OPTIONS, DESCRIBE, SETUP, PLAY\r\n",
@@ -175,6 +179,11 @@ async function converse(
       if (track) {
         void playDatagrams(track, mpegts);
         continue;
+      }
+      if (tracks) {
+        options.onPlay?.();
+        // Until the client closes the connection: what it says meanwhile is read by nobody.
+        return await playTracks(connection, tracks, options.replay?.(client) ?? {}, onSent);
       }
       do {
         await play(connection, mpegts, playsMs);
@@ -200,8 +209,12 @@ function isLoggedIn(request: string, login: NonNullable<RtspOptions["login"]>, n
     field("response") === expected;
 }
 
-function sdp(control: string): string {
+function sdp(control: string, tracks: readonly CameraTrack[] | undefined): string {
   const session = "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=test\r\nt=0 0\r\n";
+  if (tracks) {
+    const parts = tracks.map(({ sdp }, index) => [...sdp, `a=control:track${index}`].join("\r\n"));
+    return `${session}${parts.join("\r\n")}\r\n`;
+  }
   return `${session}m=video 0 RTP/AVP 33\r\na=control:${control}\r\n`;
 }
 
@@ -231,6 +244,22 @@ function* interleavedPackets(mpegts: Uint8Array): Generator<Uint8Array<ArrayBuff
     view.setUint32(12, 1);
     packet.set(payload, 16);
     yield packet;
+  }
+}
+
+async function playTracks(
+  connection: Deno.Conn,
+  tracks: readonly CameraTrack[],
+  options: ReplayOptions,
+  onSent: (bytes: number) => void,
+): Promise<void> {
+  for await (const packets of replay(tracks, options)) {
+    const frames = packets.map(({ track, bytes }) =>
+      joinedBytes(Uint8Array.of(0x24, 2 * track, bytes.length >> 8, bytes.length & 0xff), bytes)
+    );
+    const sent = joinedBytes(...frames);
+    await write(connection, sent);
+    onSent(sent.length);
   }
 }
 
