@@ -15,6 +15,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "live/live_decode.ts", quick: null },
   { path: "live/live.ts", quick: null },
   { path: "live/live_churn.ts", quick: null },
+  { path: "live/cameras.ts", quick: null },
   { path: "extract.ts", quick: null },
   { path: "rtsp_tunnel.ts", quick: ["--seconds", "1", "--rounds", "3"] },
   { path: "tool_start.ts", quick: null },
