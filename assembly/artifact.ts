@@ -13,7 +13,7 @@ import {
   spikesAcross,
   spikesDown,
 } from "./artifact/texture";
-import { apart, ONE_WORDS, sum4, sum8 } from "./lanes";
+import { apart, EIGHTS, ONE_WORDS, sum4, sum8 } from "./lanes";
 
 export { ARTIFACT_MEASURES } from "./artifact/measures";
 
@@ -45,7 +45,7 @@ const V_AT: usize = 72_000;
 
 /** Squared luma levels that are added to both variances of a correlation, so that noise does not correlate. */
 const CORRELATION_FLOOR: f32 = 2;
-const EIGHTS: usize = memory.data<i16>([8, 8, 8, 8, 8, 8, 8, 8], 16);
+const TWOS: usize = memory.data<i16>([2, 2, 2, 2, 2, 2, 2, 2], 16);
 /** Where a block is looked for: fine cells to the right and down, in pairs. */
 // deno-fmt-ignore
 const PLACES: usize = memory.data<i8>([
@@ -54,6 +54,14 @@ const PLACES: usize = memory.data<i8>([
 /** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
 const SEARCH_FROM: f32 = 4;
 
+/** Decoder gray, how near to it a cell must be, the most of green in any plane, and one. */
+// deno-fmt-ignore
+const LEVELS: usize = memory.data<u8>([
+  128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+  3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
+  23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23,
+  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+], 16);
 const FINE: usize = memory.data(4 * 3600, 16);
 const COARSE: usize = memory.data(3 * 4 * 896, 16);
 const SUM: usize = memory.data(4 * 4, 16);
@@ -126,12 +134,13 @@ function fourRows(first: v128, second: v128, third: v128, fourth: v128): v128 {
 
 /** Rounded means of 2x2 samples of an 80x45 plane, whose last row is left out. */
 function halve(fine: usize, out: usize): void {
+  const half = v128.load(TWOS);
   for (let row = 0; row < 22; row++) {
     for (let vector = 0; vector < 5; vector++) {
       const at = fine + row * 160 + (vector << 4);
       let sums = i16x8.extadd_pairwise_i8x16_u(v128.load(at));
       sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at, 80)));
-      const means = i16x8.shr_u(i16x8.add(sums, i16x8.splat(2)), 2);
+      const means = i16x8.shr_u(i16x8.add(sums, half), 2);
       store<u64>(out + row * 40 + (vector << 3), i64x2.extract_lane(i8x16.narrow_i16x8_u(means, means), 0));
     }
   }
@@ -140,11 +149,9 @@ function halve(fine: usize, out: usize): void {
 /** Measures 0 to 6. */
 function measureAlone(slot: i32): void {
   const luma = coarseOf(0, slot), u = coarseOf(1, slot), v = coarseOf(2, slot);
-  const middle = i8x16.splat(-128);
-  const near = i8x16.splat(3);
-  const low = i8x16.splat(23);
+  const middle = v128.load(LEVELS), near = v128.load(LEVELS, 16), low = v128.load(LEVELS, 32);
   const zero = i8x16.splat(0);
-  const one = i8x16.splat(1);
+  const one = v128.load(LEVELS, 48);
   let sums = i32x4.splat(0);
   let squares = i32x4.splat(0);
   let gray = i16x8.splat(0);

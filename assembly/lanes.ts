@@ -5,6 +5,7 @@
  * the loop stays in its register.
  */
 export const ONE_WORDS: usize = memory.data<i16>([1, 1, 1, 1, 1, 1, 1, 1], 16);
+export const EIGHTS: usize = memory.data<i16>([8, 8, 8, 8, 8, 8, 8, 8], 16);
 /** The lower byte of each word. */
 export const LOW_BYTES: usize = memory.data<i16>([255, 255, 255, 255, 255, 255, 255, 255], 16);
 /** All lanes, all but the first, and all but the last of sixteen. */

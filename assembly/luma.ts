@@ -36,7 +36,9 @@ const ROW_BYTES: usize = 320;
 const BAND_BYTES: usize = 15 * 320;
 const BANDS: usize = 12;
 const FINE_ROW_BYTES: usize = 160;
-const HALF_CELL: i16 = 6375;
+const HALF_CELLS: usize = memory.data<i16>([6375, 6375, 6375, 6375, 6375, 6375, 6375, 6375], 16);
+/** Takes the first five of eight words. */
+const FIVE: usize = memory.data<i16>([1, 1, 1, 1, 1, 0, 0, 0], 16);
 
 let sum: u32 = 0;
 let squareSum: u32 = 0;
@@ -183,11 +185,12 @@ function squareSums(samples: v128, low: v128): v128 {
 
 /** Writes 32 centred cells from 160 pairs and returns the sum of their samples, in four lanes. */
 function foldRow(pairs: usize, cells: usize): v128 {
+  const five = v128.load(FIVE), half = v128.load(HALF_CELLS);
   let total = i32x4.splat(0);
   for (let group = 0; group < 4; group++) {
-    const left = fourCells(pairs), right = fourCells(pairs + 40);
+    const left = fourCells(pairs, five), right = fourCells(pairs + 40, five);
     total = i32x4.add(total, i32x4.add(left, right));
-    v128.store(cells, i16x8.sub(i16x8.narrow_i32x4_s(left, right), i16x8.splat(HALF_CELL)));
+    v128.store(cells, i16x8.sub(i16x8.narrow_i32x4_s(left, right), half));
     pairs += 80;
     cells += 16;
   }
@@ -195,8 +198,7 @@ function foldRow(pairs: usize, cells: usize): v128 {
 }
 
 /** The sums of four times five pairs. */
-function fourCells(pairs: usize): v128 {
-  const five = i16x8(1, 1, 1, 1, 1, 0, 0, 0);
+function fourCells(pairs: usize, five: v128): v128 {
   return sums4(
     i32x4.dot_i16x8_s(v128.load(pairs), five),
     i32x4.dot_i16x8_s(v128.load(pairs, 10), five),

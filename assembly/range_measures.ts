@@ -1,14 +1,14 @@
 /** What the detectors of ranges need of each frame beside CELL_MOVES of luma.ts: sums of cells, darkness. */
 
 import { COLOR_CELLS, FINE_ROW_BYTES, ROW_BYTES } from "./cut/layout";
-import { sum8 } from "./lanes";
+import { ONE_WORDS, sum8 } from "./lanes";
 
 /*
  * Luma is divided into 20x12 cells of 16x15 samples, each chroma plane into 10x6 cells of 16x15 samples, so every cell
  * has 240 samples, is 4x5 of the fine cells that cuts are found by, and one row of a cell is one vector. All numbers are exact.
  *
  *   CELL_SUMS       360 x u16   sum of the samples of each cell, at most 61,200: 240 of Y, then 60 of U, 60 of V
- *   BRIGHT_SAMPLES  i32         samples of Y above BRIGHT; all of them, uncounted, for a frame that is not dark
+ *   BRIGHT_SAMPLES  i32         samples of Y above BRIGHTEST; all of them, uncounted, for a frame that is not dark
  */
 
 export const CELL_SUMS: usize = memory.data(360 * 2, 16);
@@ -18,7 +18,11 @@ const LUMA_BYTES: usize = 57_600;
 const LUMA_CELL_ROWS: usize = 12;
 const CHROMA_CELL_ROWS: usize = 6;
 
-const BRIGHT: u8 = 28;
+/** The brightest level of a dark sample. */
+const BRIGHTEST: usize = memory.data<u8>(
+  [28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28],
+  16,
+);
 /** The luma sum of a frame whose mean is 32. */
 const DARK_SUM: u32 = 32 * 57_600;
 /** So many vectors are counted in bytes. */
@@ -37,13 +41,14 @@ export function measureRanges(plane: usize, fine: usize, lumaSum: u32): void {
 
 /** Adds up 4x5 fine cells of at most 3060, so five of them and two of those sums fit an i16, and a cell a u16. */
 function sumCells(fine: usize, stride: usize, rows: usize, sums: usize): void {
+  const ones = v128.load(ONE_WORDS);
   for (let row: usize = 0; row < rows; row++) {
     for (let x: usize = 0; x < stride; x += 16) {
       const at = fine + row * 5 * stride + x;
       let columns = i16x8.add(v128.load(at), v128.load(at + stride));
       columns = i16x8.add(columns, i16x8.add(v128.load(at + 2 * stride), v128.load(at + 3 * stride)));
       columns = i16x8.add(columns, v128.load(at + 4 * stride));
-      const pairs = i32x4.dot_i16x8_s(columns, i16x8.splat(1));
+      const pairs = i32x4.dot_i16x8_s(columns, ones);
       const cells = i32x4.extadd_pairwise_i16x8_u(i16x8.narrow_i32x4_u(pairs, pairs));
       v128.store32_lane(sums, i16x8.narrow_i32x4_u(cells, cells), 0);
       sums += 4;
@@ -52,7 +57,7 @@ function sumCells(fine: usize, stride: usize, rows: usize, sums: usize): void {
 }
 
 function countBright(plane: usize): i32 {
-  const bright = i8x16.splat(BRIGHT);
+  const bright = v128.load(BRIGHTEST);
   let dark = 0;
   for (let from = plane; from < plane + LUMA_BYTES; from += COUNTED_AT_ONCE) {
     // A true lane is -1.

@@ -1,6 +1,6 @@
 /** Texture: how far samples stick out of their neighbours, and steps between rows; edges along rows are found on the way. */
 
-import { apart, LANE_MASKS, ONE_WORDS, sum4, sums4 } from "../lanes";
+import { apart, EIGHTS, LANE_MASKS, ONE_WORDS, sum4, sums4 } from "../lanes";
 import { acrossOf, EDGE_LEAST, STRETCHES } from "./edges";
 
 /*
@@ -192,7 +192,7 @@ function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: us
 function storeMeans(cells: usize, left: v128, right: v128): void {
   const ones = v128.load(ONE_WORDS);
   const sums = i16x8.narrow_i32x4_u(i32x4.dot_i16x8_s(left, ones), i32x4.dot_i16x8_s(right, ones));
-  const means = i16x8.shr_u(i16x8.add(sums, i16x8.splat(8)), 4);
+  const means = i16x8.shr_u(i16x8.add(sums, v128.load(EIGHTS)), 4);
   v128.store64_lane(cells, i8x16.narrow_i16x8_u(means, means), 0);
 }
 

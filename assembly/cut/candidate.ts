@@ -19,6 +19,9 @@ import { FLOORS } from "./features";
 const MOST: f32 = 0.75;
 /** A change stands out that is so much larger than those of its neighbours. */
 const PEAK: f32 = 1.2;
+/** A frame stands out clearly, as most cuts do, where so many of the six distances are so many times as large. */
+const CLEAR_PEAK: f32 = 2;
+const CLEAR_COUNT: i32 = 5;
 
 /**
  * Whether the frame may be a cut: it differs enough from the one before, by more than its neighbours differ from theirs,
@@ -32,12 +35,19 @@ export function isCandidate(frame: i32): bool {
 export function standsOut(frame: i32): bool {
   if (frame == 0) return false;
   const d = distances(frame, 1);
-  if (isSmall(d, 2) || !isPeak(frame, d)) return false;
+  if (isSmall(d, 2) || peaksOf(frame, d, PEAK) == 0) return false;
   // The decoder had lost its references: what follows is no new shot.
   return numberAt((frame - 1) & (SLOTS - 1), GRAY) < MOST;
 }
 
-function isPeak(frame: i32, d: usize): bool {
+/** Whether a frame that stands out does so clearly. */
+export function isClear(frame: i32): bool {
+  return peaksOf(frame, distances(frame, 1), CLEAR_PEAK) >= CLEAR_COUNT;
+}
+
+/** How many distances are `factor` times as large as those of the frames next to it. */
+function peaksOf(frame: i32, d: usize, factor: f32): i32 {
+  let peaks = 0;
   const before = frame > 1 ? distances(frame - 1, 1) : 0;
   const after = frame < newest ? distances(frame + 1, 1) : 0;
   for (let m = 0; m < MEASURES; m++) {
@@ -46,9 +56,9 @@ function isPeak(frame: i32, d: usize): bool {
     let other: f32 = 0;
     if (before) other = load<f32>(before + (m << 2));
     if (after) other = max(other, load<f32>(after + (m << 2)));
-    if (own > PEAK * (other + load<f32>(FLOORS + (m << 2)))) return true;
+    if (own > factor * (other + load<f32>(FLOORS + (m << 2)))) peaks++;
   }
-  return false;
+  return peaks;
 }
 
 /**

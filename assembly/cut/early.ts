@@ -31,7 +31,7 @@ export function judgeEarly(frame: i32): bool {
   return true;
 }
 
-/** Whether a candidate will be out, whatever those pairs of near frames say that were not measured, and as far as frames have come. */
+/** Whether a candidate will be out, whatever those pairs of near frames say that were not measured. The near frames must have come. */
 export function isHopeless(frame: i32): bool {
   boundFeatures(frame);
   return !mayBeAtLeast(LEAST_ROW, ROW, <i32> (OUT * LEAF_ONE));

@@ -26,9 +26,12 @@ import {
   SHARE,
   TEXTURE,
 } from "./layout";
-import { sum4, sum8, sums4 } from "../lanes";
+import { ONE_WORDS, sum4, sum8, sums4 } from "../lanes";
 
 const CHROMA_ROW_BYTES: i32 = 160;
+/** The middle of the units of CELLS, and what takes the lower and the upper four of eight words. */
+const CENTERS: usize = memory.data<i16>([1152, 1152, 1152, 1152, 1152, 1152, 1152, 1152], 16);
+const HALVES: usize = memory.data<i16>([1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1], 16);
 const U_PLANE: i32 = 320 * 180;
 const V_PLANE: i32 = 320 * 180 + 160 * 90;
 
@@ -49,8 +52,7 @@ export function reduceFrame(frame: usize, slot: i32): void {
 }
 
 /** 3 rows of 32 samples -> 8 sums of 4x3. */
-function sums4x3(at: usize, stride: i32): v128 {
-  const ones = i16x8.splat(1);
+function sums4x3(at: usize, stride: i32, ones: v128): v128 {
   return i16x8.narrow_i32x4_s(
     i32x4.dot_i16x8_s(sums2x3(at, stride), ones),
     i32x4.dot_i16x8_s(sums2x3(at + 16, stride), ones),
@@ -66,30 +68,31 @@ function sums2x3(at: usize, stride: i32): v128 {
 }
 
 /** Sums of two neighbours: 16 lanes -> 8. */
-function pairs(left: v128, right: v128): v128 {
-  const ones = i16x8.splat(1);
+function pairs(left: v128, right: v128, ones: v128): v128 {
   return i16x8.narrow_i32x4_s(i32x4.dot_i16x8_s(left, ones), i32x4.dot_i16x8_s(right, ones));
 }
 
 function reduceMiddle(fine: usize, middle: usize): void {
+  const ones = v128.load(ONE_WORDS);
   for (let row = 0; row < 30; row++) {
     const rows = fine + row * 320;
     for (let x = 0; x < 5; x++) {
       const left = i16x8.add(v128.load(rows + x * 32), v128.load(rows + x * 32 + 160));
       const right = i16x8.add(v128.load(rows + x * 32 + 16), v128.load(rows + x * 32 + 176));
-      v128.store(middle + row * 80 + x * 16, pairs(left, right));
+      v128.store(middle + row * 80 + x * 16, pairs(left, right, ones));
     }
   }
 }
 
 function reduceCells(fine: usize, cells: usize): void {
+  const ones = v128.load(ONE_WORDS), center = v128.load(CENTERS);
   for (let row = 0; row < 20; row++) {
     const rows = fine + row * 480;
     for (let x = 0; x < 5; x++) {
       const at = rows + x * 32;
       const left = i16x8.add(i16x8.add(v128.load(at), v128.load(at + 160)), v128.load(at + 320));
       const right = i16x8.add(i16x8.add(v128.load(at + 16), v128.load(at + 176)), v128.load(at + 336));
-      const cell = i16x8.sub(i16x8.shr_u(pairs(left, right), 3), i16x8.splat(1152));
+      const cell = i16x8.sub(i16x8.shr_u(pairs(left, right, ones), 3), center);
       v128.store(cells + row * ROW_BYTES + x * 16, cell);
     }
   }
@@ -97,13 +100,14 @@ function reduceCells(fine: usize, cells: usize): void {
 
 /** U and V: 160x90 samples -> 40x30 sums of 4x3 in COLOR_CELLS -> 20x10 sums of 8x9 / 8. */
 function reduceChroma(frame: usize, chroma: usize): void {
+  const ones = v128.load(ONE_WORDS);
   for (let plane = 0; plane < 2; plane++) {
     const samples = frame + (plane == 0 ? U_PLANE : V_PLANE);
     const cells = COLOR_CELLS + plane * 2400;
     for (let row = 0; row < 30; row++) {
       const rows = samples + row * 3 * CHROMA_ROW_BYTES;
       for (let x = 0; x < 5; x++) {
-        v128.store(cells + row * 80 + x * 16, sums4x3(rows + x * 32, CHROMA_ROW_BYTES));
+        v128.store(cells + row * 80 + x * 16, sums4x3(rows + x * 32, CHROMA_ROW_BYTES, ones));
       }
     }
     for (let row = 0; row < 10; row++) {
@@ -111,7 +115,7 @@ function reduceChroma(frame: usize, chroma: usize): void {
       for (let x = 0; x < 5; x++) {
         const at = rows + x * 16;
         const column = i16x8.add(i16x8.add(v128.load(at), v128.load(at + 80)), v128.load(at + 160));
-        const sums = i32x4.dot_i16x8_s(column, i16x8.splat(1));
+        const sums = i32x4.dot_i16x8_s(column, ones);
         const narrow = i16x8.shr_u(i16x8.narrow_i32x4_s(sums, sums), 3);
         v128.store64_lane(chroma + plane * 400 + row * 40 + x * 8, narrow, 0);
       }
@@ -123,12 +127,16 @@ function reduceChroma(frame: usize, chroma: usize): void {
 function measureProfiles(fine: usize, profiles: usize, slot: i32): void {
   let contrast = 0;
   for (let band = 0; band < 3; band++) contrast += columnProfile(fine + band * 3200, profiles + band * 160);
-  for (let row = 0; row < 60; row++) rowProfile(fine + row * 160, profiles + 480 + row * 2);
+  const ones = v128.load(ONE_WORDS), low = v128.load(HALVES), high = v128.load(HALVES, 16);
+  for (let row = 0; row < 60; row++) {
+    rowProfile(fine + row * 160, profiles + 480 + row * 2, ones, low, high);
+  }
   setNumber(slot, PROFILE_CONTRAST, <f32> contrast / 240);
 }
 
 /** Returns how much the means of the 80 columns differ from their mean. */
 function columnProfile(fine: usize, profile: usize): i32 {
+  const ones = v128.load(ONE_WORDS);
   let sums = i32x4.splat(0);
   for (let x = 0; x < 160; x += 16) {
     // 20 x 3060 = 61200 fits a u16
@@ -136,7 +144,7 @@ function columnProfile(fine: usize, profile: usize): i32 {
     for (let row = 160; row < 3200; row += 160) column = i16x8.add(column, v128.load(fine + row + x));
     column = i16x8.shr_u(column, 5);
     v128.store(profile + x, column);
-    sums = i32x4.add(sums, i32x4.dot_i16x8_s(column, i16x8.splat(1)));
+    sums = i32x4.add(sums, i32x4.dot_i16x8_s(column, ones));
   }
   const mean = i16x8.splat(<i16> (sum4(sums) / 80));
   let spread = i16x8.splat(0);
@@ -147,9 +155,7 @@ function columnProfile(fine: usize, profile: usize): i32 {
 }
 
 /** A band has two and a half vectors. */
-function rowProfile(fine: usize, profile: usize): void {
-  const ones = i16x8.splat(1);
-  const low = i16x8(1, 1, 1, 1, 0, 0, 0, 0), high = i16x8(0, 0, 0, 0, 1, 1, 1, 1);
+function rowProfile(fine: usize, profile: usize, ones: v128, low: v128, high: v128): void {
   const third = v128.load(fine, 32), eighth = v128.load(fine, 112);
   const first = i32x4.add(
     i32x4.dot_i16x8_s(i16x8.add(v128.load(fine), v128.load(fine, 16)), ones),
@@ -176,6 +182,7 @@ function rowProfile(fine: usize, profile: usize): void {
 
 /** The means of blocks of 8x6 fine cells, and how much the cells differ from them. */
 function measureTexture(fine: usize, means: usize, slot: i32): void {
+  const ones = v128.load(ONE_WORDS);
   let spread = i32x4.splat(0);
   for (let row = 0; row < 10; row++) {
     for (let x = 0; x < 10; x++) {
@@ -192,7 +199,7 @@ function measureTexture(fine: usize, means: usize, slot: i32): void {
       apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l3, center)));
       apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l4, center)));
       apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l5, center)));
-      spread = i32x4.add(spread, i32x4.dot_i16x8_s(apart, i16x8.splat(1)));
+      spread = i32x4.add(spread, i32x4.dot_i16x8_s(apart, ones));
     }
   }
   setNumber(slot, TEXTURE, <f32> sum4(spread));

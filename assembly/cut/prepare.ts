@@ -1,6 +1,6 @@
 /** Divides the work for a decision among the frames that come before it, so that no single frame costs much. */
 
-import { hasReturned, standsOut } from "./candidate";
+import { hasReturned, isClear, standsOut } from "./candidate";
 import { isHopeless, isOut, judgeEarly, ruleOut } from "./early";
 import { stepAt } from "./features";
 import { between, isSettled, MOTION, newest } from "./pairs";
@@ -46,9 +46,10 @@ export function prepare(): void {
     const isFast = stepAt(frame) > 1;
     const needs = isFast ? FAST_NEEDS : NEEDS;
     const near = isFast ? FAST_NEAR_FRAMES : NEAR_FRAMES;
-    if (ahead <= near && isHopeless(frame)) {
-      // Before that, the frames that have not come may still make it one: only the work waits.
-      if (ahead == near) ruleOut(frame);
+    // Most of those that do not stand out clearly need no more pairs, so their work waits until that is known.
+    if (ahead < near && !isClear(frame)) continue;
+    if (ahead == near && isHopeless(frame)) {
+      ruleOut(frame);
       continue;
     }
     if (hasReturned(frame)) continue;
