@@ -21,7 +21,7 @@ export function candidatesOf(words: readonly string[]): readonly string[] {
   }
   if (row) {
     const argument = row.args?.[place];
-    return argument ? valuesOf(argument, typed) : [];
+    if (argument) return valuesOf(argument, typed);
   }
   return commandsUnder(path).filter(([name]) => name.startsWith(typed)).map((pair) => pair.join("\t"));
 }
@@ -49,11 +49,12 @@ function read(words: readonly string[]): Place {
         flags.split(/[ ,]+/).includes(word)
       );
       if (option && /[<[]/.test(option.flags)) waiting = option;
-    } else if (row) place++;
-    else {
+    } else {
       const name = GROUPS.find(({ alias }) => alias === word)?.name ?? word;
-      path = path ? `${path} ${name}` : name;
-      row = COMMANDS.find((command) => command.path === path);
+      const further = path ? `${path} ${name}` : name;
+      const named = COMMANDS.find((command) => command.path === further);
+      if (row && !named) place++;
+      else [path, row] = [further, named];
     }
   }
   return { path, place, ...(row && { row }), ...(waiting && { waiting }) };
@@ -67,9 +68,13 @@ function commandsUnder(path: string): readonly (readonly [name: string, summary:
   }
   return [
     ...GROUPS.map(({ name, summary }) => [name, summary] as const),
-    ...visible.filter((row) => !row.path.includes(" ")).map((row) => [row.path, row.summary] as const),
+    ...visible.filter((row) => !row.path.includes(" ") && !isGroup(row.path)).map((row) =>
+      [row.path, row.summary] as const
+    ),
   ];
 }
+
+const isGroup = (name: string) => GROUPS.some((group) => group.name === name);
 
 function valuesOf(
   { choices, isPath }: { choices?: readonly string[]; isPath?: boolean },

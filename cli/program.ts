@@ -42,9 +42,13 @@ function addCommand(
   run: (given: Given) => Promise<void>,
 ): void {
   const [first, second] = row.path.split(" ") as [string, string?];
-  const parent = second === undefined ? program : groups.get(first);
-  if (!parent) throw new Error(`no group is called ${first}`);
-  const command = parent.command(second ?? first, { hidden: row.isHidden ?? false }).description(row.summary);
+  const group = groups.get(first);
+  if (second !== undefined && !group) throw new Error(`no group is called ${first}`);
+  // The name of a group may be a command itself.
+  const command = second === undefined && group
+    ? group
+    : (second === undefined ? program : group!).command(second ?? first, { hidden: row.isHidden ?? false })
+      .description(row.summary);
   for (const { name, summary, choices } of row.args ?? []) {
     const argument = new Argument(name, summary);
     command.addArgument(choices ? argument.choices(choices) : argument);

@@ -1,7 +1,9 @@
 /** `health`, `sources`, `retention` and `models`, and `edge`, which belongs to another program. */
 
 import { CliError } from "../failure.ts";
+import type { ArmedSource, ArmRequest, NamedSource } from "../../client/mod.ts";
 import type { Handler } from "../session.ts";
+import type { Output } from "../output/output.ts";
 
 export const health: Handler = async ({ client, out, settings, signal }) => {
   const startMs = performance.now();
@@ -35,15 +37,41 @@ export const sources: Handler = async ({ client, out, signal }) => {
     all,
     [
       ...[{ title: "SOURCE" }, { title: "KIND" }, { title: "STATE", paint: state }, { title: "LAST FRAME" }],
-      ...[{ title: "RUN" }, { title: "REASON" }],
+      ...[{ title: "ARMED" }, { title: "RUN" }, { title: "REASON" }],
     ],
     all.map((source) => [
       ...[source.source_uri, source.kind, source.state, age(source.last_frame_age_ms)],
-      ...[source.run_id ?? "", source.reason ?? ""],
+      ...[source.armed === null ? "" : armedText(source), source.run_id ?? "", source.reason ?? ""],
     ]),
     "the server names no sources for you",
   );
 };
+
+export const armSource: Handler = async ({ client, out, signal }, [name], flags: ForFlag) => {
+  say(await (await client()).armSource(name!, orderOf(flags), { signal }), out);
+};
+
+export const disarmSource: Handler = async ({ client, out, signal }, [name], flags: ForFlag) => {
+  say(await (await client()).disarmSource(name!, orderOf(flags), { signal }), out);
+};
+
+function say(armed: ArmedSource, out: Output): void {
+  if (out.isJson) return out.json(armed);
+  out.line(out.isQuiet ? armed.name : `${armed.name} is ${armedText(armed)}`);
+}
+
+interface ForFlag {
+  readonly for?: number;
+}
+
+function orderOf(flags: ForFlag): ArmRequest {
+  return flags.for === undefined ? {} : { for_seconds: flags.for };
+}
+
+function armedText({ armed, next_change_ms }: Pick<NamedSource, "armed" | "next_change_ms">): string {
+  const until = next_change_ms === null ? "" : ` until ${new Date(next_change_ms).toISOString()}`;
+  return `${armed ? "armed" : "disarmed"}${until}`;
+}
 
 export const retention: Handler = async ({ client, out, signal }) => {
   const answer = await (await client()).getRetention({ signal });

@@ -24,4 +24,5 @@ export const SPEECH_ENGINES = [
   "lfm2_5_audio",
 ];
 export const POLICY_STAGES = ["shadow", "canary", "active"];
+export const ARMED = ["armed", "disarmed", "any"] as const;
 export const SHELLS = ["bash", "zsh", "fish"];

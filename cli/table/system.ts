@@ -2,12 +2,15 @@
 
 import { CONFIG_KEYS } from "../settings/config_file.ts";
 import { SHELLS } from "./choices.ts";
-import type { CommandRow } from "./row.ts";
+import { type CommandRow, whole } from "./row.ts";
 
 const config = () => import("../commands/config.ts");
 const system = () => import("../commands/system.ts");
 
 const KEY = { name: "<key>", summary: "which setting", choices: CONFIG_KEYS };
+
+const SOURCE = { name: "<source>", summary: "name of a named source" };
+const FOR = { flags: "--for <seconds>", summary: "then the schedule counts again", read: whole(1, 604_800) };
 
 export const SYSTEM_COMMANDS: readonly CommandRow[] = [
   {
@@ -21,6 +24,22 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     summary: "List the named sources that you may use, with their state",
     examples: ["sources", "sources --json", "live source:dock"],
     load: async () => (await system()).sources,
+  },
+  {
+    path: "sources arm",
+    summary: "Arm an always-on camera until its schedule changes next, or for a time",
+    args: [SOURCE],
+    options: [FOR],
+    examples: ["sources arm dock", "sources arm dock --for 3600"],
+    load: async () => (await system()).armSource,
+  },
+  {
+    path: "sources disarm",
+    summary: "Disarm an always-on camera until its schedule changes next, or for a time",
+    args: [SOURCE],
+    options: [FOR],
+    examples: ["sources disarm dock", "sources disarm dock --for 3600"],
+    load: async () => (await system()).disarmSource,
   },
   {
     path: "models",

@@ -1,5 +1,6 @@
 /** Commands about webhooks. */
 
+import { ARMED } from "./choices.ts";
 import { type CommandRow, list, number, type OptionRow, RUN, whole } from "./row.ts";
 
 const webhooks = () => import("../commands/webhooks/webhooks.ts");
@@ -15,6 +16,12 @@ const CONDITIONS: readonly OptionRow[] = [
   { flags: "--zones <ids>", summary: "only events of these zones, by policy id", read: list },
   { flags: "--sources <names>", summary: "only events of these named sources", read: list },
   { flags: "--min-confidence <n>", summary: "only events with so much confidence", read: number(0, 1) },
+  {
+    flags: "--armed <which>",
+    summary:
+      "of cameras' events that say whether they were armed: those that were, that were not, or any (armed)",
+    choices: ARMED,
+  },
   {
     flags: "--cooldown <seconds>",
     summary: "after a delivery, withhold and count more of the same kind and source for so long",

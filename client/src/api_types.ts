@@ -157,6 +157,8 @@ export interface components {
                 /** @description Names of named sources; one of them */
                 sources?: string[] | null;
                 min_confidence?: number | null;
+                /** @description Which of the events that say whether their camera was armed; `armed` unless given */
+                armed?: ("armed" | "disarmed" | "any") | null;
             } | null;
             cooldown?: {
                 /** @description After a delivery, events with the same key are withheld for so long */
@@ -335,6 +337,10 @@ export interface components {
         PromptRequest: {
             prompt: string | null;
             output_schema?: unknown;
+        };
+        ArmRequest: {
+            /** @description For how long; until the schedule changes next unless given */
+            for_seconds?: number | null;
         };
         AttachConfig: {
             prompt?: string | null;
@@ -915,6 +921,11 @@ export interface components {
                 zones?: string[];
                 sources?: string[];
                 min_confidence?: number;
+                /**
+                 * @description Of events that say whether their camera was armed; absent for those that say so
+                 * @enum {string}
+                 */
+                armed?: "disarmed" | "any";
             } | null;
             cooldown: {
                 interval_ms: number;
@@ -934,6 +945,11 @@ export interface components {
                 zones?: string[];
                 sources?: string[];
                 min_confidence?: number;
+                /**
+                 * @description Of events that say whether their camera was armed; absent for those that say so
+                 * @enum {string}
+                 */
+                armed?: "disarmed" | "any";
             } | null;
             cooldown: {
                 interval_ms: number;
@@ -994,6 +1010,11 @@ export interface components {
                 zones?: string[];
                 sources?: string[];
                 min_confidence?: number;
+                /**
+                 * @description Of events that say whether their camera was armed; absent for those that say so
+                 * @enum {string}
+                 */
+                armed?: "disarmed" | "any";
             } | null;
             cooldown: {
                 interval_ms: number;
@@ -1529,6 +1550,15 @@ export interface components {
                 novelty: number[];
             };
         };
+        ArmedSource: {
+            request_id: string;
+            name: string;
+            armed: boolean;
+            /** @enum {string} */
+            armed_by: "schedule" | "call";
+            /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
+            next_change_ms: number | null;
+        };
         NamedSource: {
             name: string;
             /** @description What a `source_uri` may be to name it */
@@ -1551,6 +1581,11 @@ export interface components {
             last_frame_age_ms: number | null;
             /** @description Why it gives no frames; null while it does */
             reason: string | null;
+            /** @description Whether an always-on camera is armed; null for any other source */
+            armed: boolean | null;
+            armed_by: ("schedule" | "call") | null;
+            /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
+            next_change_ms: number | null;
         };
         NamedSourceList: {
             request_id: string;
@@ -2283,6 +2318,11 @@ export interface components {
                     zones?: string[];
                     sources?: string[];
                     min_confidence?: number;
+                    /**
+                     * @description Of events that say whether their camera was armed; absent for those that say so
+                     * @enum {string}
+                     */
+                    armed?: "disarmed" | "any";
                 };
                 cooldown?: {
                     interval_ms: number;
@@ -2678,6 +2718,8 @@ export interface components {
                     version: number;
                     isa_version: number;
                 } | null;
+                /** @description Of an always-on camera: whether it is armed as the run begins */
+                armed?: boolean;
             };
             source_gap: {
                 session_id: string;
@@ -2691,6 +2733,32 @@ export interface components {
                 gap_ms: number;
                 /** @description Number of connection attempts */
                 attempts: number;
+            };
+            source_armed: {
+                session_id: string;
+                source_uri: string;
+                /**
+                 * @description `call_ended`: the time for which a call held is over; `file`: the file of sources was changed
+                 * @enum {string}
+                 */
+                reason: "schedule" | "call" | "call_ended" | "file";
+                /** @description Who called; null for every other reason */
+                principal_key: string | null;
+                /** @description When it changes next, as far as is known, epoch milliseconds */
+                until_ms: number | null;
+            };
+            source_disarmed: {
+                session_id: string;
+                source_uri: string;
+                /**
+                 * @description `call_ended`: the time for which a call held is over; `file`: the file of sources was changed
+                 * @enum {string}
+                 */
+                reason: "schedule" | "call" | "call_ended" | "file";
+                /** @description Who called; null for every other reason */
+                principal_key: string | null;
+                /** @description When it changes next, as far as is known, epoch milliseconds */
+                until_ms: number | null;
             };
             keyframe_stored: {
                 session_id?: string;
@@ -2844,6 +2912,8 @@ export interface components {
                 };
                 /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
                 enrichment_deadline_ms?: number;
+                /** @description Of an always-on camera: whether it was armed */
+                armed?: boolean;
             };
             event_enriched: {
                 session_id: string;
@@ -2952,6 +3022,8 @@ export interface components {
                 };
                 /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
                 enrichment_deadline_ms?: number;
+                /** @description Of an always-on camera: whether it was armed */
+                armed?: boolean;
             };
         };
     };

@@ -508,6 +508,20 @@ export class Client {
       .sources;
   }
 
+  /** Arms an always-on camera until its schedule changes next, or for so many seconds. */
+  armSource(name: string, request: api.ArmRequest = {}, options?: RequestOptions): Promise<api.ArmedSource> {
+    return this.#post(path`/v1/sources/${name}/arm`, request, options);
+  }
+
+  /** Disarms it in the same way. */
+  disarmSource(
+    name: string,
+    request: api.ArmRequest = {},
+    options?: RequestOptions,
+  ): Promise<api.ArmedSource> {
+    return this.#post(path`/v1/sources/${name}/disarm`, request, options);
+  }
+
   /** The caller's open live sessions, the oldest first. */
   async listLiveSessions(options?: RequestOptions): Promise<api.LiveSession[]> {
     return (await this.#get<{ sessions: api.LiveSession[] }>("/v1/live", options, { has: "sessions" }))

@@ -86,6 +86,8 @@ export type LiveSource = Schemas["LiveSource"];
 export type ClosedLiveSource = Schemas["ClosedLiveSource"];
 /** An open live session. */
 export type LiveSession = Schemas["LiveSession"];
+export type ArmRequest = Schemas["ArmRequest"];
+export type ArmedSource = Schemas["ArmedSource"];
 export type NamedSource = Schemas["NamedSource"];
 /** The same with its signals. */
 export type WatchedSession = Schemas["WatchedSession"];

@@ -42,6 +42,7 @@ const KINDS: Readonly<Record<Group, readonly string[]>> = {
     ...["vlm", "vlm_tiered", "clip_vlm", "clip_vlm_tiered", "state_transition", "loop_detected"],
     ...["keyframe_stored", "clip_stored", "restricted_zone_activity_entered", "event_enriched", "trigger.*"],
     ...["publisher_connected", "decoder_restarted", "live_source_opened", "source_gap", "source_resumed"],
+    ...["source_armed", "source_disarmed"],
   ],
   policy: [
     "policy_revision_created",

@@ -273,6 +273,10 @@ export const FAMILIES = {
     ...gauge("Named sources, by state; one that nobody always watches is disabled"),
     labels: { state: ["connecting", "live", "gap", "disabled", "failed"] },
   },
+  service_sources_armed: {
+    ...gauge("Always-on cameras, by whether they are armed"),
+    labels: { state: ["armed", "disarmed"] },
+  },
   service_sources_down_seconds: gauge(
     "Seconds for which the always-on camera that is down longest has given no frames; 0 where none is",
   ),

@@ -21,6 +21,7 @@ import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { LiveLooks } from "../flow/live/looks.ts";
 import type { LiveViews } from "../flow/live/viewing/live_views.ts";
+import type { ArmedSources } from "../flow/sources/armed_sources.ts";
 import type { SourceLooks } from "../flow/sources/source_looks.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
@@ -62,6 +63,7 @@ export interface UseCases {
   readonly liveLooks: LiveLooks;
   readonly liveViews: LiveViews;
   readonly sourceLooks: SourceLooks;
+  readonly armedSources: ArmedSources;
   readonly idempotency: Idempotency;
   readonly system: System;
   readonly retention: Retention;

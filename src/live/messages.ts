@@ -84,6 +84,8 @@ export type LiveOrder =
    * is not watched any more.
    */
   | { readonly kind: "watch"; readonly sessionId: string; readonly viewId: number | null }
+  /** Of an always-on camera: whether what zone and trigger find from here on is an alarm. */
+  | { readonly kind: "arm"; readonly sessionId: string; readonly isArmed: boolean }
   /** Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed without one. */
   | { readonly kind: "snapshot"; readonly sessionId: string }
   /** Gives credits back: this many more of each may be reported. */
@@ -263,6 +265,8 @@ export interface LivePicture {
   readonly zone: ZoneFacts | null;
   /** Set when the trigger fired on this frame. Costs an evidence credit. */
   readonly trigger: TriggerFacts | null;
+  /** Whether the camera was armed on this frame; null for a session that is neither armed nor disarmed. */
+  readonly isArmed: boolean | null;
 }
 
 export interface ZoneFacts {

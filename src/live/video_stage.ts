@@ -18,6 +18,7 @@ export interface VideoStageOptions {
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
   readonly samples: SignalSamples;
+  readonly isArmed: () => boolean | null;
   /** Called with each picture before it is reported and moved. */
   readonly onPicture?: (picture: LivePicture) => void;
   /** A bug: no frame of a publisher can cause it. */
@@ -25,7 +26,7 @@ export interface VideoStageOptions {
 }
 
 /** Why a frame is reported. */
-type Reasons = Pick<LivePicture, "isKeyframe" | "zone" | "trigger">;
+type Reasons = Pick<LivePicture, "isKeyframe" | "zone" | "trigger" | "isArmed">;
 
 /**
  * ```
@@ -103,6 +104,11 @@ export class VideoStage implements AsyncDisposable {
     counts.add("framesDropped", tooSmall);
   }
 
+  /** Zone and trigger begin anew: what goes on in the picture is found again. */
+  beginAgain(): void {
+    this.#analysis.beginAgain();
+  }
+
   /** The stream was interrupted: no clip and no range may contain frames from before and after. */
   interrupt(): void {
     this.#clips?.clear();
@@ -163,9 +169,10 @@ export class VideoStage implements AsyncDisposable {
     if (isWanted && !isKeyframe && !hasEvidence) {
       counts.add(isLooping ? "keyframesLooping" : "keyframesWithoutCredit");
     }
-    if (hasEvidence) return { isKeyframe, zone, trigger };
+    const isArmed = this.#options.isArmed();
+    if (hasEvidence) return { isKeyframe, zone, trigger, isArmed };
     this.#countLostEvidence({ zone, trigger });
-    return isKeyframe ? { isKeyframe, zone: null, trigger: null } : null;
+    return isKeyframe ? { isKeyframe, zone: null, trigger: null, isArmed } : null;
   }
 
   async #report(decision: FrameDecision, reasons: Reasons): Promise<void> {

@@ -87,6 +87,7 @@ export class WorkerSession {
   readonly #soundClock = new SoundClock();
   /** One was ordered before there was a stage for it. */
   #isSnapshotWanted = false;
+  #isArmed: boolean | null = null;
   #isRefused = false;
   #isEnded = false;
   #closing: Promise<void> | null = null;
@@ -129,6 +130,9 @@ export class WorkerSession {
         return this.#peer?.trickle(order.fragment);
       case "restart_ice":
         return void this.#restartIce(order.fragment, order.orderId);
+      case "arm":
+        if (order.isArmed && this.#isArmed === false) this.#video?.beginAgain();
+        return void (this.#isArmed = order.isArmed);
       case "snapshot":
         this.#isSnapshotWanted = this.#video === null;
         return this.#video?.wantSnapshot();
@@ -241,6 +245,7 @@ export class WorkerSession {
       outbox: this.#outbox,
       counts: this.#counts,
       samples: this.#samples,
+      isArmed: () => this.#isArmed,
       onPicture: (picture) => this.#clips?.onPicture(picture),
       onFault: (stage, error) => this.#fail({ stage, reason: "panic" }, error),
     });

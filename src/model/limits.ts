@@ -53,6 +53,10 @@ export const LIMITS = deepFrozen({
     rolloverMsDefault: 86_400_000,
     /** Of all sources of the file. Those of callers have places of their own. */
     webhooksMax: 64,
+    /** Of the field `armed` of a source. */
+    armedTimesMax: 32,
+    /** `for_seconds` of arming and disarming. */
+    armedSeconds: range(1, 7 * 86_400),
   },
 
   analyze: {

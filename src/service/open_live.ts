@@ -14,6 +14,7 @@ import { Whip } from "../flow/live/whip.ts";
 import { PolicyRevisions } from "../flow/policies/revisions.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
 import { AlwaysOn } from "../flow/sources/always_on.ts";
+import { ArmedSources } from "../flow/sources/armed_sources.ts";
 import type { NamedSources } from "../flow/sources/named_sources.ts";
 import type { Sources } from "../flow/sources/sources.ts";
 import type { IceSettings } from "../live/messages.ts";
@@ -30,6 +31,7 @@ import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
+import { ArmedCalls } from "../store/small_files/armed_calls.ts";
 import type { Media } from "./open_media.ts";
 import type { Models } from "./open_models.ts";
 import type { Store } from "./open_store.ts";
@@ -40,6 +42,7 @@ export interface Live {
   readonly liveSources: LiveSources;
   readonly named: NamedSources;
   readonly alwaysOn: AlwaysOn;
+  readonly armed: ArmedSources;
   /** The policies of runs, which the sessions that start later begin with. */
   readonly revisions: PolicyRevisions;
 }
@@ -48,7 +51,7 @@ export interface LiveOptions {
   readonly config: Config;
   readonly labelMaps: LabelMaps | null;
   readonly broker: BrokerClient;
-  readonly places: Pick<Places, "tempDir" | "socketDir" | "codeDirs">;
+  readonly places: Pick<Places, "dataDir" | "tempDir" | "socketDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
   /** Workers of this process when absent. */
   readonly liveWorkers: LiveWorkers | undefined;
@@ -102,6 +105,9 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
   const firstPrincipal = config.requireApiKey && config.apiKeys.length > 0
     ? principalKeyOf(config.apiKeys[0]!)
     : PUBLIC_PRINCIPAL;
+  const calls = ArmedCalls.open({ dataDir: options.places.dataDir, world });
+  const ownWorld = { ...world, log };
+  const armed = opening.use(new ArmedSources({ named, calls, metrics, world: ownWorld }));
   return {
     registry,
     whip: new Whip({
@@ -118,7 +124,8 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
     }),
     liveSources,
     named,
-    alwaysOn: new AlwaysOn({ named, live: liveSources, firstPrincipal, metrics, world: { ...world, log } }),
+    alwaysOn: new AlwaysOn({ named, live: liveSources, armed, firstPrincipal, metrics, world: ownWorld }),
+    armed,
     revisions,
   };
 }

@@ -101,9 +101,11 @@ export async function openUseCases(
     sourceLooks: new SourceLooks({
       named: live.named,
       alwaysOn: live.alwaysOn,
+      armed: live.armed,
       registry: live.registry,
       world,
     }),
+    armedSources: live.armed,
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
     healthView: new HealthView({ metrics, registry: live.registry, alwaysOn: live.alwaysOn, world }),
     system: opening.use(

@@ -186,6 +186,9 @@ Deno.test("live has the server watch a camera until Ctrl-C, and makes no run for
   using user = new CliUser(test.url);
   const before = (await test.call("GET", "/v1/runs")).json.length;
   assert.match((await user.run(["sources"])).stderr, /names no sources for you/);
+  for (const verb of ["arm", "disarm"]) {
+    assert.match((await user.run(["sources", verb, "dock", "--for", "60"])).stderr, /name: not found/);
+  }
   const unknown = await user.run(["live", "source:none"]);
   assert.match(unknown.stderr, /names no source that this caller may use/);
   const absent = await user.run(["live", "none.mp4"]);

@@ -181,6 +181,8 @@ export async function callEveryMethod(
   const { run_id: filmed } = await client.createRun();
   same((await client.openLiveSource(filmed, { source_uri: place.camera })).status, "processing");
   same(await client.listSources(), []);
+  await refused(404, client.armSource("nobody", { for_seconds: 60 }));
+  await refused(404, client.disarmSource("nobody"));
   same((await client.listLiveSessions()).map(({ run_id }) => run_id), [filmed]);
   const session = await client.getLiveSession(filmed, { after_ms: 1_000_000 });
   same([session.source_uri, session.signals.pts_ms], [place.camera, []]);

@@ -127,11 +127,14 @@ Deno.test({
         principals: null,
         retentionHours: null,
       },
-      watch: { attach: {}, rolloverMs: 86_400_000, webhooks: [] },
+      watch: { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null },
     }]);
     const gate = page.getByRole("listitem").filter({ hasText: "gate" });
     await gate.getByText("failed").waitFor();
     await gate.getByText(/^It cannot be watched: it cannot be fetched/).waitFor();
+    await gate.getByText("Armed", { exact: true }).waitFor();
+    await gate.getByRole("button", { name: "Disarm gate" }).click();
+    await gate.getByText("Disarmed by hand").waitFor();
     for (const link of ["New analysis", "Live"]) {
       await page.getByRole("navigation").first().getByRole("link", { name: link, exact: true }).click();
       if (link === "Live") await page.getByRole("button", { name: "Camera on the network" }).click();

@@ -184,6 +184,8 @@ async function callAll(
   await post("/v1/runs/:id/live", `/v1/runs/${watching}/live`, { source_uri: camera });
   await get("/v1/live", "/v1/live");
   await get("/v1/sources", "/v1/sources");
+  await post("/v1/sources/:name/disarm", "/v1/sources/gate/disarm", { for_seconds: 3600 });
+  await post("/v1/sources/:name/arm", "/v1/sources/gate/arm");
   await get("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
   await get("/v1/runs/:id/snapshot.jpg", `/v1/runs/${watching}/snapshot.jpg`);
   await get("/v1/runs/:id/live.mp4", `/v1/runs/${watching}/live.mp4`);
@@ -290,8 +292,12 @@ Deno.test("every route answers a good request with the status of its row", async
         host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
       reroute: () => "127.0.0.1",
     },
-    sourcesFile:
-      `[[sources]]\nname = "dock"\nuri = "rtsp://camera.test:${camera.port}/dock"\nprincipals = ["*"]\n`,
+    sourcesFile: ["dock", "gate"].map((name) =>
+      `[[sources]]\nname = "${name}"\nuri = "rtsp://${
+        name === "dock" ? `camera.test:${camera.port}` : "nowhere.test"
+      }/${name}"\n` +
+      `principals = ["*"]\nlive = ${name === "gate"}\n`
+    ).join(""),
   });
   const succeeded = new Set<string>();
   await callAll(test, `rtsp://camera.test:${camera.port}/dock`, async (route, asked) => {

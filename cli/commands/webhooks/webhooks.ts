@@ -1,6 +1,7 @@
 /** `webhooks list`, `add`, `rm` and `redeliver`. */
 
 import { CliError, failureOf } from "../../failure.ts";
+import type { ARMED } from "../../table/choices.ts";
 import type { Handler, Session } from "../../session.ts";
 
 export const listWebhooks: Handler = async ({ client, out, signal }, [id]) => {
@@ -43,12 +44,13 @@ export async function register(
   { client, settings, signal }: Session,
   runId: string,
   url: string,
-  { events, labels, zones, sources, minConfidence, cooldown }: {
+  { events, labels, zones, sources, minConfidence, armed, cooldown }: {
     readonly events?: readonly string[];
     readonly labels?: readonly string[];
     readonly zones?: readonly string[];
     readonly sources?: readonly string[];
     readonly minConfidence?: number;
+    readonly armed?: typeof ARMED[number];
     readonly cooldown?: number;
   },
 ) {
@@ -59,6 +61,7 @@ export async function register(
         Object.entries(lists).flatMap(([name, list]) => list ? [[name, [...list]] as const] : []),
       ),
       ...(minConfidence !== undefined && { min_confidence: minConfidence }),
+      ...(armed && { armed }),
     };
     const request = {
       url,

@@ -1,6 +1,6 @@
 /** One open live session: what it sees, its state, and what happened last. */
 
-import type { LiveSession } from "../../../client/mod.ts";
+import type { LiveSession, NamedSource } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
@@ -10,11 +10,19 @@ import { LivePicture } from "../../ui/live/live_picture.tsx";
 import { Ago } from "../../ui/value.tsx";
 import { eventSentence, eventWords } from "../run/details/event_text.ts";
 import { textAt } from "../run/payload.ts";
+import { ArmedSwitch } from "./armed_switch.tsx";
 
 /** How often the pictures of all tiles are drawn anew. */
 const PICTURE_MS = 2_000;
 
-export function LiveTile({ session }: { session: LiveSession }) {
+export function LiveTile(
+  { session, camera, onArmed }: {
+    readonly session: LiveSession;
+    /** The always-on camera that it watches. */
+    readonly camera: NamedSource | undefined;
+    readonly onArmed: () => void;
+  },
+) {
   const { run_id, last_seq } = session;
   const last = useLoaded((signal) => eventAt(run_id, last_seq, signal), [
     client.value,
@@ -39,6 +47,7 @@ export function LiveTile({ session }: { session: LiveSession }) {
         </p>
         {state.tone !== "good" && <p>{state.sentence}</p>}
         {last.value && <LastEvent event={last.value} />}
+        {camera && <ArmedSwitch source={camera} onChange={onArmed} />}
       </div>
     </li>
   );

@@ -1,8 +1,10 @@
 /** An always-on camera that has no session, so that no picture of it can be shown: its name, its state, and why. */
 
 import type { NamedSource } from "../../../client/mod.ts";
+import { ArmedSwitch } from "./armed_switch.tsx";
 
-export function LostSource({ source: { name, state, reason } }: { source: NamedSource }) {
+export function LostSource({ source, onArmed }: { source: NamedSource; onArmed: () => void }) {
+  const { name, state, reason } = source;
   return (
     <li class="tile">
       <div class="tile-picture">
@@ -14,6 +16,7 @@ export function LostSource({ source: { name, state, reason } }: { source: NamedS
           <span class={`status is-${state === "failed" ? "bad" : "busy"}`}>{state}</span>
         </p>
         {reason !== null && <p>It cannot be watched: {reason}.</p>}
+        <ArmedSwitch source={source} onChange={onArmed} />
       </div>
     </li>
   );

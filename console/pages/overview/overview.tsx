@@ -30,7 +30,8 @@ export function Overview() {
         live && (state === "failed" || state === "connecting")
       );
       const watched = new Set(sessions.map(({ source_uri }) => source_uri));
-      return { sessions, runs, lost: lost.filter(({ source_uri }) => !watched.has(source_uri)) };
+      const cameras = new Map(sources.map((source) => [source.run_id, source]));
+      return { sessions, runs, cameras, lost: lost.filter(({ source_uri }) => !watched.has(source_uri)) };
     },
     [client.value],
     RELOAD_MS,
@@ -42,14 +43,23 @@ export function Overview() {
       </header>
       <Attention />
       <Shown of={loaded}>
-        {({ sessions, runs, lost }) => (
+        {({ sessions, runs, cameras, lost }) => (
           <>
             {sessions.length + lost.length > 0 && (
               <section class="overview-part" aria-labelledby="overview-live">
                 <h2 id="overview-live">Live now</h2>
                 <ul class="tiles">
-                  {sessions.map((session) => <LiveTile key={session.session_id} session={session} />)}
-                  {lost.map((source) => <LostSource key={source.name} source={source} />)}
+                  {sessions.map((session) => (
+                    <LiveTile
+                      key={session.session_id}
+                      session={session}
+                      camera={cameras.get(session.run_id)}
+                      onArmed={loaded.reload}
+                    />
+                  ))}
+                  {lost.map((source) => (
+                    <LostSource key={source.name} source={source} onArmed={loaded.reload} />
+                  ))}
                 </ul>
               </section>
             )}

@@ -83,11 +83,12 @@ export function shortUrl(url: string): string {
 export function conditionsText(
   { filter, cooldown }: Pick<WebhookOfRun, "filter" | "cooldown">,
 ): string {
-  const { labels, zones, sources, min_confidence: least } = filter ?? {};
+  const { labels, zones, sources, min_confidence: least, armed } = filter ?? {};
   const parts = [
     labels && `labelled ${labels.join(" or ")}`,
     zones && `in zone ${zones.join(" or ")}`,
     sources && `of source ${sources.join(" or ")}`,
+    armed && (armed === "any" ? "armed or not" : "while disarmed"),
     least !== undefined && `with confidence ${least} or more`,
     cooldown && `once in ${cooldown.interval_ms / 1000} s for each ${cooldown.per.join(", ") || "webhook"}`,
   ].filter(Boolean);

@@ -102,7 +102,7 @@ export class LiveSources {
   async watch(
     source: AlwaysOnSource,
     principalKey: string,
-    signal: AbortSignal,
+    { isArmed, signal }: { readonly isArmed: () => boolean; readonly signal: AbortSignal },
   ): Promise<LiveSession> {
     const { timeline, sources, world, metrics } = this.#options;
     const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
@@ -114,8 +114,10 @@ export class LiveSources {
     const { uri: sourceUri } = located;
     const plan = { runId, principalKey, sourceUri, attach, policy: null, isAlwaysOn: true } as const;
     const session = this.#start(plan, { opening, reconnector }, (identity) => {
-      timeline.commit(() => this.#createdEvents(source, { identity, attach, predecessor: null }));
+      const facts = { identity, attach, predecessor: null, armed: isArmed() };
+      timeline.commit(() => this.#createdEvents(source, facts));
     });
+    session.setArmed(isArmed());
     metrics.add("service_runs_created_total");
     return session;
   }
@@ -124,13 +126,15 @@ export class LiveSources {
    * The session goes on in a new run, without a pause: every frame belongs to one of the two. Null where the session is ending.
    * Errors: the refusals of the timeline; then nothing has changed.
    */
-  rollOver(session: LiveSession, source: AlwaysOnSource): string | null {
+  rollOver(session: LiveSession, source: AlwaysOnSource, armed: boolean): string | null {
     const { world, registry, metrics } = this.#options;
     const runId = newRunId(world.randomBytes);
     const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
     const identity = { ...session.identity, runId };
     const predecessor = session.identity.runId;
-    if (!session.rollOver(runId, this.#createdEvents(source, { identity, attach, predecessor }))) return null;
+    if (!session.rollOver(runId, this.#createdEvents(source, { identity, attach, predecessor, armed }))) {
+      return null;
+    }
     registry.rolledOver(session);
     metrics.add("service_runs_created_total");
     return runId;
@@ -144,6 +148,7 @@ export class LiveSources {
       readonly attach: AttachConfig;
       /** The run that it goes on for, or null. */
       readonly predecessor: string | null;
+      readonly armed: boolean;
     },
   ): NewEvent[] {
     const { runId, sessionId: session_id, principalKey: principal_key } = facts.identity;
@@ -277,10 +282,12 @@ export class LiveSources {
 }
 
 /** The session of an existing run began. */
-function openedEvent({ requestId, identity, attach }: {
+function openedEvent({ requestId, identity, attach, armed }: {
   readonly requestId: string;
   readonly identity: SessionIdentity;
   readonly attach: AttachConfig;
+  /** Of a camera that is always watched. */
+  readonly armed?: boolean;
 }): NewEvent {
   const { runId, sessionId, generation, sourceUri } = identity;
   return event("live_source_opened", runId, {
@@ -290,6 +297,7 @@ function openedEvent({ requestId, identity, attach }: {
     source_uri: sourceUri,
     pipeline_generation: generation,
     trigger_program: programOf(attach.trigger),
+    ...(armed !== undefined && { armed }),
   });
 }
 

@@ -40,6 +40,7 @@ import {
   type PromptChange,
 } from "./describing/describer.ts";
 import type { CauseEvents } from "./evidence/cause_events.ts";
+import type { ArmedChange } from "../sources/armed_sources.ts";
 import type { EvidenceClips } from "./evidence/clips.ts";
 import type { EvidenceWriter } from "./evidence/evidence.ts";
 import type { Enricher } from "./describing/enricher.ts";
@@ -237,6 +238,27 @@ export class LiveSession {
     return true;
   }
 
+  /** Whether what zone and trigger find from here on is an alarm. */
+  setArmed(isArmed: boolean): void {
+    this.#port?.send({ kind: "arm", isArmed });
+  }
+
+  /** The same, and an event that tells of it. */
+  arm({ isArmed, reason, principalKey, untilMs }: ArmedChange): void {
+    const { journal, identity: { runId, sessionId, sourceUri } } = this.#options;
+    const payload = {
+      session_id: sessionId,
+      source_uri: sourceUri,
+      reason,
+      principal_key: principalKey,
+      until_ms: untilMs,
+    };
+    journal.append([
+      isArmed ? event("source_armed", runId, payload) : event("source_disarmed", runId, payload),
+    ]);
+    this.setArmed(isArmed);
+  }
+
   /** The session has ended, but its Worker has not released it in time: its reservation is still held. */
   get isDetached(): boolean {
     return this.#isDetached;
@@ -425,8 +447,18 @@ export class LiveSession {
     if (picture.zone) metrics.add("service_pipeline_restricted_zone_queue_dropped_total");
     if (picture.trigger) metrics.add("service_pipeline_trigger_queue_dropped_total");
     this.#acknowledge({ evidence: 1 });
+    this.#offerWithoutEvidence(picture);
+  }
+
+  /** What is found while the camera is disarmed is not described for that. */
+  #offerEvidence(picture: LivePicture): void {
+    if (picture.isArmed === false) this.#offerWithoutEvidence(picture);
+    else this.#offerKeyframe(picture);
+  }
+
+  #offerWithoutEvidence(picture: LivePicture): void {
     if (picture.isKeyframe) this.#offerKeyframe({ ...picture, zone: null, trigger: null });
-    else causes.settle(picture.frame.frameIndex);
+    else this.#options.causes.settle(picture.frame.frameIndex);
   }
 
   /** The Worker has a credit for each clip that fits into the queue. */
@@ -553,7 +585,7 @@ export class LiveSession {
     for await (const picture of this.#evidence.items(this.#aborting.signal)) {
       await this.#options.evidence.write(picture);
       this.#acknowledge({ evidence: 1 });
-      this.#offerKeyframe(picture);
+      this.#offerEvidence(picture);
     }
   }
 

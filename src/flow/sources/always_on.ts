@@ -3,14 +3,16 @@
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { SOURCE_STATES } from "../../model/api/sources.ts";
-import type { AlwaysOnSource, NamedSource } from "../../model/sources/source_file.ts";
+import { isAlwaysOn, type NamedSource } from "../../model/sources/source_file.ts";
 import type { LiveSources } from "../live/camera.ts";
+import type { ArmedSources } from "./armed_sources.ts";
 import type { NamedSources } from "./named_sources.ts";
 import { type CameraLook, WatchedCamera } from "./watched_camera.ts";
 
 export interface AlwaysOnOptions {
   readonly named: NamedSources;
   readonly live: LiveSources;
+  readonly armed: ArmedSources;
   /** Whose runs those of a source are that every principal may use. */
   readonly firstPrincipal: string;
   readonly metrics: Metrics;
@@ -64,6 +66,7 @@ export class AlwaysOn implements AsyncDisposable {
 
   /** Starts watching what the file says at the start. */
   start(): void {
+    this.#options.armed.start((name, change) => this.#cameras.get(name)?.arm(change));
     this.#startMissing();
   }
 
@@ -93,7 +96,7 @@ export class AlwaysOn implements AsyncDisposable {
 
   async #change(sources: readonly NamedSource[]): Promise<void> {
     if (this.#isClosed) return;
-    const { named, world } = this.#options;
+    const { named, armed, world } = this.#options;
     const next = new Map(sources.map((source) => [source.name, source]));
     const changed = [...this.#cameras.values()].filter(({ source }) =>
       JSON.stringify(next.get(source.name)) !== JSON.stringify(source)
@@ -105,6 +108,7 @@ export class AlwaysOn implements AsyncDisposable {
       const source = next.get(camera.source.name);
       if (!gone.includes(camera) && source && isAlwaysOn(source)) camera.adopt(source);
     }
+    armed.fileChanged();
     await Promise.all(gone.map(async (camera) => {
       const { name } = camera.source;
       await camera.end(next.get(name)?.watch ? "source_changed" : "source_removed");
@@ -115,11 +119,11 @@ export class AlwaysOn implements AsyncDisposable {
 
   #startMissing(): void {
     if (this.#isClosed) return;
-    const { named, live, world } = this.#options;
+    const { named, live, armed, world } = this.#options;
     for (const source of named.all) {
       if (!isAlwaysOn(source) || this.#cameras.has(source.name)) continue;
       const principalKey = this.ownerOf(source);
-      this.#cameras.set(source.name, new WatchedCamera({ source, principalKey, live, world }));
+      this.#cameras.set(source.name, new WatchedCamera({ source, principalKey, live, armed, world }));
     }
   }
 
@@ -128,13 +132,11 @@ export class AlwaysOn implements AsyncDisposable {
   }
 }
 
-/** Whether they differ in nothing but their webhooks, so that the session can go on. */
+/** Whether they differ in nothing but their webhooks and armed times, so that the session can go on. */
 function isSameCamera(one: NamedSource, other: NamedSource | undefined): boolean {
-  const withoutWebhooks = (source: NamedSource | undefined) =>
-    JSON.stringify(source && { ...source, watch: source.watch && { ...source.watch, webhooks: [] } });
-  return withoutWebhooks(one) === withoutWebhooks(other);
-}
-
-function isAlwaysOn(source: NamedSource): source is AlwaysOnSource {
-  return source.watch !== null;
+  const common = (source: NamedSource | undefined) =>
+    JSON.stringify(
+      source && { ...source, watch: source.watch && { ...source.watch, webhooks: [], armed: null } },
+    );
+  return common(one) === common(other);
 }

@@ -2,17 +2,19 @@
 
 import type { World } from "../../base/world.ts";
 import type { NamedSourceLook } from "../../model/api/sources.ts";
-import type { NamedSource } from "../../model/sources/source_file.ts";
+import { isAlwaysOn, type NamedSource } from "../../model/sources/source_file.ts";
 import { sourceUriOf } from "../../model/sources/source_name.ts";
 import type { Caller } from "../caller.ts";
 import type { LiveRegistry } from "../live/registry.ts";
 import type { AlwaysOn } from "./always_on.ts";
+import { type ArmedSources, lookOf } from "./armed_sources.ts";
 import type { NamedSources } from "./named_sources.ts";
 import type { CameraLook } from "./watched_camera.ts";
 
 export interface SourceLooksOptions {
   readonly named: NamedSources;
   readonly alwaysOn: AlwaysOn;
+  readonly armed: ArmedSources;
   readonly registry: LiveRegistry;
   readonly world: Pick<World, "now">;
 }
@@ -31,7 +33,7 @@ export class SourceLooks {
   }
 
   #look(source: NamedSource, principalKey: string): NamedSourceLook {
-    const { alwaysOn, world } = this.#options;
+    const { alwaysOn, armed, world } = this.#options;
     const { name, kind } = source;
     const watched = alwaysOn.look(name);
     const isOwn = alwaysOn.ownerOf(source) === principalKey;
@@ -45,6 +47,7 @@ export class SourceLooks {
       run_id: watched === null || isOwn ? runId : null,
       last_frame_age_ms: lastFrameMs === null ? null : Math.max(0, world.now() - lastFrameMs),
       reason,
+      ...(isAlwaysOn(source) ? lookOf(armed.stateOf(source)) : NOT_ARMED),
     };
   }
 
@@ -61,3 +64,5 @@ export class SourceLooks {
     return { state, runId, lastFrameMs, reason: gap?.reason ?? null };
   }
 }
+
+const NOT_ARMED = { armed: null, armed_by: null, next_change_ms: null };

@@ -6,6 +6,7 @@ import type { World } from "../../base/world.ts";
 import type { SourceState } from "../../model/api/sources.ts";
 import type { AlwaysOnSource } from "../../model/sources/source_file.ts";
 import type { LiveSources } from "../live/camera.ts";
+import type { ArmedChange, ArmedSources } from "./armed_sources.ts";
 import { reconnectWaitMs } from "../live/reconnect.ts";
 import type { LiveSession } from "../live/session.ts";
 
@@ -14,6 +15,7 @@ export interface WatchedCameraOptions {
   /** Whose runs they are. */
   readonly principalKey: string;
   readonly live: LiveSources;
+  readonly armed: ArmedSources;
   readonly world: World;
 }
 
@@ -66,10 +68,17 @@ export class WatchedCamera {
     return this.#source;
   }
 
-  /** The file has other webhooks for it: its session goes on, in a new run that has them. */
+  /** The file has other webhooks or armed times for it: its session goes on, with other webhooks in a new run that has them. */
   adopt(source: AlwaysOnSource): void {
+    const webhooksOf = ({ watch }: AlwaysOnSource) => JSON.stringify(watch.webhooks);
+    const isRenewed = webhooksOf(source) !== webhooksOf(this.#source);
     this.#source = source;
-    this.#renewing.abort();
+    if (isRenewed) this.#renewing.abort();
+  }
+
+  /** Without a session there is nothing to tell: the next one begins as the camera is armed then. */
+  arm(change: ArmedChange): void {
+    this.#session?.arm(change);
   }
 
   look(): CameraLook {
@@ -111,17 +120,18 @@ export class WatchedCamera {
 
   /** One session, to its end. */
   async #watch(): Promise<void> {
-    const { live, principalKey, world } = this.#options;
+    const { live, armed, principalKey, world } = this.#options;
     const { signal } = this.#closing;
+    const isArmed = () => armed.stateOf(this.#source).isArmed;
     this.#renewing = new AbortController();
     try {
-      this.#session = await live.watch(this.source, principalKey, signal);
+      this.#session = await live.watch(this.#source, principalKey, { isArmed, signal });
     } catch (error) {
       if (!signal.aborted) this.#fail(error);
       return;
     }
     const session = this.#session;
-    world.log.info("a camera is watched", { source: this.source.name, run_id: session.identity.runId });
+    world.log.info("a camera is watched", { source: this.#source.name, run_id: session.identity.runId });
     const over = new AbortController();
     using _following = abortWith(signal, over);
     const rolling = this.#rollOver(session, over.signal);
@@ -140,24 +150,24 @@ export class WatchedCamera {
   #fail(error: unknown): void {
     const { world } = this.#options;
     if (!(error instanceof Refusal)) {
-      world.log.error("a camera cannot be watched", { source: this.source.name, error: String(error) });
+      world.log.error("a camera cannot be watched", { source: this.#source.name, error: String(error) });
     }
     const reason = reasonOf(error);
     if (reason === this.#failure) return;
     this.#failure = reason;
-    world.log.warn("a camera cannot be watched", { source: this.source.name, reason });
+    world.log.warn("a camera cannot be watched", { source: this.#source.name, reason });
   }
 
   /** Gives the session a new run again and again, until the signal aborts. */
   async #rollOver(session: LiveSession, signal: AbortSignal): Promise<void> {
-    const { live, world } = this.#options;
-    for (let waitMs = this.source.watch.rolloverMs;;) {
+    const { live, armed, world } = this.#options;
+    for (let waitMs = this.#source.watch.rolloverMs;;) {
       await pause(world, waitMs, AbortSignal.any([signal, this.#renewing.signal]));
       if (signal.aborted) return;
       this.#renewing = new AbortController();
       try {
-        live.rollOver(session, this.source);
-        waitMs = this.source.watch.rolloverMs;
+        live.rollOver(session, this.#source, armed.stateOf(this.#source).isArmed);
+        waitMs = this.#source.watch.rolloverMs;
       } catch (error) {
         const { name } = this.source;
         if (!(error instanceof Refusal)) {

@@ -2,7 +2,7 @@
 
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import type { CoolingEvent } from "../../model/webhooks/cooldown.ts";
-import { type EventFacts, eventFacts, meets } from "../../model/webhooks/filter.ts";
+import { type EventFacts, eventFacts, mayBeDisarmed, meets } from "../../model/webhooks/filter.ts";
 import { isForWebhooks, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
 import type { StoredEvent } from "../../store/log/event_reader.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
@@ -30,10 +30,10 @@ export class EventMatcher {
   judge(event: Pick<StoredEvent, "seq" | "kind" | "payload" | "ptsMs">): Judgement {
     const { filter, cooldown } = this.#hook;
     if (!mayMatch(this.#hook, event.kind) || !isForWebhooks(event)) return OTHER;
-    if (!filter && !cooldown) return { verdict: "wanted", cooling: null };
+    if (!filter && !cooldown && !mayBeDisarmed(event.kind)) return { verdict: "wanted", cooling: null };
     const facts = eventFacts(event.payload);
     const sourceUri = this.#sources.of(facts, event.seq);
-    if (filter && !meets(filter, facts, sourceUri)) return { verdict: "filtered", cooling: null };
+    if (!meets(filter ?? {}, facts, sourceUri)) return { verdict: "filtered", cooling: null };
     const { kind, ptsMs } = event;
     return { verdict: "wanted", cooling: cooldown && { kind, ptsMs, facts, sourceUri } };
   }

@@ -12,6 +12,7 @@ import { triggerSample } from "../../model/triggers/samples.ts";
 import * as analysis from "../../model/api/analysis.ts";
 import * as infer from "../../model/api/infer.ts";
 import * as live from "../../model/api/live.ts";
+import { ARM_BODY } from "../../model/api/sources.ts";
 import * as policies from "../../model/api/policies.ts";
 import * as triggers from "../../model/api/triggers.ts";
 import * as webhooks from "../../model/api/webhooks.ts";
@@ -51,6 +52,7 @@ const REQUESTS: Readonly<Record<string, ZodType>> = {
   ReplayPolicyRequest: policies.REPLAY_POLICY_BODY,
   LiveSourceRequest: live.LIVE_SOURCE_BODY,
   PromptRequest: live.PROMPT_BODY,
+  ArmRequest: ARM_BODY,
   AttachConfig: ATTACH,
 };
 
@@ -121,6 +123,7 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   LiveSession: answeredLive.LIVE_SESSION,
   LiveSessionList: answeredLive.LIVE_SESSIONS,
   WatchedSession: answeredLive.WATCHED_SESSION,
+  ArmedSource: answeredLive.ARMED_SOURCE,
   NamedSource: answeredLive.NAMED_SOURCE,
   NamedSourceList: answeredLive.NAMED_SOURCES,
   Prompt: answeredLive.UPDATED_PROMPT,

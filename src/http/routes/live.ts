@@ -2,9 +2,24 @@
 
 import type { Viewer } from "../../flow/live/viewing/viewer.ts";
 import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
+import { ARM_BODY } from "../../model/api/sources.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, wholeNumber } from "../call.ts";
 import { COMMON_HEADERS, json, streamed } from "../reply.ts";
+
+function armRoute(verb: "arm" | "disarm", summary: string): Route {
+  return {
+    method: "POST",
+    path: `/v1/sources/:name/${verb}`,
+    summary,
+    handle: async (call) => {
+      const body = await readJson(call, ARM_BODY);
+      const order = { isArmed: verb === "arm", body };
+      const look = call.armedSources.call(call.caller, parameter(call, "name"), order);
+      return json({ request_id: call.caller.requestId, ...look });
+    },
+  };
+}
 
 export const LIVE_ROUTES: readonly Route[] = [
   {
@@ -39,6 +54,8 @@ export const LIVE_ROUTES: readonly Route[] = [
     handle: ({ caller, sourceLooks }) =>
       json({ request_id: caller.requestId, sources: sourceLooks.list(caller) }),
   },
+  armRoute("arm", "Arms an always-on camera until its schedule changes next, or for a time."),
+  armRoute("disarm", "Disarms an always-on camera until its schedule changes next, or for a time."),
   {
     method: "GET",
     path: "/v1/runs/:id/live",

@@ -182,14 +182,22 @@ export class LiveAnalysis implements Disposable {
       zone && ZoneKernel.load(),
       trigger && TriggerKernel.load(),
     ]);
-    zoneKernel?.begin({
+    const kernels = { filter, gate, reducer, zone: zoneKernel, trigger: triggerKernel };
+    const analysis = new LiveAnalysis(options, kernels);
+    analysis.beginAgain();
+    return analysis;
+  }
+
+  /** Zone and trigger begin anew, with the frame that is decided next. */
+  beginAgain(): void {
+    const { zone, trigger } = this.#options;
+    this.#kernels.zone?.begin({
       enterScore: zone!.enter_motion_score,
       exitScore: zone!.exit_motion_score,
       enterAfterFrames: zone!.enter_after_frames,
       exitAfterFrames: zone!.exit_after_frames,
     });
-    triggerKernel?.begin(tableOf(validProgram(trigger!)));
-    return new LiveAnalysis(options, { filter, gate, reducer, zone: zoneKernel, trigger: triggerKernel });
+    this.#kernels.trigger?.begin(tableOf(validProgram(trigger!)));
   }
 
   /**

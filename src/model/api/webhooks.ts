@@ -5,7 +5,7 @@ import { boundedList } from "../bounded_list.ts";
 import { LIMITS } from "../limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";
-import type { WebhookFilter } from "../webhooks/filter.ts";
+import { ARMED_CHOICES, type WebhookFilter } from "../webhooks/filter.ts";
 import type { WebhookOfSource } from "../webhooks/webhook.ts";
 
 const FILTER_ENTRIES = boundedList(z.string(), LIMITS.webhook.filterEntriesMax).nullish();
@@ -22,6 +22,9 @@ export const REGISTER_WEBHOOK_BODY = z.strictObject({
     zones: FILTER_ENTRIES.describe("Policy ids of zones; one of them"),
     sources: FILTER_ENTRIES.describe("Names of named sources; one of them"),
     min_confidence: z.number().nullish(),
+    armed: z.enum(ARMED_CHOICES).nullish().describe(
+      "Which of the events that say whether their camera was armed; `armed` unless given",
+    ),
   }).nullish().describe("What holds for a delivered event besides its kind"),
   cooldown: z.strictObject({
     interval_ms: z.int().describe("After a delivery, events with the same key are withheld for so long"),

@@ -132,6 +132,8 @@ export const EVENTS = {
   live_source_opened: row("A run began to watch a live source.", run.liveSourceOpened),
   source_gap: row("A pulled live source delivered no more frames.", live.sourceGap),
   source_resumed: row("A pulled live source delivers frames again.", live.sourceResumed),
+  source_armed: row("An always-on camera was armed.", live.sourceArmed),
+  source_disarmed: row("An always-on camera was disarmed.", live.sourceArmed),
   keyframe_stored: row("A keyframe's JPEG was stored.", live.keyframeStored, [KEYFRAME]),
   clip_stored: row("The stream around a cause was stored as an MP4.", live.clipStored, [
     EVIDENCE_CLIP,

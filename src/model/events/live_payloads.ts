@@ -77,6 +77,22 @@ export const sourceResumed = open({
   attempts: positive.describe("Number of connection attempts"),
 });
 
+const ARMED_REASONS = ["schedule", "call", "call_ended", "file"] as const;
+
+/** Whether what zone and trigger of a camera find is an alarm from here on. See docs/cameras.md#armed-times. */
+export const sourceArmed = open({
+  session_id: text,
+  source_uri: text,
+  reason: z.enum(ARMED_REASONS).describe(
+    "`call_ended`: the time for which a call held is over; `file`: the file of sources was changed",
+  ),
+  principal_key: text.nullable().describe("Who called; null for every other reason"),
+  until_ms: count.nullable().describe("When it changes next, as far as is known, epoch milliseconds"),
+});
+
+/** Of an always-on camera. */
+const armed = { armed: z.boolean().optional().describe("Of an always-on camera: whether it was armed") };
+
 /** The encoded stream around a cause became an MP4. */
 export const clipStored = open({
   session_id: text,
@@ -155,6 +171,7 @@ export const restrictedZoneActivityEntered = open({
   }),
   evidence: imageEvidence,
   ...announcement,
+  ...armed,
 });
 
 /** An input that the frame did not have is null. */
@@ -183,4 +200,5 @@ export const triggerFired = open({
   provenance: open({ pipeline_generation: positive }),
   evidence: imageEvidence,
   ...announcement,
+  ...armed,
 });

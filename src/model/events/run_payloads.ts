@@ -198,6 +198,7 @@ export const liveSourceOpened = open({
   source_uri: text.describe("As the caller gave it"),
   pipeline_generation: positive,
   trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
+  armed: z.boolean().optional().describe("Of an always-on camera: whether it is armed as the run begins"),
 });
 
 /** The end of a reason request. */
@@ -231,6 +232,9 @@ export const webhookFilter = open({
   zones: z.array(text).optional(),
   sources: z.array(text).optional(),
   min_confidence: unit.optional(),
+  armed: z.enum(["disarmed", "any"]).optional().describe(
+    "Of events that say whether their camera was armed; absent for those that say so",
+  ),
 });
 
 /** See docs/events.md#cooldown. */

@@ -7,6 +7,7 @@ import { MEDIA_KINDS, type MediaKind } from "../files/media_kind.ts";
 import { LIMITS } from "../limits.ts";
 import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
 import { readWebhooks, type SourceWebhook, type SourceWebhookContext } from "../webhooks/source_webhook.ts";
+import { type ArmedTimes, readArmedTimes } from "./armed_times.ts";
 import { remoteSource, type RemoteSourceToggles } from "./remote_source.ts";
 import type { SourceCredentials } from "./source_credentials.ts";
 import { isSourceName } from "./source_name.ts";
@@ -33,12 +34,18 @@ export interface NamedSource {
 
 export type AlwaysOnSource = NamedSource & { readonly watch: SourceWatch };
 
+export function isAlwaysOn(source: NamedSource): source is AlwaysOnSource {
+  return source.watch !== null;
+}
+
 /** How a source is always watched. */
 export interface SourceWatch {
   readonly attach: AttachBody;
   readonly rolloverMs: number;
   /** Of each of its runs. */
   readonly webhooks: readonly SourceWebhook[];
+  /** Null for a source that is armed at all times. */
+  readonly armed: ArmedTimes | null;
 }
 
 /** Everything that is wrong, one line for each fault, without addresses, credentials and values of variables. */
@@ -217,10 +224,12 @@ function readWatch(
   const given = table.given(Object.keys(ATTACH.shape));
   const rollover = table.text("rollover", { isOptional: true });
   const webhooks = readWebhooks(table, context);
+  const armed = readArmedTimes(table);
   const watched = [
     ...Object.keys(given),
     ...rollover === undefined ? [] : ["rollover"],
     ...webhooks.length === 0 ? [] : ["webhooks"],
+    ...armed === null ? [] : ["armed"],
   ];
   if (!isWatched) {
     for (const name of watched) table.say(name, "is a field of sources with live = true, and this has none");
@@ -230,6 +239,7 @@ function readWatch(
     attach: readAttach(table, given, attach),
     rolloverMs: readRollover(table, rollover),
     webhooks,
+    armed,
   };
 }
 

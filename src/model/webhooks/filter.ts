@@ -13,10 +13,17 @@ export interface WebhookFilter {
   /** Names of named sources. */
   readonly sources?: readonly string[] | undefined;
   readonly min_confidence?: number | undefined;
+  /** Absent for `armed`. */
+  readonly armed?: "disarmed" | "any" | undefined;
 }
 
+/** What is delivered of the events that say whether their camera was armed. */
+export const ARMED_CHOICES = ["armed", "disarmed", "any"] as const;
+
 /** A filter of a request: an absent, null or empty field is no condition. */
-export type GivenFilter = { readonly [Name in keyof WebhookFilter]: WebhookFilter[Name] | null };
+export type GivenFilter =
+  & { readonly [Name in keyof Omit<WebhookFilter, "armed">]: WebhookFilter[Name] | null }
+  & { readonly armed?: typeof ARMED_CHOICES[number] | null | undefined };
 
 /** Something that an event says was seen or heard. */
 interface Sighting {
@@ -28,6 +35,8 @@ interface Sighting {
 export interface EventFacts {
   readonly sightings: readonly Sighting[];
   readonly zone: string | null;
+  /** Null where it does not say. */
+  readonly armed: boolean | null;
   /** As the event itself names it; most name a session or a stream only. */
   readonly sourceUri: string | null;
   readonly sessionId: string | null;
@@ -54,11 +63,13 @@ export function checkedFilter(
   }
   const least = given.min_confidence ?? undefined;
   if (least !== undefined) rules.range("filter.min_confidence", least, LIMITS.webhook.minConfidence);
+  const armed = given.armed ?? "armed";
   const filter = {
     ...(labels && { labels }),
     ...(zones && { zones }),
     ...(sources && { sources }),
     ...(least !== undefined && { min_confidence: least }),
+    ...(armed !== "armed" && { armed }),
   };
   return Object.keys(filter).length === 0 ? null : filter;
 }
@@ -84,9 +95,15 @@ function entries(
   return [...new Set(texts)].sort();
 }
 
+/** Whether events of this kind say whether their camera was armed. */
+export function mayBeDisarmed(kind: string): boolean {
+  return kind === "restricted_zone_activity_entered" || kind.startsWith("trigger.");
+}
+
 /** Whether the event meets every condition. `sourceUri` is that of the event's source, null where it is not known. */
 export function meets(filter: WebhookFilter, facts: EventFacts, sourceUri: string | null): boolean {
-  const { labels, zones, sources, min_confidence: least } = filter;
+  const { labels, zones, sources, min_confidence: least, armed = "armed" } = filter;
+  if (armed !== "any" && (facts.armed === false) !== (armed === "disarmed")) return false;
   if (zones && !zones.includes(facts.zone ?? "")) return false;
   if (sources && !sources.some((name) => sourceUriOf(name) === sourceUri)) return false;
   if (!labels && least === undefined) return true;
@@ -104,6 +121,7 @@ export function eventFacts(payloadJson: string): EventFacts {
   return {
     sightings: [payload, ...listOf(fieldsOf(local_audio).observations), ...listOf(moments)].map(sighting),
     zone: textOf(fieldsOf(assertion).policy_id) ?? textOf(zone),
+    armed: typeof payload.armed === "boolean" ? payload.armed : null,
     sourceUri: textOf(payload.source_uri),
     sessionId: textOf(payload.session_id),
     streamId: textOf(payload.stream_id),
@@ -125,13 +143,14 @@ function sighting(given: unknown): Sighting {
 
 /** A filter of a stored event. Conditions of a later version are not known here, and are ignored. */
 export function storedFilter(value: unknown): WebhookFilter | null {
-  const { labels, zones, sources, min_confidence } = fieldsOf(value);
+  const { labels, zones, sources, min_confidence, armed } = fieldsOf(value);
   const texts = (given: unknown) => listOf(given).filter((each) => typeof each === "string");
   const given: GivenFilter = {
     labels: texts(labels),
     zones: texts(zones),
     sources: texts(sources),
     min_confidence: typeof min_confidence === "number" ? min_confidence : null,
+    armed: ARMED_CHOICES.find((choice) => choice === armed) ?? null,
   };
   return checkedFilter(given, new FieldRules());
 }

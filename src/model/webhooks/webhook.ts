@@ -6,7 +6,7 @@ import { isBookkeeping } from "../events/event_table.ts";
 import { quoted } from "../field_rules.ts";
 import { LIMITS } from "../limits.ts";
 import { type Cooldown, storedCooldown } from "./cooldown.ts";
-import { storedFilter, type WebhookFilter } from "./filter.ts";
+import { mayBeDisarmed, storedFilter, type WebhookFilter } from "./filter.ts";
 
 /** A webhook as its `webhook_registered` event describes it. */
 export interface Webhook {
@@ -139,7 +139,7 @@ export function isForWebhooks(event: { readonly kind: string; readonly payload: 
 
 /** Whether an event of this kind is delivered whatever is in its payload. */
 export function isForAnyPayload(hook: Webhook, kind: string): boolean {
-  return mayMatch(hook, kind) && !kind.startsWith("trigger.") && hook.filter === null;
+  return mayMatch(hook, kind) && !mayBeDisarmed(kind) && hook.filter === null;
 }
 
 function parsed(json: string): unknown {

@@ -103,6 +103,7 @@ Deno.test("a named source is used by those who may, everywhere a source is, and 
     run_id: runId,
     last_frame_age_ms: null,
     reason: null,
+    ...{ armed: null, armed_by: null, next_change_ms: null },
   });
   assert.deepEqual([listed.length, listed[0].state, listed[0].run_id], [5, "disabled", null]);
   assert.deepEqual(
@@ -318,6 +319,88 @@ Deno.test("each run of an always-on camera has the webhooks of the file; a chang
   assert.deepEqual(payloads(await eventsOf(test, second), "webhook_registered")[0].event_kinds, ["vlm"]);
   await receiver.waitFor(() => receiver.received.length === 2);
   assert.equal(receiver.received[1]!.event.data.successor_run_id, second);
+});
+
+Deno.test("what a disarmed camera finds is written, and neither sent nor explained; a call arms it, also over a restart", async () => {
+  await using dock = camera();
+  await using receiver = await Receiver.start();
+  const env = {
+    ...RTSP,
+    SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
+    SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true",
+  };
+  const ZONE = "restricted_zone_activity_entered";
+  const secret = "ab".repeat(32);
+  const hook = (path: string, more: string) =>
+    `{ name = "${path}", url = "${new URL(
+      path,
+      receiver.url,
+    )}", secret = "${secret}", event_kinds = ["${ZONE}"]${more} }`;
+  const zone = 'policy_id = "dock", policy_version = 1, device_id = "cam-1", enter_motion_score = 0.6, ' +
+    "exit_motion_score = 0.2, enter_after_frames = 2, exit_after_frames = 3, " +
+    "region = { x = 0.1, y = 0.2, width = 0.3, height = 0.4 }";
+  const uri = `rtsp://camera.test:${dock.port}/dock`;
+  const sourcesFile = source(
+    "dock",
+    uri,
+    [
+      "live = true",
+      `restricted_zone = { ${zone} }`,
+      'enrich = { on = ["zone"] }',
+      `webhooks = [${hook("alarm", "")}, ${hook("all", ', filter = { armed = "any" }')}]`,
+    ].join("\n"),
+  ) + source("film", "/srv/film.mp4");
+  await using test = await startLive(env, { outbound: REROUTED, sourcesFile });
+  const arm = async (verb: string, body: object = {}, name = "dock", key = KEY_A) => {
+    const { status, json } = await test.call("POST", `/v1/sources/${name}/${verb}`, body, key);
+    return status === 200
+      ? [json.armed, json.armed_by, json.next_change_ms]
+      : [status, json.error.details[0]?.field];
+  };
+  await until("watched", () => test.workers.sessions.length === 1);
+  const worker = test.workers.last;
+  await until("armed from the start", () => worker.isArmed === true);
+  const { run_id, armed, armed_by, next_change_ms } = await lookOf(test, "dock");
+  assert.deepEqual([armed, armed_by, next_change_ms], [true, "schedule", null]);
+  assert.equal((await lookOf(test, "film")).armed, null);
+  assert.deepEqual(await arm("disarm"), [false, "call", null]);
+  assert.equal(await metric(test, "service_sources_armed", 'state="disarmed"'), 1);
+  const facts = { score: 0.7, threshold: 0.6, consecutiveFrames: 2 };
+  const found = (frame: number) => worker.picture(frame, { isKeyframe: false, zone: facts });
+  found(1);
+  await until("written", () => worker.acknowledged.evidence === 1);
+  assert.deepEqual(await arm("arm"), [true, "schedule", null]);
+  found(2);
+  await receiver.waitFor(() => receiver.received.length === 3);
+  const events = await eventsOf(test, run_id);
+  assert.equal(payloads(events, "live_source_opened")[0].armed, true);
+  assert.deepEqual(
+    payloads(events, ZONE).map(({ armed, enrichment_deadline_ms: ms }) => [armed, ms !== undefined]),
+    [[false, false], [true, true]],
+  );
+  const changes = events.filter(({ kind }) => /^source_(dis)?armed$/.test(kind)).map(({ kind, payload }) => [
+    ...[kind, payload.reason, payload.principal_key],
+  ]);
+  const principal = principalKeyOf(KEY_A);
+  assert.deepEqual(changes, [["source_disarmed", "call", principal], ["source_armed", "call", principal]]);
+  const sent = receiver.received.map(({ path, event: { data } }) => `${path} ${data.armed}`).sort();
+  assert.deepEqual(sent, ["/alarm true", "/all false", "/all true"]);
+
+  assert.deepEqual(await arm("arm", {}, "dock", KEY_B), [404, "name"]);
+  assert.deepEqual(await arm("arm", {}, "nothing"), [404, "name"]);
+  assert.deepEqual(await arm("disarm", {}, "film"), [409, "name"]);
+  assert.deepEqual(await arm("arm", { for_seconds: 0 }), [422, "for_seconds"]);
+  assert.deepEqual(await arm("arm", { for_seconds: "1" }), [422, "for_seconds"]);
+  const [isArmed, , until_ms] = await arm("disarm", { for_seconds: 3600 });
+  assert.ok(isArmed === false && until_ms > Date.now() + 3_500_000);
+  await test.restart();
+  await until(
+    "watched again",
+    () => test.workers.sessions.length === 1 && test.workers.last.isArmed === false,
+  );
+  const again = await lookOf(test, "dock");
+  assert.deepEqual([again.armed, again.next_change_ms], [false, until_ms]);
+  assert.equal(payloads(await eventsOf(test, again.run_id), "live_source_opened")[0].armed, false);
 });
 
 /** JPEGs over HTTP for a user, picture after picture. */

@@ -371,6 +371,11 @@ Deno.test("activity enters the zone after enough frames, and the decision has it
   assert.equal(entered!.frame.frameIndex, 10, "frame 8 shows the same scene as before");
   assert.deepEqual(entered!.zone, { score: entered!.motion, threshold: 0.2, consecutiveFrames: 2 });
   assert.deepEqual(others, []);
+  // A camera that is armed begins anew: motion that goes on is found once more.
+  for (let index = 1; index < 16; index++) test.push(scenes[index % 8]!);
+  test.analysis.beginAgain();
+  for (let index = 0; index < 16; index++) test.push(scenes[index % 8]!);
+  assert.equal(test.decisions.filter(({ zone }) => zone !== null).length, 3);
 });
 
 Deno.test("a trigger fires on its frame, with its inputs", async () => {

@@ -28,7 +28,7 @@ const KINDS = `run_created ingest_received frames_decoded marker_emitted analysi
   policy_deployment_requested policy_deployment_acknowledged policy_deployment_rejected
   policy_rollback_requested policy_rollback_acknowledged policy_rollback_rejected policy_replay_evaluated
   vlm vlm_tiered clip_vlm clip_vlm_tiered state_transition loop_detected
-  decoder_restarted publisher_connected live_source_opened source_gap source_resumed keyframe_stored clip_stored
+  decoder_restarted publisher_connected live_source_opened source_gap source_resumed source_armed source_disarmed keyframe_stored clip_stored
   restricted_zone_activity_entered event_enriched trigger.*`.split(/\s+/);
 
 Deno.test("the table has exactly the expected kinds", () => {

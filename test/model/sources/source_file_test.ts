@@ -52,6 +52,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
       attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } },
       rolloverMs: 5_400_000,
       webhooks: [],
+      armed: null,
     },
   });
   assert.equal(film!.retentionHours, null);
@@ -62,7 +63,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     null,
   ]);
   assert.deepEqual([gate!.kind, gate!.uri], ["mjpeg", "http://cam.test/mjpg?n=1"]);
-  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000, webhooks: [] });
+  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null });
   const [whole] = parse(`[[sources]]\nname = "a"\nuri = "\${CAM_URI}"\nprincipals = ["*"]`);
   assert.deepEqual([whole!.uri, whole!.credentials], ["rtsp://cam.test/2", { user: "u", password: "p@" }]);
   assert.deepEqual(parse(""), []);
@@ -183,6 +184,22 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
   check(
     { prompt: "x" },
     /^sources\[dock\]\.prompt is a field of sources with live = true, and this has none$/,
+  );
+  check(
+    { live: true, armed: { times: ["08:00-09:00"] } },
+    /^sources\[dock\]\.armed\.time_zone must be a time zone such as "Europe\/Berlin"/,
+  );
+  check(
+    { live: true, armed: { time_zone: "UTC", times: ["sun", "weekdays"] } },
+    /^sources\[dock\]\.armed\.times must be a list of times such as .*: got "weekdays"$/,
+  );
+  check(
+    { live: true, armed: { time_zone: "UTC", days: "x" } },
+    /^sources\[dock\]\.armed must be \{ time_zone/,
+  );
+  check(
+    { armed: { time_zone: "UTC", times: [] } },
+    /^sources\[dock\]\.armed is a field of sources with live/,
   );
   check(
     { live: true, rollover: "30s" },

@@ -20,6 +20,8 @@ export class FakeWorkerSession implements SessionPort {
   /** Whether `close` was called. */
   isAskedToClose = false;
   isClosed = false;
+  /** As the last order said; null without one. */
+  isArmed: boolean | null = null;
   /** Whether it gives a picture of what it sees, or its video, when it is asked for it. */
   seesFrames = true;
   readonly #onReport: (report: SessionReport) => void;
@@ -70,6 +72,7 @@ export class FakeWorkerSession implements SessionPort {
         isKeyframe: true,
         zone: null,
         trigger: null,
+        isArmed: this.isArmed,
         ...picture,
       },
     });
@@ -78,6 +81,7 @@ export class FakeWorkerSession implements SessionPort {
   send(order: SessionOrder): void {
     if (this.isClosed) return;
     this.orders.push(order);
+    if (order.kind === "arm") this.isArmed = order.isArmed;
     if (!this.seesFrames) return;
     if (order.kind === "watch" && order.viewId !== null) this.#view(order.viewId);
     if (order.kind !== "snapshot") return;

@@ -66,6 +66,8 @@ const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
   publisher_connected: () => "The publisher is connected.",
   source_gap: () => "The source delivers no more frames.",
   source_resumed: () => "The source delivers frames again.",
+  source_armed: () => "The camera was armed.",
+  source_disarmed: () => "The camera was disarmed.",
   decoder_restarted: (payload) =>
     `The decoder was replaced: it had ${textAt(payload, "reason") ?? "stopped"}.`,
   run_completed: () => "The run was completed.",

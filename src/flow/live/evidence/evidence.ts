@@ -51,12 +51,13 @@ export class EvidenceWriter {
     }
   }
 
-  #assertZone(zone: RestrictedZone, { frame }: LivePicture, facts: ZoneFacts, image: BlobRef): void {
+  #assertZone(zone: RestrictedZone, { frame, isArmed }: LivePicture, facts: ZoneFacts, image: BlobRef): void {
     const { identity, journal, metrics, enricher } = this.#options;
     const { score, consecutiveFrames } = facts;
     const payload = {
       ...zoneEnteredPayload({ ...identity, frame, zone, score, consecutiveFrames, image }),
-      ...enricher?.announced("zone"),
+      ...armedField(isArmed),
+      ...(isArmed !== false && enricher?.announced("zone")),
     };
     const written = journal.append([event("restricted_zone_activity_entered", identity.runId, payload)]);
     metrics.add("service_pipeline_restricted_zone_assertions_total", written.length);
@@ -64,7 +65,7 @@ export class EvidenceWriter {
 
   async #fire(
     program: TriggerProgram,
-    { frame }: LivePicture,
+    { frame, isArmed }: LivePicture,
     { inputs }: TriggerFacts,
     image: BlobRef,
   ): Promise<void> {
@@ -83,12 +84,13 @@ export class EvidenceWriter {
     });
     const fired: NewEvent = event(`trigger.${eventType}`, identity.runId, {
       ...payload,
-      ...enricher?.announced("trigger"),
+      ...armedField(isArmed),
+      ...(isArmed !== false && enricher?.announced("trigger")),
     });
     const [committed] = journal.append([fired]);
     if (!committed) return;
     metrics.add("service_pipeline_trigger_assertions_total");
-    if (!localOutput || !datagrams) return;
+    if (!localOutput || !datagrams || isArmed === false) return;
     const where = { ...committed, streamId: DEFAULT_STREAM_ID };
     const isSent = await datagrams.send(localOutputDatagram(where, identity.generation));
     metrics.add(
@@ -97,4 +99,9 @@ export class EvidenceWriter {
         : "service_pipeline_trigger_local_output_failures_total",
     );
   }
+}
+
+/** Null for a session that is no always-on camera: its events do not say it. */
+function armedField(isArmed: boolean | null): { readonly armed?: boolean } {
+  return isArmed === null ? {} : { armed: isArmed };
 }

@@ -2,6 +2,7 @@
 
 import * as z from "zod";
 import {
+  ARMED_SOURCE,
   CLOSED_LIVE_SOURCE,
   LIVE_SESSIONS,
   LIVE_SOURCE,
@@ -11,6 +12,7 @@ import {
 } from "../../../model/api/answers/live.ts";
 import { count } from "../../../model/events/payload_shapes.ts";
 import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
+import { ARM_BODY } from "../../../model/api/sources.ts";
 import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 const SDP = { "application/sdp": z.string().min(1) };
@@ -87,6 +89,20 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "live",
     answers: answersJson(NAMED_SOURCES, "The named sources that the caller may use"),
     failures: [500],
+  },
+  "POST /v1/sources/:name/arm": {
+    id: "armSource",
+    tag: "live",
+    body: jsonContent(ARM_BODY),
+    answers: answersJson(ARMED_SOURCE, "How the camera is armed now"),
+    failures: [404, 409, 422, 500, 503],
+  },
+  "POST /v1/sources/:name/disarm": {
+    id: "disarmSource",
+    tag: "live",
+    body: jsonContent(ARM_BODY),
+    answers: answersJson(ARMED_SOURCE, "How the camera is armed now"),
+    failures: [404, 409, 422, 500, 503],
   },
   "GET /v1/runs/:id/snapshot.jpg": {
     id: "getSnapshot",

@@ -58,6 +58,18 @@ export const LIVE_SESSION = open({
   ),
 });
 
+const nextChange = count.nullable().describe(
+  "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
+);
+
+export const ARMED_SOURCE = open({
+  request_id: requestIdField,
+  name: text,
+  armed: z.boolean(),
+  armed_by: z.enum(["schedule", "call"]),
+  next_change_ms: nextChange,
+});
+
 export const NAMED_SOURCE = open({
   name: text,
   source_uri: text.describe("What a `source_uri` may be to name it"),
@@ -69,6 +81,9 @@ export const NAMED_SOURCE = open({
   run_id: runIdField.nullable().describe("The caller's run that watches it"),
   last_frame_age_ms: count.nullable().describe("To the second; null before the first frame"),
   reason: z.string().nullable().describe("Why it gives no frames; null while it does"),
+  armed: z.boolean().nullable().describe("Whether an always-on camera is armed; null for any other source"),
+  armed_by: z.enum(["schedule", "call"]).nullable(),
+  next_change_ms: nextChange,
 });
 
 export const NAMED_SOURCES = open({ request_id: requestIdField, sources: z.array(NAMED_SOURCE) });

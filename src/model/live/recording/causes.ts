@@ -9,14 +9,17 @@ export interface PictureReasons {
   readonly trigger: object | null;
   readonly isKeyframe: boolean;
   readonly isCut: boolean;
+  /** What zone and trigger find while it is false causes no clip; null for a session that is neither armed nor disarmed. */
+  readonly isArmed: boolean | null;
 }
 
 /** Why a picture is a cause; null where it is none that is wanted. Of several the first counts. */
 export function causeOf(reasons: PictureReasons, on: readonly ClipCause[]): ClipCause | null {
   const { zone, trigger, isKeyframe, isCut } = reasons;
+  const isAlarm = reasons.isArmed !== false;
   const causes: readonly (readonly [ClipCause, boolean])[] = [
-    ["zone", zone !== null],
-    ["trigger", trigger !== null],
+    ["zone", zone !== null && isAlarm],
+    ["trigger", trigger !== null && isAlarm],
     ["scene_cut", isKeyframe && isCut],
     ["keyframe", isKeyframe],
   ];

@@ -1,8 +1,9 @@
 /** How far the mirror database has come, and the id of this instance under which it has the rows: two small files. */
 
 import { join } from "node:path";
-import type { Log } from "../base/log.ts";
-import type { World } from "../base/world.ts";
+import type { Log } from "../../base/log.ts";
+import type { World } from "../../base/world.ts";
+import { readSmallFile, replaceSmallFile } from "./small_file.ts";
 
 export interface MirrorCursorOptions {
   /** The caller must own its lock. */
@@ -43,7 +44,7 @@ export class MirrorCursor {
     this.#place = place;
     this.#world = world;
     this.#log = world.log.child("mirror");
-    const known = read(join(folder, "instance-id"))?.trim();
+    const known = readSmallFile(folder, "instance-id")?.trim();
     this.#instanceId = known !== undefined && /^[0-9a-f]{32}$/.test(known) ? known : this.#newInstance();
     this.#seq = this.#readSeq();
   }
@@ -58,7 +59,8 @@ export class MirrorCursor {
 
   /** Errors: the disk is full or fails; then the cursor is where it was. */
   moveTo(seq: number): void {
-    replace(this.#folder, "cursor.json", JSON.stringify({ place: this.#place, seq }), { isSynced: false });
+    const text = JSON.stringify({ place: this.#place, seq });
+    replaceSmallFile(this.#folder, "cursor.json", { text, isSynced: false });
     this.#seq = seq;
   }
 
@@ -70,12 +72,12 @@ export class MirrorCursor {
 
   #newInstance(): string {
     const id = this.#world.randomBytes(ID_BYTES).toHex();
-    replace(this.#folder, "instance-id", `${id}\n`, { isSynced: true });
+    replaceSmallFile(this.#folder, "instance-id", { text: `${id}\n`, isSynced: true });
     return id;
   }
 
   #readSeq(): number {
-    const text = read(join(this.#folder, "cursor.json"));
+    const text = readSmallFile(this.#folder, "cursor.json");
     if (text === undefined) return 0;
     try {
       const { place, seq } = JSON.parse(text);
@@ -89,33 +91,4 @@ export class MirrorCursor {
     }
     return 0;
   }
-}
-
-function read(path: string): string | undefined {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
-}
-
-function replace(
-  folder: string,
-  name: string,
-  text: string,
-  { isSynced }: { readonly isSynced: boolean },
-): void {
-  const temporary = join(folder, `${name}.new`);
-  {
-    using file = Deno.openSync(temporary, { create: true, truncate: true, write: true, mode: 0o600 });
-    const bytes = new TextEncoder().encode(text);
-    let written = 0;
-    while (written < bytes.length) written += file.writeSync(bytes.subarray(written));
-    if (isSynced) file.syncDataSync();
-  }
-  Deno.renameSync(temporary, join(folder, name));
-  if (!isSynced) return;
-  using directory = Deno.openSync(folder, { read: true });
-  directory.syncSync();
 }
