@@ -21,6 +21,7 @@ export function joinedBytes(...parts: readonly Uint8Array[]): Uint8Array<ArrayBu
   return whole;
 }
 
+/** Whether both have the same bytes. */
 export function areSameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }

@@ -1,11 +1,10 @@
 /** The live view of a session in its Worker: while it is watched, makes fragments of an MP4 of the encoded units, once for all viewers. */
 
-import { areSameBytes } from "../../base/bytes.ts";
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 import { UnitRing } from "../../media/live/unit_ring.ts";
 import { reorderDepthOf } from "../../media/fragments/decode_times.ts";
 import { type Fragment, Fragmenter } from "../../media/fragments/fragmenter.ts";
-import { initSegment, type Tracks } from "../../media/fragments/init_segment.ts";
+import { areSameTracks, initSegment, type Tracks } from "../../media/fragments/init_segment.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { ViewReport } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
@@ -23,7 +22,8 @@ export interface ViewStageOptions {
 interface Watching {
   readonly viewId: number;
   tracks: Tracks | null;
-  init: Uint8Array | null;
+  /** Whether the viewers have been told what the tracks are. */
+  isAnnounced: boolean;
   /** Whether fragments are left out until the next one with a key frame. */
   isCut: boolean;
 }
@@ -71,7 +71,7 @@ export class ViewStage implements UnitTap {
     } else if (this.#watching?.viewId === viewId) {
       this.#options.askForKeyframe?.();
     } else {
-      this.#watching = { viewId, tracks: null, init: null, isCut: false };
+      this.#watching = { viewId, tracks: null, isAnnounced: false, isCut: false };
       this.#fragmenter = null;
       if (this.#unable) this.#report({ kind: "unable", codec: this.#unable.codec, viewId });
       else this.#start();
@@ -135,7 +135,7 @@ export class ViewStage implements UnitTap {
   #send(watching: Watching, fragment: Fragment, tracks: Tracks, picture: Uint8Array): void {
     this.#sending = this.#sending.then(async () => {
       if (tracks !== watching.tracks) await this.#announce(watching, tracks, picture);
-      if (watching !== this.#watching || !watching.init) return;
+      if (watching !== this.#watching || !watching.isAnnounced) return;
       if (watching.isCut && !fragment.isKeyframe) return this.#options.counts.add("viewFragmentsLost");
       watching.isCut = !this.#options.outbox.take("fragments");
       if (watching.isCut) return this.#options.counts.add("viewFragmentsLost");
@@ -146,11 +146,12 @@ export class ViewStage implements UnitTap {
 
   /** Tells what the tracks are from here on, unless that is what was told before. */
   async #announce(watching: Watching, tracks: Tracks, picture: Uint8Array): Promise<void> {
+    const isSame = watching.tracks !== null && areSameTracks(watching.tracks, tracks);
     watching.tracks = tracks;
+    if (isSame) return;
     // Parameters that are none of this codec are the fault of the source: it has no live view.
     const init = await initSegment(tracks, picture).catch(() => null);
-    if (init && watching.init && areSameBytes(init.bytes, watching.init)) return;
-    watching.init = init && init.bytes;
+    watching.isAnnounced = init !== null;
     if (!init || watching !== this.#watching) return;
     const { bytes, codecs } = init;
     this.#report({ kind: "began", init: bytes, codecs, viewId: watching.viewId });

@@ -1,6 +1,5 @@
 /** Makes fragments of an MP4 out of encoded units as they come, each of a fifth of a second at most unless pictures are rarer. */
 
-import { areSameBytes } from "../../base/bytes.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { isSizedPrefix, videoCodecName } from "../formats/parameter_sets.ts";
 import { type ClipSound, type ClipStreams, withParameterSets } from "../live/clip_file.ts";
@@ -8,7 +7,7 @@ import type { CopiedUnit } from "../live/copied_packets.ts";
 import { configInAdts, withoutAdts } from "./adts.ts";
 import { DecodeTimes } from "./decode_times.ts";
 import { fragmentBytes, type Sample, type TrackRun } from "./fragment_boxes.ts";
-import { SOUND_TRACK, type Tracks, VIDEO_TRACK } from "./init_segment.ts";
+import { areSameTracks, SOUND_TRACK, type Tracks, VIDEO_TRACK } from "./init_segment.ts";
 import { parameterSetsOf, sizedPictures } from "./nal_units.ts";
 
 /** One `moof` and `mdat`. */
@@ -160,10 +159,8 @@ export class Fragmenter {
     if (!before) this.#sound = this.#sound.filter(({ unit }) => unit.ptsMs >= ptsMs);
     const isHeard = before === null ? this.#sound.length > 1 : this.#lastSoundMs > ptsMs - SOUND_LOST_MS;
     const sound = isHeard ? this.#carried : null;
-    const isSame = before && before.size.width === known.size.width &&
-      before.size.height === known.size.height &&
-      sound === before.sound && areSameBytes(known.codecData, before.codecData);
-    if (!isSame) this.#tracks = { codec: streams.codec, ...known, sound };
+    const tracks = { codec: streams.codec, ...known, sound };
+    if (!before || !areSameTracks(before, tracks)) this.#tracks = tracks;
   }
 }
 

@@ -1,5 +1,6 @@
 /** The first part of a fragmented MP4, which says what its tracks are: the boxes `ftyp` and `moov`. */
 
+import { areSameBytes } from "../../base/bytes.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import type { ClipCodec } from "../formats/parameter_sets.ts";
 import { type ClipSound, openFile, soundCodecName } from "../live/clip_file.ts";
@@ -14,6 +15,19 @@ export interface Tracks {
   readonly isRecord: boolean;
   readonly size: Extent;
   readonly sound: ClipSound | null;
+}
+
+/** Whether fragments of the one can follow on those of the other. The bytes of two first parts also differ by when they were made. */
+export function areSameTracks(one: Tracks, other: Tracks): boolean {
+  return one.codec === other.codec && one.isRecord === other.isRecord &&
+    one.size.width === other.size.width && one.size.height === other.size.height &&
+    areSameBytes(one.codecData, other.codecData) && areSameSounds(one.sound, other.sound);
+}
+
+function areSameSounds(one: ClipSound | null, other: ClipSound | null): boolean {
+  if (!one || !other) return one === other;
+  return one.codec === other.codec && one.sampleRateHz === other.sampleRateHz &&
+    one.channels === other.channels && areSameBytes(one.codecData, other.codecData);
 }
 
 export interface InitSegment {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { DecodeTimes, reorderDepthOf } from "../../../src/media/fragments/decode_times.ts";
 import { type Fragment, Fragmenter } from "../../../src/media/fragments/fragmenter.ts";
-import { initSegment, type Tracks } from "../../../src/media/fragments/init_segment.ts";
+import { areSameTracks, initSegment, type Tracks } from "../../../src/media/fragments/init_segment.ts";
 import type { ClipStreams } from "../../../src/media/live/clip_file.ts";
 import { recorded, recordedAsTs } from "../../support/live/copied_units.ts";
 import { frameTimesMs, TempFolder } from "../../support/media.ts";
@@ -123,6 +123,11 @@ Deno.test("H.264 and H.265 with their sound become short fragments, each with ev
     /^avc1\.[0-9a-f]{6}, mp4a\.40\.2$/,
     streamed.units.find(({ isVideo }) => isVideo)!.ptsMs,
   );
+  // A source that comes back after a gap as it was goes on with the same tracks.
+  const [first, again] = [1, 2].map(() =>
+    fragmentsOf(streamed, { codec: "h264", soundCodec: "aac" }).tracks[0]!
+  );
+  assert.ok(areSameTracks(first!, again!) && !areSameTracks(first!, { ...again!, sound: null }));
   const other = recorded(folder, ...h265, "-c:a", "aac");
   await check(
     fragmentsOf(other, { codec: "h265", soundCodec: "aac" }),
