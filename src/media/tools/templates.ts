@@ -449,7 +449,12 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
   const { input, streamIndex, isPaced, maxFrame, soundPipe, copy } = job;
   const stream = streamIndex === null ? "0:v:0" : `0:${streamIndex}`;
   const args = liveArgs({
-    input: [...inputOptions(input), ...(isPaced ? ["-re"] : []), "-i", inputUrl(input)],
+    input: [
+      ...inputOptions(input),
+      ...(input.kind === "rtsp" ? FIRST_PICTURE : []),
+      ...(isPaced ? ["-re"] : []),
+      ...["-i", inputUrl(input)],
+    ],
     stream,
     keepsTimes: false,
     maxFrame,
