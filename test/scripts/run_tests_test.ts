@@ -42,10 +42,10 @@ Deno.test("where the process was ended the tests' own lines are counted, and the
 });
 
 Deno.test("a plan holds every file once, those that run alone apart", () => {
-  const files = ["test/a_test.ts", "test/rtc/peer_test.ts", "test/media/windows/extractor_test.ts"];
+  const files = ["test/a_test.ts", "test/console/live_test.ts", "test/media/windows/extractor_test.ts"];
   assert.deepEqual(planOf(files), {
     sideBySide: ["test/media/windows/extractor_test.ts", "test/a_test.ts"],
-    alone: ["test/rtc/peer_test.ts"],
+    alone: ["test/console/live_test.ts"],
   });
 });
 
