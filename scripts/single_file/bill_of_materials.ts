@@ -30,7 +30,8 @@ export function billOfMaterials({ name, version, runtime, lock, bundled, inFiles
       name: "deno",
       version: runtime.version,
       purl: `pkg:github/denoland/deno@v${runtime.version}`,
-      description: `The program of ${runtime.target}; the hash is that of the program`,
+      description:
+        `The program of ${runtime.target}, of which unused parts are left out; the hash is that of the whole program`,
       hashes: [{ alg: "SHA-256", content: runtime.sha256 }],
     },
     ...[...packages].sort().map((one) => componentOf(one, lock)),

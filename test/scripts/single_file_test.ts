@@ -10,9 +10,25 @@ import { CLIPS } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
 const KEY = "single-file-key";
+/** Only the size of the files is another. */
+const QUICK = { isQuick: true };
 /** All that the files may use; `bwrap` and the like make the cage, where they are there. */
 const PROGRAMS = [
-  ...["sh", "cat", "chmod", "gzip", "head", "id", "mkdir", "mktemp", "mv", "readlink", "rm", "sha256sum"],
+  ...[
+    "sh",
+    "cat",
+    "chmod",
+    "gzip",
+    "head",
+    "id",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "readlink",
+    "rm",
+    "sha256sum",
+    "xz",
+  ],
   ...[
     "stat",
     "tail",
@@ -63,8 +79,8 @@ const entries = () => [...Deno.readDirSync(cache)].map(({ name }) => name).sort(
 const entry = (start: string) => join(cache, entries().find((name) => name.startsWith(start))!);
 
 Deno.test("two builds are equal, byte for byte, and so are the lists of their parts", async () => {
-  await buildSingleFile("service", folder.path);
-  await buildSingleFile("service", inFolder("again"));
+  await buildSingleFile("service", folder.path, QUICK);
+  await buildSingleFile("service", inFolder("again"), QUICK);
   for (const name of ["service", "service.cdx.json"]) {
     assert.ok(
       equal(Deno.readFileSync(inFolder(name)), Deno.readFileSync(inFolder("again", name))),
@@ -142,7 +158,7 @@ Deno.test({
 });
 
 Deno.test("the command line shares the unpacked Deno, does without b2sum, and publishes a live session", async () => {
-  await buildSingleFile("service-cli", folder.path);
+  await buildSingleFile("service-cli", folder.path, QUICK);
   Deno.removeSync(inFolder("bin", "b2sum"));
   const version = await run(inFolder("service-cli"), ["--version"]);
   assert.deepEqual([version.code, version.stderr], [0, ""]);
@@ -161,6 +177,46 @@ Deno.test("the command line shares the unpacked Deno, does without b2sum, and pu
     SERVICE_API_KEY: KEY,
   });
   assert.match(live.stdout, /run_completed +\{"source":"whip"/, live.stderr);
+});
+
+Deno.test("Deno in it has time zones, English and every way of taking text apart; the whole one has its languages", async () => {
+  const source = `console.log(JSON.stringify([
+    new Intl.DateTimeFormat("en", { timeZone: "Europe/Berlin", dateStyle: "full", timeStyle: "short" }).format(0),
+    Temporal.Instant.from("2026-07-01T00:00:00Z").toZonedDateTimeISO("America/New_York").toString(),
+    [...new Intl.Segmenter("en").segment("a\u{1F468}\u200D\u{1F469}e\u0301")].length,
+    ["z", "\u00e4", "a"].toSorted((one, other) => one.localeCompare(other)).join(""),
+    (1234.5).toLocaleString("en"),
+    new TextDecoder("gb18030").decode(Uint8Array.of(0xc4, 0xe3)),
+  ]))`;
+  const ask = (deno: string) => run(deno, ["eval", source], { DENO_DIR: inFolder("notes") });
+  const small = await ask(join(entry("deno-"), "deno"));
+  assert.deepEqual(small, await ask(Deno.execPath()));
+  assert.match(
+    small.stdout,
+    /Thursday, January 1, 1970 at 1:00.*-04:00\[America\/New_York\]",3,"aäz","1,234.5"/,
+  );
+  const german = 'console.log(new Date(0).toLocaleDateString("de", { weekday: "long" }))';
+  for (
+    const [deno, day] of [[join(entry("deno-"), "deno"), "Thursday\n"], [Deno.execPath(), "Donnerstag\n"]]
+  ) {
+    assert.equal((await run(deno!, ["eval", german], { DENO_DIR: inFolder("notes") })).stdout, day);
+  }
+});
+
+Deno.test("without xz it unpacks itself with dpkg-deb, and without both it says what is missing", async () => {
+  const xz = inFolder("bin", "xz");
+  Deno.removeSync(xz);
+  const more = { XDG_CACHE_HOME: inFolder("without-xz") };
+  const refused = await run(service, ["--version"], more);
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /it needs xz to unpack itself; install xz-utils/);
+  const dpkg = programOnPath("dpkg-deb");
+  if (dpkg !== null) {
+    Deno.symlinkSync(dpkg, inFolder("bin", "dpkg-deb"));
+    const unpacked = await run(service, ["--version"], more);
+    assert.deepEqual([unpacked.code, unpacked.stderr], [0, ""]);
+  }
+  Deno.symlinkSync(programOnPath("xz")!, xz);
 });
 
 Deno.test("a changed byte, of the code or of Deno, ends the start with the way out", async () => {
