@@ -25,6 +25,7 @@ export const GROUPS: readonly GroupRow[] = [
   { name: "policies", alias: "policy", summary: "Draft, activate and replay policy revisions of a run" },
   { name: "webhooks", alias: "webhook", summary: "Have the events of a run delivered, and receive them" },
   { name: "sources", summary: "List the named sources that you may use, arm and disarm cameras" },
+  { name: "recordings", alias: "recording", summary: "List and export what is recorded of a source" },
   { name: "config", summary: "Show and change the config file" },
 ];
 

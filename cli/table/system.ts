@@ -5,6 +5,7 @@ import { SHELLS } from "./choices.ts";
 import { type CommandRow, whole } from "./row.ts";
 
 const config = () => import("../commands/config.ts");
+const recordings = () => import("../commands/recordings.ts");
 const system = () => import("../commands/system.ts");
 
 const KEY = { name: "<key>", summary: "which setting", choices: CONFIG_KEYS };
@@ -40,6 +41,32 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     options: [FOR],
     examples: ["sources disarm dock", "sources disarm dock --for 3600"],
     load: async () => (await system()).disarmSource,
+  },
+  {
+    path: "recordings list",
+    summary: "List the segments of a source's recording, and the gaps between them",
+    args: [SOURCE],
+    options: [
+      {
+        flags: "--from <time>",
+        summary: "only what ends later: 2026-11-24T10:15:00Z, or epoch milliseconds",
+      },
+      { flags: "--to <time>", summary: "only what begins earlier" },
+      { flags: "--limit <count>", summary: "how many at most; 1000 unless given", read: whole(1, 1_000_000) },
+    ],
+    examples: ["recordings list dock --from 2026-11-24T10:00:00Z"],
+    load: async () => (await recordings()).listRecordings,
+  },
+  {
+    path: "recordings export",
+    summary: "Write the recording of a time range to one MP4, as it was recorded",
+    args: [SOURCE, { name: "<file>", summary: "where to", isPath: true }],
+    options: [
+      { flags: "--from <time>", summary: "begins at the key frame at or before it", isRequired: true },
+      { flags: "--to <time>", summary: "ends before it", isRequired: true },
+    ],
+    examples: ["recordings export dock dock.mp4 --from 2026-11-24T10:00:00Z --to 2026-11-24T11:00:00Z"],
+    load: async () => (await recordings()).exportRecording,
   },
   {
     path: "models",

@@ -800,6 +800,8 @@ export interface components {
                     keyframe_bytes: number;
                     /** @description Stored clips and sound */
                     media_bytes: number;
+                    /** @description Recordings of named sources */
+                    recording_bytes: number;
                     upload_bytes: number;
                     /** @description Search index, delivery log, kept answers and temporary files */
                     other_bytes: number;
@@ -1586,10 +1588,52 @@ export interface components {
             armed_by: ("schedule" | "call") | null;
             /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
             next_change_ms: number | null;
+            /** @description How it is recorded all day; null where it is not */
+            recording: {
+                /** @description After how many hours a segment goes */
+                hours: number;
+                /** @description Beyond so many bytes the oldest segments go */
+                bytes: number | null;
+                /** @description The end of the newest segment since the start of the service */
+                newest_end_at_ms: number | null;
+            } | null;
         };
         NamedSourceList: {
             request_id: string;
             sources: components["schemas"]["NamedSource"][];
+        };
+        RecordedSegment: {
+            /** @description When it begins, unique within its source */
+            segment_id: string;
+            /** @description Wall time; segments without a gap between them touch */
+            start_at_ms: number;
+            end_at_ms: number;
+            /** @description The caller's run that was open when it began */
+            run_id: string | null;
+            /** @description Media time of its first frame, as events of the run count it */
+            start_pts_ms: number;
+            /** @description The end of its last frame */
+            end_pts_ms: number;
+            bytes: number;
+            /** @description By RFC 6381, such as `avc1.42e01f, opus` */
+            codec: string;
+            /**
+             * @description `not_supported`: MP4 cannot carry it to browsers
+             * @enum {string}
+             */
+            sound: "included" | "none" | "not_supported";
+            /** @description Segments of the same formats fit into one export */
+            video_format: string;
+            /** @description Null without sound */
+            sound_format: string | null;
+        };
+        RecordedSegmentList: {
+            request_id: string;
+            source: string;
+            /** @description Oldest first */
+            segments: components["schemas"]["RecordedSegment"][];
+            /** @description The `cursor` that reads on; null at the end */
+            next_cursor: string | null;
         };
         Prompt: {
             session_id: string;

@@ -50,6 +50,16 @@ export interface SignalsRange {
 }
 
 /** Which events are wanted; all unless given. */
+/** Which segments of a recording: those that have something of the range. */
+export interface RecordingFilter {
+  /** A time (RFC 3339), or epoch milliseconds. */
+  from?: string | number;
+  to?: string | number;
+  /** `next_cursor` of the list before. */
+  cursor?: string;
+  limit?: number;
+}
+
 export interface EventFilter {
   /** Only events whose payload has this `index_name`. */
   index?: string;
@@ -520,6 +530,30 @@ export class Client {
     options?: RequestOptions,
   ): Promise<api.ArmedSource> {
     return this.#post(path`/v1/sources/${name}/disarm`, request, options);
+  }
+
+  /** Segments of a source's recording, the oldest first; with `next_cursor` as `cursor` it reads on. */
+  listRecordings(
+    source: string,
+    filter: RecordingFilter = {},
+    options?: RequestOptions,
+  ): Promise<api.RecordedSegmentList> {
+    const place = path`/v1/sources/${source}/recordings` + query({ ...filter });
+    return this.#get(place, options, { has: "segments" });
+  }
+
+  /** One segment of a source's recording, an MP4. */
+  getRecording(source: string, segmentId: string, options?: RequestOptions): Promise<Blob> {
+    return this.#blob(path`/v1/sources/${source}/recordings/${segmentId}`, options);
+  }
+
+  /** The recording of a range as one MP4, which is held in memory. */
+  exportRecording(
+    source: string,
+    range: { from: string | number; to: string | number },
+    options?: RequestOptions,
+  ): Promise<Blob> {
+    return this.#blob(path`/v1/sources/${source}/recordings/export` + query({ ...range }), options);
   }
 
   /** The caller's open live sessions, the oldest first. */

@@ -89,6 +89,8 @@ export type LiveSession = Schemas["LiveSession"];
 export type ArmRequest = Schemas["ArmRequest"];
 export type ArmedSource = Schemas["ArmedSource"];
 export type NamedSource = Schemas["NamedSource"];
+export type RecordedSegment = Schemas["RecordedSegment"];
+export type RecordedSegmentList = Schemas["RecordedSegmentList"];
 /** The same with its signals. */
 export type WatchedSession = Schemas["WatchedSession"];
 export type PromptRequest = Schemas["PromptRequest"];

@@ -13,7 +13,7 @@ export interface Family {
 }
 
 const PROVIDERS = ["vllm", "sglang", "gemini", "mlx"] as const;
-const RETAINED = ["runs", "events", "blobs", "uploads"] as const;
+const RETAINED = ["runs", "events", "blobs", "uploads", "recordings"] as const;
 const DISK_PLACES = ["data_dir", "upload_root"] as const;
 const MEDIA_LATENCY_MS = [50, 100, 250, 500, 1000, 2500, 5000, 10000] as const;
 
@@ -209,6 +209,11 @@ export const FAMILIES = {
   ),
   service_pipeline_recordings_stored_total: counter("Evidence clips that were stored"),
   service_pipeline_recordings_lost_total: counter("Evidence clips that could not be made or stored"),
+  service_recording_segments_stored_total: counter("Segments of continuous recordings that were stored"),
+  service_recording_segments_lost_total: counter(
+    "Segments of continuous recordings that could not be made or stored, or ended as no key frame came in time",
+  ),
+  service_recording_bytes_total: counter("Bytes of the segments that were stored"),
   service_pipeline_restricted_zone_assertions_total: counter("Restricted-zone events written"),
   service_pipeline_restricted_zone_evidence_failures_total: counter(
     "Restricted-zone events that were not written, as their evidence could not be stored",

@@ -13,7 +13,7 @@ export interface ToolTime {
 
 /** One JSON object, for programs. See docs/backup.md#verify. */
 export function checkJson(check: DirectoryCheck, { tookMs }: ToolTime): Record<string, unknown> {
-  const { findings, log, blobs, uploads } = check;
+  const { findings, log, blobs, recordings, uploads } = check;
   return {
     is_sound: findings.isSound,
     data_dir: check.dataDir,
@@ -28,6 +28,8 @@ export function checkJson(check: DirectoryCheck, { tookMs }: ToolTime): Record<s
     blob_references: blobs.references,
     delivery_records: check.deliveries,
     kept_answers: check.answers,
+    recorded_segments: recordings.segments,
+    recording_bytes: recordings.bytes,
     uploads: uploads.files,
     upload_bytes: uploads.bytes,
     damage_count: findings.damageCount,
@@ -50,7 +52,7 @@ function findingJson({ kind, path, offset, bytes, seqs, text }: CheckFinding) {
 
 /** Lines for a person. */
 export function checkLines(check: DirectoryCheck, { tookMs }: ToolTime): string[] {
-  const { log, blobs, uploads, findings } = check;
+  const { log, blobs, recordings, uploads, findings } = check;
   const readBytes = log.bytes + blobs.bytes + uploads.bytes;
   const seconds = tookMs / 1000;
   return [
@@ -62,6 +64,9 @@ export function checkLines(check: DirectoryCheck, { tookMs }: ToolTime): string[
     }; the log names ${blobs.references}`,
     `  deliveries  ${counted(check.deliveries, "record")}`,
     `  answers     ${counted(check.answers, "kept answer")}`,
+    `  recordings  ${counted(recordings.segments, "segment")}, ${
+      megabytes(recordings.bytes)
+    }; their media were not read`,
     `  uploads     ${counted(uploads.files, "file")}, ${
       megabytes(uploads.bytes)
     }; nothing says which bytes they had`,

@@ -23,6 +23,7 @@ import type { LiveLooks } from "../flow/live/looks.ts";
 import type { LiveViews } from "../flow/live/viewing/live_views.ts";
 import type { ArmedSources } from "../flow/sources/armed_sources.ts";
 import type { SourceLooks } from "../flow/sources/source_looks.ts";
+import type { RecordingReads } from "../flow/recordings/recording_reads.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
 import type { SignalReads } from "../flow/decoded_signals.ts";
@@ -64,6 +65,7 @@ export interface UseCases {
   readonly liveViews: LiveViews;
   readonly sourceLooks: SourceLooks;
   readonly armedSources: ArmedSources;
+  readonly recordings: RecordingReads;
   readonly idempotency: Idempotency;
   readonly system: System;
   readonly retention: Retention;

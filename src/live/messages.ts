@@ -9,6 +9,7 @@ import type { ClipSettings } from "../model/live/clip.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
 import type { ClipCause } from "../model/live/recording/causes.ts";
 import type { ClipSoundState, RecordPlan } from "../model/live/recording/record_plan.ts";
+import type { StreamFormats } from "../model/sources/recorded_segment.ts";
 import type { GateReason, GateThresholds } from "../model/frames/signals.ts";
 import type { TriggerProgram } from "../model/triggers/program.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
@@ -32,6 +33,8 @@ export interface SessionSettings {
   readonly wantsAudio: boolean;
   /** Evidence clips, and the most encoded bytes that are kept for them; null for none. */
   readonly record: RecordPlan & { readonly bytesMax: number } | null;
+  /** Continuous recording: how long a segment is at least, and the most encoded bytes of one; null for none. */
+  readonly recording: { readonly segmentMs: number; readonly bytesMax: number } | null;
   /** The size for which admission reserved memory; the decoder scales larger frames down. */
   readonly maxFrame: Extent;
   /** A publisher without a media packet for so long is ended, and a pulled source without any frame so long after its start. */
@@ -101,6 +104,8 @@ export type LiveOrder =
     readonly recordings: number;
     /** Of the live view. */
     readonly fragments: number;
+    /** Segments of the continuous recording. */
+    readonly segments: number;
   }
   | { readonly kind: "close"; readonly sessionId: string };
 
@@ -145,6 +150,7 @@ export type SessionReport =
   }
   | { readonly kind: "audio_window"; readonly sessionId: string; readonly window: AudioWindow }
   | { readonly kind: "recorded"; readonly sessionId: string; readonly clip: RecordedClip }
+  | { readonly kind: "segment"; readonly sessionId: string; readonly segment: MadeSegment }
   | {
     readonly kind: "decoder_restarted";
     readonly sessionId: string;
@@ -303,6 +309,22 @@ export interface RecordedClip {
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
+/** A segment of the continuous recording. See docs/cameras.md#recording. */
+export interface MadeSegment {
+  /** Media time of the session, 90 kHz: of the first frame that is shown, and the end of the last one. */
+  readonly startTicks: number;
+  readonly endTicks: number;
+  /** The same on the clock of this machine, epoch milliseconds. */
+  readonly startMs: number;
+  readonly endMs: number;
+  /** By RFC 6381, such as `avc1.42e01f, opus`. */
+  readonly codec: string;
+  readonly sound: ClipSoundState;
+  readonly formats: StreamFormats;
+  /** Moved, not copied. */
+  readonly mp4: Uint8Array<ArrayBuffer>;
+}
+
 /** Four seconds of one audio track. See docs/live.md#live-audio. */
 export interface AudioWindow {
   /** What `units` are: Opus packets, or blocks of 20 ms of samples (mono, 16 kHz, 16 bits). */
@@ -351,6 +373,8 @@ export interface LiveCounts {
   /** Fragments of the live view, and those that were not reported: too many at once. */
   readonly viewFragments: number;
   readonly viewFragmentsLost: number;
+  /** Segments of the continuous recording that were not made, for the same reasons, or ended as a key frame came too late. */
+  readonly segmentsLost: number;
   /** One value a frame. */
   readonly decodeLatenciesUs: readonly number[];
   readonly gateLatenciesUs: readonly number[];

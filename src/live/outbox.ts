@@ -16,6 +16,8 @@ export interface Credits {
   readonly recordings: number;
   /** Of the live view. */
   readonly fragments: number;
+  /** Segments of the continuous recording. */
+  readonly segments: number;
 }
 
 /**
@@ -25,6 +27,7 @@ export interface Credits {
  *   zone, trigger ─[8 together]─┼──▶ report ──▶ the session on the HTTP thread
  *   audio window ──[2]──────────┤                   │
  *   evidence clip ─[2]──────────┤                   │
+ *   segment ───────[2]──────────┤                   │
  *   fragment ──────[16]─────────┘                   │
  *        ▲                                          │
  *        └───── acknowledgement gives credits back ◀┘
@@ -46,6 +49,7 @@ export class Outbox {
       audioWindows: LIMITS.live.audioWindowsQueued,
       recordings: LIMITS.evidence.clipsHeld,
       fragments: LIMITS.view.fragmentsQueued,
+      segments: LIMITS.recording.segmentsHeld,
     };
     this.#left = { ...this.#bounds };
   }
@@ -63,7 +67,9 @@ export class Outbox {
 
   /** Gives credits back. More than were taken, or a negative number, is a mistake of the caller and is ignored. */
   giveBack(given: Partial<Credits>): void {
-    for (const kind of ["pictures", "evidence", "audioWindows", "recordings", "fragments"] as const) {
+    for (
+      const kind of ["pictures", "evidence", "audioWindows", "recordings", "fragments", "segments"] as const
+    ) {
       const amount = Math.max(0, given[kind] ?? 0);
       this.#left[kind] = Math.min(this.#bounds[kind], this.#left[kind] + amount);
     }

@@ -60,5 +60,6 @@ export function zeros(): Record<SessionCounter, number> {
     recordingsLost: 0,
     viewFragments: 0,
     viewFragmentsLost: 0,
+    segmentsLost: 0,
   };
 }

@@ -18,6 +18,7 @@ import { Peer, type PeerCounts } from "../rtc/peer.ts";
 import { AudioStage } from "./audio_stage.ts";
 import { BitrateController } from "./bitrate_controller.ts";
 import { ClipStage } from "./encoded/clip_stage.ts";
+import { RecordingStage } from "./encoded/recording_stage.ts";
 import { UnitTaps } from "./encoded/unit_taps.ts";
 import { ViewStage } from "./encoded/view_stage.ts";
 import { SessionCounts } from "./session_counts.ts";
@@ -81,8 +82,10 @@ export class WorkerSession {
   #video: VideoStage | null = null;
   /** Null without evidence clips. */
   readonly #clips: ClipStage | null;
+  /** Null where the source is not recorded all day. */
+  readonly #recording: RecordingStage | null;
   readonly #view: ViewStage;
-  /** Both of them. */
+  /** All of them. */
   readonly #taps: UnitTaps;
   readonly #soundClock = new SoundClock();
   /** One was ordered before there was a stage for it. */
@@ -111,7 +114,10 @@ export class WorkerSession {
       counts: this.#counts,
       askForKeyframe: isPublished ? () => this.#peer?.requestKeyframe() : null,
     });
-    this.#taps = new UnitTaps(this.#clips ? [this.#clips, this.#view] : [this.#view]);
+    this.#recording = settings.recording && new RecordingStage({
+      ...{ plan: settings.recording, world: host.world, outbox: this.#outbox, counts: this.#counts },
+    });
+    this.#taps = new UnitTaps([this.#clips, this.#recording, this.#view].filter((tap) => tap !== null));
     this.#epochMs = host.world.now() - host.world.monotonicMs();
   }
 
@@ -338,6 +344,7 @@ export class WorkerSession {
     await this.#pulled?.[Symbol.asyncDispose]();
     await this.#video?.[Symbol.asyncDispose]();
     await this.#clips?.[Symbol.asyncDispose]();
+    await this.#recording?.[Symbol.asyncDispose]();
     await this.#host.onReleased(this.#settings.sessionId);
   }
 

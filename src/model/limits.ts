@@ -362,6 +362,25 @@ export const LIMITS = deepFrozen({
     silenceMs: 30_000,
   },
 
+  /** `recording` of a named source. */
+  recording: {
+    /** After which a segment goes. */
+    hours: range(1, 876_000),
+    /** Of all segments of a source. */
+    bytes: range(2 ** 20, 2 ** 50),
+    /** A segment ends with the first key frame after so long. */
+    segmentMs: 10_000,
+    /** Segments of a session that are made and not yet stored. */
+    segmentsHeld: 2,
+    /** Segments in one list. */
+    listed: range(1, 1_000),
+    listedDefault: 100,
+    /** Days whose names of segments are kept in memory, of all sources together. */
+    daysKept: 8,
+    /** Of one export. */
+    exportMsMax: 7 * 86_400_000,
+  },
+
   /** `clip_mode` of the attach configuration. */
   liveClip: {
     targetFps: range(1, 30),

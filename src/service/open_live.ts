@@ -166,6 +166,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
   return new LiveSessionFactory({
     timeline: store.timeline,
     blobs: store.blobs,
+    recordings: store.recordings,
     metrics,
     world,
     novelty: openNovelty(opening, config, { world, metrics }),

@@ -6,6 +6,7 @@ import type { World } from "../base/world.ts";
 import { EVENTS_REMOVED } from "../model/runs/run.ts";
 import { Blobs } from "../store/blobs.ts";
 import { diskRoom } from "../store/space/disk_room.ts";
+import { Recordings } from "../store/recordings/recordings.ts";
 import { KeptAnswers } from "../store/kept_answers.ts";
 import type { TimelineOptions } from "../store/log/timeline.ts";
 import { StoredBytes } from "../store/space/stored_bytes.ts";
@@ -18,6 +19,7 @@ export interface Store {
   readonly timeline: Timeline;
   readonly searchIndex: SearchIndex;
   readonly blobs: Blobs;
+  readonly recordings: Recordings;
   readonly uploads: Uploads;
   readonly answers: KeptAnswers;
   readonly stored: StoredBytes;
@@ -50,6 +52,7 @@ export async function openStore(
   }));
   const uploads = Uploads.open(uploadRoot, world, stored);
   const blobs = Blobs.open(dataDir, world, stored);
+  const recordings = Recordings.open(dataDir, world);
   metrics.observeValue("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.observeValue("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.observeValue("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
@@ -59,5 +62,5 @@ export async function openStore(
     metrics.observeValue("service_disk_total_bytes", { place }, () => read("total_bytes"));
   }
   const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
-  return { timeline, searchIndex, blobs, uploads, answers, stored };
+  return { timeline, searchIndex, blobs, recordings, uploads, answers, stored };
 }

@@ -10,6 +10,7 @@ import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
 import { Retention } from "../flow/retention/retention.ts";
+import { RecordingRemoval } from "../flow/retention/recording_removal.ts";
 import { RunStanding } from "../flow/retention/run_standing.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import type { AlwaysOn } from "../flow/sources/always_on.ts";
@@ -172,12 +173,15 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const { streamTtlMs, retention: rules } = config;
   const { runHours } = rules;
   const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world });
+  const log = world.log.child("retention");
+  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world, log });
   const retention = opening.use(
     new Retention({
       ...{
         timeline,
         rules,
         standing,
+        recordings,
         dataDir,
         uploadRoot,
         stored: store.stored,
@@ -185,8 +189,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
         world,
         metrics,
       },
-      sweep: (onRemoval) =>
-        new BlobSweep({ dataDir, timeline, world, log: world.log.child("retention"), onRemoval }),
+      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world, log, onRemoval }),
     }),
   );
   const useCases = await openUseCases(opening, {

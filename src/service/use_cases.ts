@@ -31,6 +31,7 @@ import type { Sources } from "../flow/sources/sources.ts";
 import { System } from "../flow/system.ts";
 import { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
+import { RecordingReads } from "../flow/recordings/recording_reads.ts";
 import type { UseCases } from "../http/call.ts";
 import { VERSION } from "../http/description/version.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
@@ -103,9 +104,11 @@ export async function openUseCases(
       alwaysOn: live.alwaysOn,
       armed: live.armed,
       registry: live.registry,
+      recordings: store.recordings,
       world,
     }),
     armedSources: live.armed,
+    recordings: new RecordingReads({ named: live.named, recordings: store.recordings, timeline }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
     healthView: new HealthView({ metrics, registry: live.registry, alwaysOn: live.alwaysOn, world }),
     system: opening.use(

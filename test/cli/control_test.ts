@@ -185,10 +185,29 @@ Deno.test("live has the server watch a camera until Ctrl-C, and makes no run for
   const { test, place } = prepared;
   using user = new CliUser(test.url);
   const before = (await test.call("GET", "/v1/runs")).json.length;
-  assert.match((await user.run(["sources"])).stderr, /names no sources for you/);
+  assert.match((await user.run(["sources"])).stdout, /source:dock +rtsp +disabled/);
   for (const verb of ["arm", "disarm"]) {
-    assert.match((await user.run(["sources", verb, "dock", "--for", "60"])).stderr, /name: not found/);
+    assert.match((await user.run(["sources", verb, "nobody", "--for", "60"])).stderr, /name: not found/);
   }
+  assert.match(
+    (await user.run(["recordings", "list", "source:dock"])).stdout,
+    /20261124T101500000Z .* avc1\.\w+ +none/,
+  );
+  const range = ["--from", "2026-11-24T10:15:00Z", "--to", "2026-11-24T10:16:00Z"];
+  const recording = join(user.home, "dock.mp4");
+  const exported = await user.run(["recordings", "export", "dock", recording, ...range, "--json"]);
+  assert.equal(JSON.parse(exported.stdout).bytes, Deno.statSync(recording).size, exported.stderr);
+  const nothing = await user.run([
+    "recordings",
+    "export",
+    "dock",
+    join(user.home, "x.mp4"),
+    "--from",
+    "1",
+    "--to",
+    "2",
+  ]);
+  assert.notEqual(nothing.code, 0);
   const unknown = await user.run(["live", "source:none"]);
   assert.match(unknown.stderr, /names no source that this caller may use/);
   const absent = await user.run(["live", "none.mp4"]);

@@ -37,7 +37,7 @@ export async function callEveryMethod(
   holds((await client.metrics()).includes("# HELP "));
   holds((await client.getSystem()).settings.some(({ name }) => name === "SERVICE_DATA_DIR"));
   same((await client.getSystemHealth()).result, "idle");
-  same((await client.getRetention()).is_on, false);
+  same((await client.getRetention()).is_on, true);
   holds((await client.listModels()).some(({ id }) => id === place.model));
   holds(String((await client.openapi()).openapi).startsWith("3.1"));
   holds("$schema" in await client.getSchema("event_envelope.schema.json"));
@@ -180,9 +180,18 @@ export async function callEveryMethod(
   same(await client.getRunState(live.runId!), "completed");
   const { run_id: filmed } = await client.createRun();
   same((await client.openLiveSource(filmed, { source_uri: place.camera })).status, "processing");
-  same(await client.listSources(), []);
   await refused(404, client.armSource("nobody", { for_seconds: 60 }));
   await refused(404, client.disarmSource("nobody"));
+  same((await client.listSources()).map(({ name, recording }) => [name, recording]), [["dock", null]]);
+  const recorded = await client.listRecordings("dock", { from: "2026-11-24T00:00:00Z", limit: 1 });
+  same([recorded.segments.length, recorded.next_cursor], [1, null]);
+  const [segment] = recorded.segments;
+  same((await client.getRecording("dock", segment!.segment_id)).size, segment!.bytes);
+  const exported = await client.exportRecording("dock", {
+    from: segment!.start_at_ms,
+    to: segment!.end_at_ms,
+  });
+  same([exported.type, await exported.slice(4, 8).text()], ["video/mp4", "ftyp"]);
   same((await client.listLiveSessions()).map(({ run_id }) => run_id), [filmed]);
   const session = await client.getLiveSession(filmed, { after_ms: 1_000_000 });
   same([session.source_uri, session.signals.pts_ms], [place.camera, []]);

@@ -8,6 +8,7 @@ import { Blobs } from "../../src/store/blobs.ts";
 import { Receiver } from "../support/http/receiver.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { type LiveTest, startLive } from "../support/live/live.ts";
+import { recordSource } from "../support/live/recorded_source.ts";
 import { serveRtsp } from "../support/live/rtsp_server.ts";
 import { makeClip, TempFolder } from "../support/media.ts";
 import { FILM, SEEN } from "../support/models/reason.ts";
@@ -37,8 +38,12 @@ export async function prepare(): Promise<Prepared> {
       SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
       SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
       SERVICE_WEBRTC_STUN_SERVERS: "stun:stun.example.org:3478",
+    }, {
+      sourcesFile:
+        `[[sources]]\nname = "dock"\nuri = "rtsp://127.0.0.1:${camera.port}/dock"\nprincipals = ["*"]\n`,
     }),
   );
+  await recordSource(test.dataDir, "dock");
   const small = makeClip(join(folder.path, "small.mp4"), { size: "64x48", frames: 12 });
   const place: Place = {
     url: test.url,

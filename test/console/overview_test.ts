@@ -127,7 +127,7 @@ Deno.test({
         principals: null,
         retentionHours: null,
       },
-      watch: { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null },
+      watch: { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null, recording: null },
     }]);
     const gate = page.getByRole("listitem").filter({ hasText: "gate" });
     await gate.getByText("failed").waitFor();

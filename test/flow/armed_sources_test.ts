@@ -23,7 +23,7 @@ function camera(
   armed: ArmedTimes | null,
   principals: readonly string[] | null = null,
 ): NamedSource {
-  const watch = { attach: {}, rolloverMs: 60_000, webhooks: [], armed };
+  const watch = { attach: {}, rolloverMs: 60_000, webhooks: [], armed, recording: null };
   return { name, kind: "rtsp", uri: "", credentials: null, principals, retentionHours: null, watch };
 }
 

@@ -4,12 +4,14 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Metrics } from "../../src/base/metrics.ts";
 import { Retention, type RetentionRules } from "../../src/flow/retention/retention.ts";
+import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
 import type { NamedSource } from "../../src/model/sources/source_file.ts";
 import { type BlobKind, Blobs } from "../../src/store/blobs.ts";
 import { filesBelow } from "../../src/store/folder.ts";
 import { writeBundle } from "../../src/store/bundle/run_bundle.ts";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
+import { Recordings } from "../../src/store/recordings/recordings.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
@@ -37,6 +39,7 @@ interface Place {
   readonly retention: Retention;
   readonly blobs: Blobs;
   readonly uploadRoot: string;
+  readonly recordings: Recordings;
 }
 
 function place(
@@ -57,6 +60,9 @@ function place(
     runHours: rules.runHours,
     world,
   });
+  const recordings = Recordings.open(dataDir, world);
+  const metrics = new Metrics();
+  const sources = { all: named as readonly NamedSource[] };
   const retention = new Retention({
     ...{
       timeline,
@@ -65,13 +71,14 @@ function place(
       dataDir,
       uploadRoot,
       world,
-      metrics: new Metrics(),
+      metrics,
+      recordings: new RecordingRemoval({ recordings, named: sources, metrics, world, log: world.log }),
     },
     room: () => Promise.resolve(room === undefined ? null : { free_bytes: room() }),
     stored: { recountBlobs: () => Promise.resolve() },
     sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world, log: world.log, onRemoval }),
   });
-  return { timeline, retention, blobs: Blobs.open(dataDir, world), uploadRoot };
+  return { timeline, retention, blobs: Blobs.open(dataDir, world), uploadRoot, recordings };
 }
 
 /** What is left of each run: its kinds. */
@@ -406,4 +413,61 @@ Deno.test("with too little room the oldest runs go, with their blobs, until ther
   assert.deepEqual(paths.map(exists), [false, false, true, false, true, true, true, true]);
   const { reason } = JSON.parse(all(timeline.read(id(0)))[0]!.payload);
   assert.equal(reason, "free_space");
+});
+
+Deno.test("segments of recordings go by age and size, and before any run where the disk has too little room", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open(SMALL);
+  const watch = (hours: number, bytes: number | null) => ({
+    attach: {},
+    rolloverMs: 1,
+    webhooks: [],
+    armed: null,
+    recording: { hours, bytes },
+  });
+  const named = [{ name: "dock", watch: watch(24, null) }, { name: "gate", watch: watch(100, 250) }];
+  let free = Infinity;
+  const at = place(bench, timeline, { freeBytes: 1_000 }, { named, room: () => free });
+  await using _ = at.retention;
+  timeline.commit(() => [created(id(1)), event("run_completed", {}, id(1))]);
+  const startMs = bench.nowMs - 50 * HOUR_MS;
+  const record = async (source: string, hour: number) => {
+    const [from, ticks] = [startMs + hour * HOUR_MS, hour * HOUR_MS * 90];
+    await at.recordings.write(source, {
+      ...{ startMs: from, endMs: from + 10_000, startTicks: ticks, endTicks: ticks + 900_000 },
+      ...{ runId: id(1), sizeBytes: 100, codec: "avc1.42e01f", sound: "none", hours: 48 },
+      formats: { video: "00000000", sound: null },
+    }, new Uint8Array(100));
+  };
+  // `old` is in the file of sources no more: what was said when its segments were stored holds.
+  for (const source of ["dock", "gate", "old"]) {
+    for (let hour = 0; hour < 50; hour += 10) await record(source, hour);
+  }
+  const left = async (source: string) => {
+    const segments = await Array.fromAsync(at.recordings.segments(source, { fromMs: 0, toMs: Infinity }));
+    return segments.map((segment) => Math.round((segment.startMs - startMs) / HOUR_MS));
+  };
+  await at.retention.pass();
+  assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[30, 40], [30, 40], [
+    10,
+    20,
+    30,
+    40,
+  ]]);
+  const days = [...Deno.readDirSync(join(bench.dataDir, "recordings", "dock"))].length;
+  assert.ok(days <= 2, `${days} folders of days`);
+
+  free = 750;
+  const lookAgain = at.recordings.remove.bind(at.recordings);
+  at.recordings.remove = async (source, segment) => {
+    free += segment.sizeBytes;
+    return await lookAgain(source, segment);
+  };
+  await at.retention.pass();
+  assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[40], [30, 40], [30, 40]]);
+  assert.equal(timeline.view.run(id(1))!.removedSeq, 0);
+  free = -9_000;
+  await at.retention.pass();
+  assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[], [], []]);
+  assert.ok(timeline.view.run(id(1))!.removedSeq > 0);
 });

@@ -16,7 +16,7 @@ const [R1, R2, R3] = ["1", "2", "3"].map((digit) => `run-${digit.repeat(32)}`) a
 const COOLDOWN = { interval_ms: 60_000, per: ["kind"] } as const;
 
 function dock(webhooks: readonly SourceWebhook[]): NamedSource {
-  const watch = { attach: {}, rolloverMs: 60_000, webhooks, armed: null };
+  const watch = { attach: {}, rolloverMs: 60_000, webhooks, armed: null, recording: null };
   return {
     name: "dock",
     kind: "rtsp",

@@ -74,7 +74,7 @@ export function lineAt(text: string, index: number): number {
 
 /** `from "x"`, `import "x"`, `import("x")`, and the `new URL("./x.ts", import.meta.url)` that starts a Worker. */
 const SPECIFIER =
-  /(?:\bfrom\s*|\bimport\s*\(?\s*)"([^"]+)"|\bnew URL\(\s*"(\.[^"]+\.ts)"|\bresolve\(\s*"(\.[^"]+\.ts)"/g;
+  /(?:(?<!")\bfrom\s*|\bimport\s*\(?\s*)"([^"]+)"|\bnew URL\(\s*"(\.[^"]+\.ts)"|\bresolve\(\s*"(\.[^"]+\.ts)"/g;
 
 function withoutComments(text: string): string {
   const blank = (comment: string) => comment.replace(/[^\n]/g, " ");

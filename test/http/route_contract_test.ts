@@ -8,6 +8,7 @@ import { Blobs } from "../../src/store/blobs.ts";
 import { CONTRACT, type RouteRow } from "../house/contract.ts";
 import { faultOfAnswer, statusesOf } from "../support/http/route_contract.ts";
 import { deleteSession, type LiveTest, offer, publish, startLive, trickle } from "../support/live/live.ts";
+import { RECORDED_MS, recordSource } from "../support/live/recorded_source.ts";
 import { serveRtsp } from "../support/live/rtsp_server.ts";
 import { makeClip, TempFolder } from "../support/media.ts";
 import { startModelServer } from "../support/models/model_server.ts";
@@ -32,6 +33,7 @@ const IDS: Readonly<Record<string, string>> = {
   sha256: "f".repeat(64),
   name: "cloudevent.schema.json",
   file: "page.css",
+  segment: "20261124T101500000Z",
 };
 
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`;
@@ -186,6 +188,12 @@ async function callAll(
   await get("/v1/sources", "/v1/sources");
   await post("/v1/sources/:name/disarm", "/v1/sources/gate/disarm", { for_seconds: 3600 });
   await post("/v1/sources/:name/arm", "/v1/sources/gate/arm");
+  await recordSource(test.dataDir, "dock");
+  const recordings = await get("/v1/sources/:name/recordings", "/v1/sources/dock/recordings");
+  const [{ segment_id }] = recordings.json.segments;
+  await get("/v1/sources/:name/recordings/:segment", `/v1/sources/dock/recordings/${segment_id}`);
+  const range = `from=${RECORDED_MS}&to=${RECORDED_MS + 1_000}`;
+  await get("/v1/sources/:name/recordings/export", `/v1/sources/dock/recordings/export?${range}`);
   await get("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
   await get("/v1/runs/:id/snapshot.jpg", `/v1/runs/${watching}/snapshot.jpg`);
   await get("/v1/runs/:id/live.mp4", `/v1/runs/${watching}/live.mp4`);

@@ -43,6 +43,7 @@ const SETTINGS: Omit<SessionSettings, "sessionId"> = {
   wantsKeyframes: true,
   wantsAudio: false,
   record: null,
+  recording: null,
   maxFrame: { width: 1920, height: 1080 },
   mediaIdleMs: 60_000,
   ice: { stunServers: [], turn: null, candidates: { listenHost: "127.0.0.1", allowedNetworks: [] } },
@@ -300,7 +301,15 @@ Deno.test("an evidence clip has the packets as they came, from the key frame bef
     record: { preRollMs: 300, postRollMs: 400, on: ["keyframe"], bytesMax: 2 ** 20 },
   });
   await until("two clips have come", () => reports.filter(({ kind }) => kind === "recorded").length === 2);
-  port.send({ kind: "acknowledge", pictures: 0, evidence: 0, audioWindows: 0, recordings: 2, fragments: 0 });
+  port.send({
+    kind: "acknowledge",
+    pictures: 0,
+    evidence: 0,
+    audioWindows: 0,
+    recordings: 2,
+    fragments: 0,
+    segments: 0,
+  });
   await waitFor("closed");
   const clips = reports.flatMap((report) => report.kind === "recorded" ? [report.clip] : []);
   // Its sound begins with what the encoder put before, and the first picture is not at 0.
@@ -352,7 +361,7 @@ Deno.test("a watched session gives fragments from its last key frame on, also af
   const { lastPtsMs } = await waitFor("gap");
   const views = () => reports.flatMap((report) => report.kind === "view" ? [report.view] : []);
   const before = reports.length;
-  const credits = { pictures: 0, evidence: 0, audioWindows: 0, recordings: 0, fragments: 16 };
+  const credits = { pictures: 0, evidence: 0, audioWindows: 0, recordings: 0, fragments: 16, segments: 0 };
   port.send({ kind: "acknowledge", ...credits });
   port.send({ ...camera, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
   await until("there is another gap", () => reports.slice(before).some(({ kind }) => kind === "gap"));

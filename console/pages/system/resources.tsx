@@ -103,6 +103,7 @@ const PURPOSES = [
   ["timeline_bytes", "events"],
   ["keyframe_bytes", "pictures"],
   ["media_bytes", "clips and sound"],
+  ["recording_bytes", "recordings"],
   ["upload_bytes", "uploads"],
   ["other_bytes", "search index and others"],
 ] as const;

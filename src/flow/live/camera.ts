@@ -32,7 +32,7 @@ import type { SessionIdentity } from "./journal.ts";
 import { type FindSource, Reconnector } from "./reconnect.ts";
 import type { LiveRegistry } from "./registry.ts";
 import { LiveRefused, type LiveSession } from "./session.ts";
-import type { LiveSessionFactory } from "./session_factory.ts";
+import type { LiveSessionFactory, RecordedSource } from "./session_factory.ts";
 import { programOf } from "./whip.ts";
 
 export interface LiveSourcesOptions {
@@ -112,7 +112,16 @@ export class LiveSources {
     const reconnector = opening.use(await Reconnector.open(this.#finder(located, principalKey), signal));
     const runId = newRunId(world.randomBytes);
     const { uri: sourceUri } = located;
-    const plan = { runId, principalKey, sourceUri, attach, policy: null, isAlwaysOn: true } as const;
+    const recording = source.watch.recording && { source: source.name, plan: source.watch.recording };
+    const plan = {
+      runId,
+      principalKey,
+      sourceUri,
+      attach,
+      policy: null,
+      isAlwaysOn: true,
+      recording,
+    } as const;
     const session = this.#start(plan, { opening, reconnector }, (identity) => {
       const facts = { identity, attach, predecessor: null, armed: isArmed() };
       timeline.commit(() => this.#createdEvents(source, facts));
@@ -163,13 +172,14 @@ export class LiveSources {
 
   /** Reserves what the session needs, lets `commit` write its first events, and starts it: it owns what is in `opening`. */
   #start(
-    { runId, principalKey, sourceUri, attach, policy, isAlwaysOn }: {
+    { runId, principalKey, sourceUri, attach, policy, isAlwaysOn, recording = null }: {
       readonly runId: string;
       readonly principalKey: string;
       readonly sourceUri: string;
       readonly attach: AttachConfig;
       readonly policy: AttachPolicy | null;
       readonly isAlwaysOn?: true;
+      readonly recording?: RecordedSource | null;
     },
     { opening, reconnector }: {
       readonly opening: AsyncDisposableStack;
@@ -182,14 +192,17 @@ export class LiveSources {
       throw refuse.invalid("local_audio", "needs a source with sound, and this one has none");
     }
     const { codec } = reconnector.first.info.video!;
-    if (attach.record && clipVideo(codec) === null) {
+    const recordField = attach.record ? "record" : recording ? "recording" : null;
+    if (recordField !== null && clipVideo(codec) === null) {
       throw refuse.invalid(
-        "record",
+        recordField,
         `needs video as H.264 or H.265, which MP4 carries to browsers, and this is ${codec}`,
       );
     }
     const maxFrame = boundOf(reconnector.first.info.video!);
-    const reservation = opening.use(available(() => sessions.reserve(principalKey, maxFrame, attach)));
+    const reservation = opening.use(
+      available(() => sessions.reserve(principalKey, maxFrame, attach, { isRecorded: recording !== null })),
+    );
     const identity: SessionIdentity = {
       runId,
       sessionId: available(() => registry.newSessionId()),
@@ -201,7 +214,15 @@ export class LiveSources {
     commit(identity);
     opening.move(); // the session frees the reservation and closes the reconnector
     const first = { kind: "pull", ...reconnector.first } as const;
-    const plan = { identity, attach, policy, maxFrame, opening: first, ...(isAlwaysOn && { isAlwaysOn }) };
+    const plan = {
+      identity,
+      attach,
+      policy,
+      maxFrame,
+      opening: first,
+      recording,
+      ...(isAlwaysOn && { isAlwaysOn }),
+    };
     const session = sessions.create(plan, reservation);
     registry.add(session);
     session.run(reconnector);

@@ -9,6 +9,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig } from "../../model/live/attach.ts";
 import { framesOf } from "../../model/live/clip.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
+import { segmentBytesMax } from "../../model/sources/recording_plan.ts";
 
 export interface Reservation {
   readonly memoryBytes: number;
@@ -93,7 +94,11 @@ export class MediaCapacity {
  * | JPEGs: queued, being made, being described  | 32 + 2 |  47_001_600 |  71_303_168 |
  * | live view: kept in the Worker, and here     | 1 + 2  |  12_582_912 |  12_582_912 |
  */
-export function reservationOf(picture: Extent, attach: AttachConfig): Reservation {
+export function reservationOf(
+  picture: Extent,
+  attach: AttachConfig,
+  { isRecorded = false }: { readonly isRecorded?: boolean } = {},
+): Reservation {
   const pictureBytes = Math.ceil(picture.width * picture.height * BYTES_PER_PIXEL);
   const hasVideo = pictureBytes > 0;
   const hasEvidence = attach.zone !== null || attach.trigger !== null;
@@ -102,7 +107,7 @@ export function reservationOf(picture: Extent, attach: AttachConfig): Reservatio
   const jpegs = jpegsHeld(attach, hasEvidence) * Math.min(LIMITS.live.jpegBytesMax, pictureBytes);
   return {
     memoryBytes: (hasVideo ? decoding + jpegs + VIEW_BYTES : 0) + (attach.localAudio ? AUDIO_BYTES : 0) +
-      recordingBytes(picture, attach),
+      recordingBytes(picture, attach) + (isRecorded ? segmentBytes(picture) : 0),
     threads: hasVideo ? threadsOf(attach, hasEvidence) : AUDIO_THREADS,
   };
 }
@@ -112,6 +117,11 @@ function recordingBytes(picture: Extent, { record }: AttachConfig): number {
   if (!record) return 0;
   const { clipsHeld } = LIMITS.evidence;
   return (1 + clipsHeld + 1) * keptBytesMax(picture, record) + (1 + clipsHeld) * LIMITS.live.jpegBytesMax;
+}
+
+/** The segment under way, those that are made or stored, and the file of the one that is being made. */
+function segmentBytes(picture: Extent): number {
+  return (1 + LIMITS.recording.segmentsHeld + 1) * segmentBytesMax(picture);
 }
 
 /** 4:2:0. */

@@ -240,4 +240,5 @@ const METRIC_OF_COUNT = [
   ["audioQueueDropped", "service_pipeline_webrtc_audio_queue_dropped_total"],
   ["recordingsLost", "service_pipeline_recordings_lost_total"],
   ["viewFragments", "service_live_view_fragments_total"],
+  ["segmentsLost", "service_recording_segments_lost_total"],
 ] as const;

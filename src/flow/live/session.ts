@@ -8,6 +8,7 @@ import type {
   AudioWindow,
   FrameFacts,
   LivePicture,
+  MadeSegment,
   RecordedClip,
   SessionReport,
   SessionSettings,
@@ -44,6 +45,7 @@ import type { ArmedChange } from "../sources/armed_sources.ts";
 import type { EvidenceClips } from "./evidence/clips.ts";
 import type { EvidenceWriter } from "./evidence/evidence.ts";
 import type { Enricher } from "./describing/enricher.ts";
+import type { SegmentRecorder } from "../recordings/segment_recorder.ts";
 import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
@@ -89,6 +91,8 @@ export interface LiveSessionOptions {
   readonly causes: CauseEvents;
   /** Null where the session has no evidence clips. */
   readonly recordings: EvidenceClips | null;
+  /** Null where the source is not recorded all day. */
+  readonly recorder: SegmentRecorder | null;
   /** Null where no event of the session is explained by a second one. */
   readonly enricher: Enricher | null;
   /** Renames the types of markers for the principal. */
@@ -113,6 +117,7 @@ export interface LiveSessionOptions {
  *           ├─ clip ──────────▶ [1, drop] ──▶ Describer ─▶ clip_vlm, keyframe_stored
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
  *           ├─ recorded ──────▶ [2] ────────▶ EvidenceClips ─▶ clip_stored
+ *           ├─ segment ───────▶ [2] ────────▶ SegmentRecorder ─▶ a file of the source, and no event
  *           ├─ view ──────────▶ LiveView ──[64 fragments, 4 MiB]──▶ each viewer
  *           └─ loop, range, restart, gap, counts ──▶ timeline and metrics, at once
  *
@@ -132,6 +137,7 @@ export class LiveSession {
   readonly #clips = new LiveQueue<LiveClip>(CLIPS_QUEUED);
   readonly #audio = new LiveQueue<AudioWindow>(LIMITS.live.audioWindowsQueued);
   readonly #recordings = new LiveQueue<RecordedClip>(LIMITS.evidence.clipsHeld);
+  readonly #segments = new LiveQueue<MadeSegment>(LIMITS.recording.segmentsHeld);
   readonly #answer = Promise.withResolvers<string>();
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
   readonly #ended = Promise.withResolvers<void>();
@@ -234,6 +240,7 @@ export class LiveSession {
     const gap = this.gap;
     const lost = gap && event("source_gap", runId, { session_id, reason: gap.reason, pts_ms: null });
     this.#options.journal.rollOver(runId, lost ? [...first, lost] : first);
+    this.#options.recorder?.rolledOver(runId);
     this.view.endOfRun();
     return true;
   }
@@ -291,6 +298,7 @@ export class LiveSession {
     this.#start("vlm", () => this.#describeClips());
     this.#start("audio", () => this.#analyzeAudio());
     this.#start("event_writer", () => this.#storeRecordings());
+    this.#start("event_writer", () => this.#storeSegments());
     if (reconnector) this.#start("decode", () => this.#reconnect(reconnector));
   }
 
@@ -395,6 +403,8 @@ export class LiveSession {
         return this.#onClip(report);
       case "recorded":
         return this.#onRecorded(report.clip);
+      case "segment":
+        return this.#onSegment(report.segment);
       case "audio_window":
         return this.#onAudioWindow(report.window);
       case "loop_detected":
@@ -466,6 +476,13 @@ export class LiveSession {
     if (this.#recordings.offer(clip)) return;
     this.#options.metrics.add("service_pipeline_recordings_lost_total");
     this.#acknowledge({ recordings: 1 });
+  }
+
+  /** The same for each segment. */
+  #onSegment(segment: MadeSegment): void {
+    if (this.#segments.offer(segment)) return;
+    this.#options.recorder?.lost();
+    this.#acknowledge({ segments: 1 });
   }
 
   /** {@link Describer.keyframe} lists every reason why a frame gets no `vlm` event. */
@@ -629,6 +646,14 @@ export class LiveSession {
     await recordings?.finish();
   }
 
+  /** Neither aborted nor bound to the run: a recording belongs to the source. */
+  async #storeSegments(): Promise<void> {
+    for await (const segment of this.#segments.items(NEVER)) {
+      await this.#options.recorder?.store(segment);
+      this.#acknowledge({ segments: 1 });
+    }
+  }
+
   async #reconnect(reconnector: Reconnector): Promise<void> {
     const signal = AbortSignal.any([this.#stopReconnecting.signal, this.#aborting.signal]);
     await orAborted(reconnector.run(this.#reconnected(), signal), signal);
@@ -639,8 +664,18 @@ export class LiveSession {
     return { identity, journal, world, send: (order) => this.#port?.send({ ...order, settings }) };
   }
 
-  #acknowledge({ pictures = 0, evidence = 0, audioWindows = 0, recordings = 0, fragments = 0 }): void {
-    this.#port?.send({ kind: "acknowledge", pictures, evidence, audioWindows, recordings, fragments });
+  #acknowledge(
+    { pictures = 0, evidence = 0, audioWindows = 0, recordings = 0, fragments = 0, segments = 0 },
+  ): void {
+    this.#port?.send({
+      kind: "acknowledge",
+      pictures,
+      evidence,
+      audioWindows,
+      recordings,
+      fragments,
+      segments,
+    });
   }
 
   /**
@@ -708,6 +743,7 @@ export class LiveSession {
     this.#keyframes.end();
     this.#clips.end();
     this.#recordings.end();
+    this.#segments.end();
     this.#stopReconnecting.abort();
     const finished = this.#stages.join().catch(() => {}); // #onBug has logged it
     await hasEndedWithin(this.#options.world, DRAIN_MS, finished, this.#aborting.signal);

@@ -10,12 +10,15 @@ import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
+import { type RecordingPlan, segmentBytesMax } from "../../model/sources/recording_plan.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
+import type { Recordings } from "../../store/recordings/recordings.ts";
+import { SegmentRecorder } from "../recordings/segment_recorder.ts";
 import { SessionActivity } from "./activity.ts";
 import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
@@ -34,6 +37,7 @@ import { type MediaCapacity, reservationOf } from "./capacity.ts";
 export interface LiveSessionFactoryOptions {
   readonly timeline: Timeline;
   readonly blobs: Blobs;
+  readonly recordings: Recordings;
   readonly metrics: Metrics;
   readonly world: World;
   readonly workers: LiveWorkers;
@@ -70,6 +74,14 @@ export interface LiveSessionPlan {
   readonly opening: Opening;
   /** A camera that is always watched may be silent for as long as it likes. */
   readonly isAlwaysOn?: true;
+  /** Of a source that is recorded all day. */
+  readonly recording?: RecordedSource | null;
+}
+
+/** What is recorded, and how long it is kept. */
+export interface RecordedSource {
+  readonly source: string;
+  readonly plan: RecordingPlan;
 }
 
 export class LiveSessionFactory {
@@ -88,18 +100,23 @@ export class LiveSessionFactory {
    * Reserves the memory, the threads and the slot of a session of the principal. Throws CapacityExhausted, or LiveRefused where there is no
    * slot. See {@link MediaCapacity.reserve} for who frees the reservation.
    */
-  reserve(principalKey: string, maxFrame: Extent, attach: AttachConfig): Disposable {
+  reserve(
+    principalKey: string,
+    maxFrame: Extent,
+    attach: AttachConfig,
+    options: { readonly isRecorded?: boolean } = {},
+  ): Disposable {
     const { capacity, registry } = this.#options;
     using held = new DisposableStack();
-    held.use(capacity.reserve(principalKey, reservationOf(maxFrame, attach)));
+    held.use(capacity.reserve(principalKey, reservationOf(maxFrame, attach, options)));
     held.use(registry.takeSlot(principalKey));
     return held.move();
   }
 
   /** The session owns `reservation` from here on. Nothing is started yet. */
   create(plan: LiveSessionPlan, reservation: Disposable): LiveSession {
-    const { metrics, world, registry, workers, blobs, timeline, datagrams } = this.#options;
-    const { identity, attach, policy, opening } = plan;
+    const { metrics, world, registry, workers, blobs, timeline, datagrams, recordings } = this.#options;
+    const { identity, attach, policy, opening, recording } = plan;
     const activity = new SessionActivity();
     const causes = new CauseEvents();
     const enricher: Enricher | null = attach.enrich && new Enricher({
@@ -134,6 +151,9 @@ export class LiveSessionFactory {
       }),
       causes,
       recordings: attach.record && new EvidenceClips({ identity, journal, causes, metrics, world }),
+      recorder: recording
+        ? new SegmentRecorder({ ...recording, runId: identity.runId, recordings, metrics, world })
+        : null,
       enricher,
       labels: labelsOf(this.#options.labelMaps, identity.principalKey),
       audio: this.#audio(plan, journal),
@@ -146,7 +166,7 @@ export class LiveSessionFactory {
     return session;
   }
 
-  #settings({ identity, attach, maxFrame, isAlwaysOn }: LiveSessionPlan): SessionSettings {
+  #settings({ identity, attach, maxFrame, isAlwaysOn, recording }: LiveSessionPlan): SessionSettings {
     const { thresholds, ice, mediaIdleMs } = this.#options;
     return {
       sessionId: identity.sessionId,
@@ -160,6 +180,9 @@ export class LiveSessionFactory {
       wantsKeyframes: attach.clip === null,
       wantsAudio: attach.localAudio !== null,
       record: attach.record && { ...attach.record, bytesMax: keptBytesMax(maxFrame, attach.record) },
+      recording: recording
+        ? { segmentMs: LIMITS.recording.segmentMs, bytesMax: segmentBytesMax(maxFrame) }
+        : null,
       maxFrame,
       mediaIdleMs: isAlwaysOn ? LONGEST_TIMER_MS : mediaIdleMs,
       ice,

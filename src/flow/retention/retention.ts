@@ -1,4 +1,4 @@
-/** Retention: removes runs and uploads that are old or too much, pass by pass, while the service goes on. See docs/retention.md. */
+/** Retention: removes recordings, runs and uploads that are old or too much, pass by pass, while the service goes on. See docs/retention.md. */
 
 import { basename } from "node:path";
 import type { Log } from "../../base/log.ts";
@@ -18,6 +18,7 @@ import type { DiskRoom } from "../../store/space/disk_room.ts";
 import type { StoredBytes } from "../../store/space/stored_bytes.ts";
 import type { Caller } from "../caller.ts";
 import { MediaRemoval } from "./media_removal.ts";
+import type { RecordingRemoval } from "./recording_removal.ts";
 import { type RetentionLook, RetentionReport } from "./retention_report.ts";
 import type { RunStanding } from "./run_standing.ts";
 
@@ -41,6 +42,7 @@ export interface RetentionOptions {
   readonly timeline: Timeline;
   readonly rules: RetentionRules;
   readonly standing: RunStanding;
+  readonly recordings: RecordingRemoval;
   readonly dataDir: string;
   readonly uploadRoot: string;
   readonly stored: Pick<StoredBytes, "recountBlobs">;
@@ -87,9 +89,9 @@ export class Retention implements AsyncDisposable {
 
   /** Whether any limit is set. */
   get isOn(): boolean {
-    const { rules, standing } = this.#options;
+    const { rules, standing, recordings } = this.#options;
     return Object.values(rules).some((limit) => limit !== undefined) || standing.sourceHours().size > 0 ||
-      this.#media.isOn;
+      recordings.isOn || this.#media.isOn;
   }
 
   /** The first pass is one interval after the start, when the service has read what it needs. */
@@ -141,6 +143,8 @@ export class Retention implements AsyncDisposable {
   async #pass(): Promise<void> {
     const { world } = this.#options;
     this.#lastPassAtMs = world.monotonicMs();
+    const recorded = await this.#options.recordings.byLimits(this.#tasks.signal);
+    if (recorded.segments > 0) this.#log.info("removed what recordings have too much", { ...recorded });
     const runs = await this.#removeRuns({ bytesToFree: 0, most: Infinity });
     await this.#removeMedia();
     const uploads = await this.#removeUploads();
@@ -152,12 +156,22 @@ export class Retention implements AsyncDisposable {
     this.#lastPassMs = Math.floor(world.now());
   }
 
-  /** The oldest run first, then two, then four: what they give back is known when it is gone. */
+  /**
+   * First segments of recordings, so many as are missing. Then the oldest run, then two, then four: what they give back is known when
+   * it is gone.
+   */
   async #makeRoom(): Promise<void> {
     for (let most = 1;; most *= 2) {
       const missing = await this.#missingBytes();
       this.#options.metrics.set("service_retention_missing_bytes", missing);
       if (missing === 0) return;
+      const recorded = await this.#options.recordings.makeRoom(missing, this.#tasks.signal);
+      if (recorded.segments > 0) {
+        this.#log.warn("removed the oldest segments of recordings, as the disk has too little room", {
+          ...recorded,
+        });
+        continue;
+      }
       const runs = await this.#removeRuns({ bytesToFree: Infinity, most });
       if (runs === 0) return;
       const { events, bytes, blobs } = await this.#removeRest({ isUrgent: true });

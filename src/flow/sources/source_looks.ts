@@ -6,6 +6,7 @@ import { isAlwaysOn, type NamedSource } from "../../model/sources/source_file.ts
 import { sourceUriOf } from "../../model/sources/source_name.ts";
 import type { Caller } from "../caller.ts";
 import type { LiveRegistry } from "../live/registry.ts";
+import type { Recordings } from "../../store/recordings/recordings.ts";
 import type { AlwaysOn } from "./always_on.ts";
 import { type ArmedSources, lookOf } from "./armed_sources.ts";
 import type { NamedSources } from "./named_sources.ts";
@@ -16,6 +17,7 @@ export interface SourceLooksOptions {
   readonly alwaysOn: AlwaysOn;
   readonly armed: ArmedSources;
   readonly registry: LiveRegistry;
+  readonly recordings: Pick<Recordings, "newestEndMs">;
   readonly world: Pick<World, "now">;
 }
 
@@ -48,7 +50,13 @@ export class SourceLooks {
       last_frame_age_ms: lastFrameMs === null ? null : Math.max(0, world.now() - lastFrameMs),
       reason,
       ...(isAlwaysOn(source) ? lookOf(armed.stateOf(source)) : NOT_ARMED),
+      recording: this.#recordingOf(source),
     };
+  }
+
+  #recordingOf({ name, watch }: NamedSource): NamedSourceLook["recording"] {
+    if (!watch?.recording) return null;
+    return { ...watch.recording, newest_end_at_ms: this.#options.recordings.newestEndMs(name) };
   }
 
   /** Of a source that is not always watched: the newest session of the caller that watches it. */

@@ -181,5 +181,7 @@ export class WatchedCamera {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Refusal)) return "the service has a fault, see its log";
-  return error.details[0]?.message ?? error.message;
+  const [detail] = error.details;
+  if (!detail) return error.message;
+  return detail.field === "source_uri" ? detail.message : `${detail.field} ${detail.message}`;
 }

@@ -126,6 +126,8 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   ArmedSource: answeredLive.ARMED_SOURCE,
   NamedSource: answeredLive.NAMED_SOURCE,
   NamedSourceList: answeredLive.NAMED_SOURCES,
+  RecordedSegment: answeredLive.RECORDED_SEGMENT,
+  RecordedSegmentList: answeredLive.RECORDED_SEGMENTS,
   Prompt: answeredLive.UPDATED_PROMPT,
   CloudEvent: cloudEventEnvelope,
 };

@@ -23,6 +23,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, ParameterRow>> = {
   sha256: { description: "Hash of the content, lower-case hex", schema: sha256 },
   name: { description: "File name of the schema", schema: text },
   file: { description: "File name", schema: text },
+  segment: { description: "Id of the segment", schema: text },
 };
 
 export const REQUEST_HEADERS = {
@@ -61,6 +62,11 @@ export const ANSWER_HEADERS = {
   "accept-ranges": { description: "`bytes`", schema: z.literal("bytes") },
   "content-range": { description: "The range that the body is; `bytes */<size>` with 416", schema: text },
   etag: { description: "The version", schema: text },
+  "content-disposition": { description: "The file name of the export", schema: text },
+  "x-service-start-at-ms": {
+    description: "When the file begins, epoch milliseconds",
+    schema: z.string().regex(/^\d+$/),
+  },
   "last-modified": { description: "Of a file that can change", schema: text },
   "idempotency-replayed": {
     description: "Where the answer was given before, to the same idempotency key",

@@ -1,10 +1,11 @@
-/** Routes of live sources that the service pulls itself; the routes of publishers are in whip.ts. */
+/** Routes of live sources that the service pulls itself, and of their recordings; the routes of publishers are in whip.ts. */
 
 import type { Viewer } from "../../flow/live/viewing/viewer.ts";
 import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
 import { ARM_BODY } from "../../model/api/sources.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route, wholeNumber } from "../call.ts";
+import { parameter, type Route, type RouteCall, wholeNumber } from "../call.ts";
+import { fileResponse } from "../file_response.ts";
 import { COMMON_HEADERS, json, streamed } from "../reply.ts";
 
 function armRoute(verb: "arm" | "disarm", summary: string): Route {
@@ -105,6 +106,38 @@ export const LIVE_ROUTES: readonly Route[] = [
       });
     },
   },
+  {
+    method: "GET",
+    path: "/v1/sources/:name/recordings",
+    summary: "Lists the segments of a source's recording, oldest first.",
+    handle: async (call) => {
+      const source = parameter(call, "name");
+      const [cursor, limit] = [call.request.query("cursor"), wholeNumber(call, "limit")];
+      const listed = await call.recordings.list(call.caller, source, { ...rangeOf(call), cursor, limit });
+      return json({ request_id: call.caller.requestId, source, ...listed });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/sources/:name/recordings/export",
+    summary: "Serves the recording of a time range as one MP4.",
+    handle: async (call) => {
+      const exported = await call.recordings.export(call.caller, parameter(call, "name"), rangeOf(call));
+      return streamed(ReadableStream.from(exported.bytes), "video/mp4", {
+        "content-disposition": `attachment; filename="${exported.fileName}"`,
+        "x-service-start-at-ms": String(exported.startMs),
+      });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/sources/:name/recordings/:segment",
+    summary: "Serves one segment of a source's recording, an MP4.",
+    handle: async (call) => {
+      const [source, segment] = [parameter(call, "name"), parameter(call, "segment")];
+      return fileResponse(call.request.raw, await call.recordings.open(call.caller, source, segment));
+    },
+  },
 ];
 
 /** With a high water mark of 0 nothing is queued here: the viewer's own queue has the bound. */
@@ -118,4 +151,8 @@ function videoOf(viewer: Viewer): Response {
     cancel: () => viewer.leave(),
   }, { highWaterMark: 0 });
   return streamed(body, `video/mp4; codecs="${viewer.codecs}"`, { "x-accel-buffering": "no" });
+}
+
+function rangeOf({ request }: RouteCall) {
+  return { from: request.query("from"), to: request.query("to") };
 }

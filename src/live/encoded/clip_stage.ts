@@ -179,7 +179,7 @@ export class ClipStage implements UnitTap, AsyncDisposable {
   }
 }
 
-function soundState({ hasOtherSound }: EncodedStreams, hasSound: boolean): ClipSoundState {
+export function soundState({ hasOtherSound }: EncodedStreams, hasSound: boolean): ClipSoundState {
   if (hasSound) return "included";
   return hasOtherSound ? "not_supported" : "none";
 }

@@ -1,8 +1,11 @@
 /** Makes an MP4 of encoded units, as they came: a key frame first, the index before the media. */
 
+import { createHash } from "node:crypto";
 import { joinedBytes } from "../../base/bytes.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
+import type { StreamFormats } from "../../model/sources/recorded_segment.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
+import { decoderConfiguration } from "../formats/mp4_boxes.ts";
 import {
   type ClipCodec,
   hasParameterSets,
@@ -28,23 +31,37 @@ export interface ClipSound {
 
 export interface ClipFile {
   readonly mp4: Uint8Array<ArrayBuffer>;
-  /** Of the first frame that is shown, and the end of the last one. */
+  /** Of the first frame that is shown, and the end of the last one, milliseconds with their fraction. */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
   /** As in the parameter `codecs` of a media type (RFC 6381): `avc1.42e01f, opus`. */
   readonly codec: string;
   readonly hasSound: boolean;
+  readonly formats: StreamFormats;
+}
+
+/** A clip that is one of several, which follow each other without a gap. */
+export interface SegmentPlace {
+  /** Where the next one begins; null where none follows. */
+  readonly endMs: number | null;
+  /** Whether another one comes before, so that pictures that are shown before the key frame can be decoded. */
+  readonly isContinued: boolean;
 }
 
 /** A source of 25 frames a second has one such frame, and the length of a single frame is not known. */
 const LONE_FRAME_MS = 40;
 
 /**
- * `units` begin with a key frame and are in decoding order. Null where there is no picture in them whose parameters are known.
+ * `units` begin with a key frame and are in decoding order. A segment that goes on from another one also has the pictures that are
+ * shown before its key frame, which need that one. Null where there is no picture in them whose parameters are known.
  * Rejects for units that are not what they say.
  */
-export async function clipFile(units: readonly CopiedUnit[], streams: ClipStreams): Promise<ClipFile | null> {
-  const video = shownFrames(units);
+export async function clipFile(
+  units: readonly CopiedUnit[],
+  streams: ClipStreams,
+  segment: SegmentPlace | null = null,
+): Promise<ClipFile | null> {
+  const video = segment?.isContinued ? units.filter(({ isVideo }) => isVideo) : shownFrames(units);
   const size = video.find((unit) => unit.size !== null)?.size;
   const first = video[0];
   if (!first || !size) return null;
@@ -54,14 +71,14 @@ export async function clipFile(units: readonly CopiedUnit[], streams: ClipStream
     isSizedPrefix(streams.codecData) ? streams.codecData : head,
   );
   if (videoCodec === null) return null;
-  const startPtsMs = first.ptsMs;
+  const startPtsMs = video.reduce((least, { ptsMs }) => Math.min(least, ptsMs), Infinity);
   const sound = streams.sound ? units.filter((unit) => !unit.isVideo && unit.ptsMs >= startPtsMs) : [];
   const file = await openFile({ ...streams, sound: sound.length > 0 ? streams.sound : null }, {
     videoCodec,
     size,
   });
   const soundEnds = endsOf(sound.map(({ ptsMs }) => ptsMs));
-  const videoEnds = endsOf(video.map(({ ptsMs }) => ptsMs));
+  const videoEnds = endsOf(video.map(({ ptsMs }) => ptsMs), segment?.endMs);
   let heard = 0;
   for (const [index, unit] of video.entries()) {
     const data = index === 0 ? head : unit.data;
@@ -73,12 +90,18 @@ export async function clipFile(units: readonly CopiedUnit[], streams: ClipStream
   for (; heard < sound.length; heard++) {
     await file.addSound(sound[heard]!.data, intervalOf(sound[heard]!.ptsMs, soundEnds, startPtsMs));
   }
+  const mp4 = await file.finish();
+  const hasSound = sound.length > 0;
   return {
-    mp4: await file.finish(),
-    startPtsMs: Math.round(startPtsMs),
-    endPtsMs: Math.round(Math.max(...videoEnds.values())),
-    codec: [videoCodec, ...(sound.length > 0 ? [soundCodecName(streams.sound!)] : [])].join(", "),
-    hasSound: sound.length > 0,
+    mp4,
+    startPtsMs,
+    endPtsMs: videoEnds.values().reduce((latest, end) => Math.max(latest, end), -Infinity),
+    codec: [videoCodec, ...(hasSound ? [soundCodecName(streams.sound!)] : [])].join(", "),
+    hasSound,
+    formats: {
+      video: shortHash(videoCodec, size.width, size.height, decoderConfiguration(mp4).toHex()),
+      sound: hasSound ? soundFormat(streams.sound!) : null,
+    },
   };
 }
 
@@ -89,12 +112,22 @@ function shownFrames(units: readonly CopiedUnit[]): CopiedUnit[] {
   return video.filter(({ ptsMs }) => ptsMs >= startMs);
 }
 
-/** The end of each unit, by its time: where the next one in time begins. The last one is as long as the one before. */
-function endsOf(times: readonly number[]): Map<number, number> {
+/** The end of each unit, by its time: where the next one in time begins. The last one is as long as the one before, unless its end is known. */
+function endsOf(times: readonly number[], endMs: number | null = null): Map<number, number> {
   const sorted = times.toSorted((one, other) => one - other);
   const stepOf = (index: number) => (sorted[index + 1] ?? NaN) - sorted[index]!;
   const last = sorted.length > 1 ? stepOf(sorted.length - 2) : LONE_FRAME_MS;
-  return new Map(sorted.map((time, index) => [time, time + (stepOf(index) || last || LONE_FRAME_MS)]));
+  const ends = new Map(sorted.map((time, index) => [time, time + (stepOf(index) || last || LONE_FRAME_MS)]));
+  if (endMs !== null && sorted.length > 0) ends.set(sorted.at(-1)!, endMs);
+  return ends;
+}
+
+function soundFormat({ codec, sampleRateHz, channels, codecData }: ClipSound): string {
+  return shortHash(codec, sampleRateHz, channels, codecData.toHex());
+}
+
+function shortHash(...facts: readonly (string | number)[]): string {
+  return createHash("sha256").update(facts.join("/")).digest("hex").slice(0, 8);
 }
 
 interface Interval {

@@ -1,6 +1,7 @@
 /** Named sources as callers see them. */
 
 import * as z from "zod";
+import type { RecordingLook } from "./recordings.ts";
 import type { SourceKind } from "../sources/source_file.ts";
 
 export const SOURCE_STATES = ["connecting", "live", "gap", "disabled", "failed"] as const;
@@ -38,4 +39,6 @@ export interface NamedSourceLook {
   readonly armed: boolean | null;
   readonly armed_by: "schedule" | "call" | null;
   readonly next_change_ms: number | null;
+  /** Null where it is not recorded. */
+  readonly recording: RecordingLook | null;
 }

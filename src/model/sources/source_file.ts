@@ -9,6 +9,7 @@ import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
 import { readWebhooks, type SourceWebhook, type SourceWebhookContext } from "../webhooks/source_webhook.ts";
 import { type ArmedTimes, readArmedTimes } from "./armed_times.ts";
 import { remoteSource, type RemoteSourceToggles } from "./remote_source.ts";
+import type { RecordingPlan } from "./recording_plan.ts";
 import type { SourceCredentials } from "./source_credentials.ts";
 import { isSourceName } from "./source_name.ts";
 
@@ -46,6 +47,8 @@ export interface SourceWatch {
   readonly webhooks: readonly SourceWebhook[];
   /** Null for a source that is armed at all times. */
   readonly armed: ArmedTimes | null;
+  /** Null where it is not recorded all day. */
+  readonly recording: RecordingPlan | null;
 }
 
 /** Everything that is wrong, one line for each fault, without addresses, credentials and values of variables. */
@@ -225,11 +228,13 @@ function readWatch(
   const rollover = table.text("rollover", { isOptional: true });
   const webhooks = readWebhooks(table, context);
   const armed = readArmedTimes(table);
+  const recording = readRecording(table);
   const watched = [
     ...Object.keys(given),
     ...rollover === undefined ? [] : ["rollover"],
     ...webhooks.length === 0 ? [] : ["webhooks"],
     ...armed === null ? [] : ["armed"],
+    ...recording === null ? [] : ["recording"],
   ];
   if (!isWatched) {
     for (const name of watched) table.say(name, "is a field of sources with live = true, and this has none");
@@ -240,7 +245,33 @@ function readWatch(
     rolloverMs: readRollover(table, rollover),
     webhooks,
     armed,
+    recording,
   };
+}
+
+/** `recording = { hours = 48, bytes = 100000000000 }`, with `bytes` or without. */
+function readRecording(table: TomlTable): RecordingPlan | null {
+  const { recording } = table.given(["recording"]);
+  if (recording === undefined) return null;
+  const isTable = typeof recording === "object" && recording !== null;
+  const { hours, bytes, ...others } = (isTable ? recording : {}) as Readonly<Record<string, unknown>>;
+  const areBytes = bytes === undefined || isWhole(bytes, LIMITS.recording.bytes);
+  if (!isWhole(hours, LIMITS.recording.hours) || !areBytes || Object.keys(others).length > 0) {
+    table.say(
+      "recording",
+      `must be { hours = …, bytes = … }, with integers from ${LIMITS.recording.hours.minimum} to ${LIMITS.recording.hours.maximum} and from ` +
+        `${LIMITS.recording.bytes.minimum} to ${LIMITS.recording.bytes.maximum}; bytes may be absent`,
+    );
+    return { hours: LIMITS.recording.hours.minimum, bytes: null };
+  }
+  return { hours, bytes: bytes as number | undefined ?? null };
+}
+
+function isWhole(
+  value: unknown,
+  { minimum, maximum }: { minimum: number; maximum: number },
+): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= minimum && value <= maximum;
 }
 
 function readAttach(table: TomlTable, given: Record<string, unknown>, context: AttachContext): AttachBody {

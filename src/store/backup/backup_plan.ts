@@ -30,9 +30,9 @@ export interface BackupPlan {
   readonly logEnd: { readonly segment: string; readonly offset: number } | null;
 }
 
-/** What is made again, or is of no use elsewhere. Everything else is kept, also what a later version adds. */
+/** What is made again, is of no use elsewhere, or is far more than a backup is for. Everything else is kept, also what a later version adds. */
 const LEFT_OUT =
-  /^(lock|tmp\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part|rewrite))$/;
+  /^(lock|tmp\/.*|recordings\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part|rewrite))$/;
 
 /**
  * The log ends with a whole commit, and everything that its events name was on the disk before. Keys of requests come first, so

@@ -6,6 +6,7 @@ import { readAt } from "../file_bytes.ts";
 import { acceptedLosses, isAccepted } from "./accepted_losses.ts";
 import { checkBlobs, type CheckedBlobs } from "./blob_check.ts";
 import { checkAnswers, checkDeliveries, checkFormat, checkSnapshot, checkUploads } from "./file_check.ts";
+import { type CheckedRecordings, checkRecordings } from "../recordings/recording_check.ts";
 import { Findings } from "./findings.ts";
 import { type CheckedLog, checkLog } from "./log_check.ts";
 
@@ -21,6 +22,7 @@ export interface DirectoryCheck {
   readonly blobs: CheckedBlobs;
   readonly deliveries: number;
   readonly answers: number;
+  readonly recordings: CheckedRecordings;
   readonly uploads: { readonly files: number; readonly bytes: number };
   readonly findings: Findings;
 }
@@ -54,6 +56,7 @@ export async function checkDirectory(
     blobs,
     deliveries: checkDeliveries(dataDir, findings),
     answers: await checkAnswers(dataDir, findings),
+    recordings: checkRecordings(dataDir, findings),
     uploads: checkUploads(uploadRoot, findings),
     findings,
   };

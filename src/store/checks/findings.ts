@@ -9,6 +9,7 @@ export type DamageKind =
   | "damaged_blob"
   | "damaged_answer"
   | "damaged_deliveries"
+  | "damaged_recording"
   | "damaged_format";
 
 /** Nothing is lost that was answered and is not accounted for. */

@@ -147,7 +147,8 @@ class Repairing {
   }
 
   async #repairFile({ kind, path, text }: CheckFinding): Promise<void> {
-    if (kind === "damaged_blob" || kind === "damaged_answer" || kind === "damaged_format") {
+    const isMoved = ["damaged_blob", "damaged_answer", "damaged_recording", "damaged_format"].includes(kind);
+    if (isMoved) {
       this.#moveIfThere(path, text);
       if (kind === "damaged_format") await raiseFormat(this.#dataDir); // earlier versions might not know what the log has
     } else if (kind === "unreadable_file") {

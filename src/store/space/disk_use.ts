@@ -16,6 +16,7 @@ export interface UsedBytes {
   readonly timeline_bytes: number;
   readonly keyframe_bytes: number;
   readonly media_bytes: number;
+  readonly recording_bytes: number;
   readonly upload_bytes: number;
   readonly other_bytes: number;
   /** Epoch milliseconds. */
@@ -24,13 +25,14 @@ export interface UsedBytes {
   readonly is_complete: boolean;
 }
 
-type Purpose = "timeline" | "keyframe" | "media" | "upload" | "other";
+type Purpose = "timeline" | "keyframe" | "media" | "recording" | "upload" | "other";
 
 /** By the first part of a path in the data directory; everything else is other. */
 const PURPOSES: Readonly<Record<string, Purpose>> = {
   timeline: "timeline",
   keyframes: "keyframe",
   media: "media",
+  recordings: "recording",
 };
 
 export class DiskUse implements AsyncDisposable {
@@ -66,7 +68,14 @@ export class DiskUse implements AsyncDisposable {
 
   async #count(): Promise<void> {
     const { dataDir, uploadRoot, world } = this.#options;
-    const bytes: Record<Purpose, number> = { timeline: 0, keyframe: 0, media: 0, upload: 0, other: 0 };
+    const bytes: Record<Purpose, number> = {
+      timeline: 0,
+      keyframe: 0,
+      media: 0,
+      recording: 0,
+      upload: 0,
+      other: 0,
+    };
     let left: number = LIMITS.diskUse.filesMax;
     const uploads = resolve(uploadRoot);
     const add = async (folder: string, purpose: Purpose | null): Promise<void> => {
@@ -89,6 +98,7 @@ export class DiskUse implements AsyncDisposable {
       timeline_bytes: bytes.timeline,
       keyframe_bytes: bytes.keyframe,
       media_bytes: bytes.media,
+      recording_bytes: bytes.recording,
       upload_bytes: bytes.upload,
       other_bytes: bytes.other,
       counted_at_ms: Math.floor(world.now()),

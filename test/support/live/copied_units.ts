@@ -10,7 +10,7 @@ const PICTURES = ["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=1", "-pix_fmt", 
 const TONE = ["-f", "lavfi", "-i", "sine=duration=1"];
 
 /** The packets of a NUT file, as a source sends them. */
-function unitsOf(file: Uint8Array): { units: CopiedUnit[]; streams: readonly NutStream[] } {
+export function unitsOf(file: Uint8Array): { units: CopiedUnit[]; streams: readonly NutStream[] } {
   const reader = new NutReader({ streamsMax: 2 });
   const units: CopiedUnit[] = [];
   for (let at = 0; at < file.length;) {

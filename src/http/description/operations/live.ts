@@ -7,17 +7,24 @@ import {
   LIVE_SESSIONS,
   LIVE_SOURCE,
   NAMED_SOURCES,
+  RECORDED_SEGMENTS,
   UPDATED_PROMPT,
   WATCHED_SESSION,
 } from "../../../model/api/answers/live.ts";
-import { count } from "../../../model/events/payload_shapes.ts";
+import { count, text } from "../../../model/events/payload_shapes.ts";
 import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
 import { ARM_BODY } from "../../../model/api/sources.ts";
-import { answersJson, jsonContent, type Operation } from "../operation.ts";
+import { LIMITS } from "../../../model/limits.ts";
+import { answersFile, answersJson, FILE_HEADERS, jsonContent, type Operation } from "../operation.ts";
 
 const SDP = { "application/sdp": z.string().min(1) };
 const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": z.string() };
 const LIVE_VIDEO = "Fragmented MP4, from a key frame on until the session ends or its codec changes";
+
+const RECORDED_RANGE = {
+  from: { description: "A time (RFC 3339) or epoch milliseconds: what ends later", schema: text },
+  to: { description: "What begins earlier", schema: text },
+};
 
 export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/stream/whip": {
@@ -103,6 +110,40 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
     body: jsonContent(ARM_BODY),
     answers: answersJson(ARMED_SOURCE, "How the camera is armed now"),
     failures: [404, 409, 422, 500, 503],
+  },
+  "GET /v1/sources/:name/recordings": {
+    id: "listRecordings",
+    tag: "live",
+    query: {
+      ...RECORDED_RANGE,
+      cursor: { description: "`next_cursor` of the list before", schema: text },
+      limit: {
+        description: `How many segments at most; ${LIMITS.recording.listedDefault} without it`,
+        schema: z.int().min(LIMITS.recording.listed.minimum).max(LIMITS.recording.listed.maximum),
+      },
+    },
+    answers: answersJson(RECORDED_SEGMENTS, "Segments of the recording, oldest first"),
+    failures: [400, 404, 422, 500],
+  },
+  "GET /v1/sources/:name/recordings/export": {
+    id: "exportRecording",
+    tag: "live",
+    query: RECORDED_RANGE,
+    answers: {
+      200: {
+        description: "The range as one MP4, from the key frame at or before its begin on",
+        content: { "video/mp4": "binary" },
+        headers: ["content-disposition", "x-service-start-at-ms"],
+      },
+    },
+    failures: [404, 422, 500],
+  },
+  "GET /v1/sources/:name/recordings/:segment": {
+    id: "getRecording",
+    tag: "live",
+    headers: FILE_HEADERS,
+    answers: answersFile("video/mp4"),
+    failures: [404, 412, 416, 500],
   },
   "GET /v1/runs/:id/snapshot.jpg": {
     id: "getSnapshot",

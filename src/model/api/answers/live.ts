@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { restrictedZone } from "../../events/policy_payloads.ts";
 import { count, jsonObject, open, positive, sha256, text, unit } from "../../events/payload_shapes.ts";
+import { CLIP_SOUND_STATES } from "../../live/recording/record_plan.ts";
 import { SOURCE_STATES } from "../sources.ts";
 import { SOURCE_KINDS } from "../../sources/source_file.ts";
 import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
@@ -84,9 +85,37 @@ export const NAMED_SOURCE = open({
   armed: z.boolean().nullable().describe("Whether an always-on camera is armed; null for any other source"),
   armed_by: z.enum(["schedule", "call"]).nullable(),
   next_change_ms: nextChange,
+  recording: open({
+    hours: positive.describe("After how many hours a segment goes"),
+    bytes: positive.nullable().describe("Beyond so many bytes the oldest segments go"),
+    newest_end_at_ms: count.nullable().describe(
+      "The end of the newest segment since the start of the service",
+    ),
+  }).nullable().describe("How it is recorded all day; null where it is not"),
 });
 
 export const NAMED_SOURCES = open({ request_id: requestIdField, sources: z.array(NAMED_SOURCE) });
+
+export const RECORDED_SEGMENT = open({
+  segment_id: text.describe("When it begins, unique within its source"),
+  start_at_ms: count.describe("Wall time; segments without a gap between them touch"),
+  end_at_ms: count,
+  run_id: runIdField.nullable().describe("The caller's run that was open when it began"),
+  start_pts_ms: z.int().describe("Media time of its first frame, as events of the run count it"),
+  end_pts_ms: z.int().describe("The end of its last frame"),
+  bytes: positive,
+  codec: text.describe("By RFC 6381, such as `avc1.42e01f, opus`"),
+  sound: z.enum(CLIP_SOUND_STATES).describe("`not_supported`: MP4 cannot carry it to browsers"),
+  video_format: text.describe("Segments of the same formats fit into one export"),
+  sound_format: text.nullable().describe("Null without sound"),
+});
+
+export const RECORDED_SEGMENTS = open({
+  request_id: requestIdField,
+  source: text,
+  segments: z.array(RECORDED_SEGMENT).describe("Oldest first"),
+  next_cursor: text.nullable().describe("The `cursor` that reads on; null at the end"),
+});
 
 export const LIVE_SESSIONS = open({ request_id: requestIdField, sessions: z.array(LIVE_SESSION) });
 

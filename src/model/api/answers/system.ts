@@ -58,6 +58,7 @@ export const SYSTEM = open({
       timeline_bytes: count.describe("Log of events"),
       keyframe_bytes: count.describe("Stored pictures"),
       media_bytes: count.describe("Stored clips and sound"),
+      recording_bytes: count.describe("Recordings of named sources"),
       upload_bytes: count,
       other_bytes: count.describe("Search index, delivery log, kept answers and temporary files"),
       counted_at_ms: count.describe("Epoch milliseconds"),

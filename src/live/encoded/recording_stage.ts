@@ -1,0 +1,173 @@
+/** The continuous recording of a session in its Worker: cuts the encoded units into segments at key frames, and makes an MP4 of each. */
+
+import type { World } from "../../base/world.ts";
+import { VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
+import { clipFile, type SegmentPlace } from "../../media/live/clip_file.ts";
+import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import { SegmentClock } from "../../model/live/recording/segment_clock.ts";
+import type { SessionSettings } from "../messages.ts";
+import type { Outbox } from "../outbox.ts";
+import type { SessionCounts } from "../session_counts.ts";
+import { soundState } from "./clip_stage.ts";
+import type { EncodedStreams, UnitTap } from "./unit_tap.ts";
+
+export interface RecordingStageOptions {
+  readonly plan: NonNullable<SessionSettings["recording"]>;
+  readonly world: World;
+  readonly outbox: Outbox;
+  readonly counts: SessionCounts;
+}
+
+/** A key frame at which the segment under way ends. */
+interface SegmentCut {
+  /** Its place among the units. */
+  readonly at: number;
+  readonly keyMs: number;
+}
+
+/** The units of one segment, and what they are. */
+interface ClosedSegment {
+  readonly units: readonly CopiedUnit[];
+  readonly streams: EncodedStreams;
+  readonly offsetMs: number;
+  readonly lagMs: number;
+  readonly place: SegmentPlace;
+}
+
+/** Sound that belongs before a cut may come so long after it. */
+const SOUND_LATE_MS = 1_000;
+
+/**
+ * ```
+ *   units     K · · · · K · · · · K · · · · K ·
+ *   segment   [ at least segmentMs )[ …             each begins with a key frame, and the next one touches it
+ * ```
+ * A picture that is shown before the key frame it comes behind belongs to the segment of that key frame. One file is made at a
+ * time; without credit the segment is lost and counted.
+ */
+export class RecordingStage implements UnitTap, AsyncDisposable {
+  readonly #options: RecordingStageOptions;
+  readonly #clock = new SegmentClock();
+  #streams: EncodedStreams | null = null;
+  /** Media time of the session minus the time of the units; null before it is known. */
+  #offsetMs: number | null = null;
+  #units: CopiedUnit[] = [];
+  #bytes = 0;
+  #cut: SegmentCut | null = null;
+  /** Whether the segment under way goes on from another one. */
+  #isContinued = false;
+  #newestVideoMs = -Infinity;
+  #newestSoundMs = -Infinity;
+  /** The least of arrival minus time of the units of this segment, milliseconds. */
+  #lagMs = Infinity;
+  #making: Promise<void> = Promise.resolve();
+
+  constructor(options: RecordingStageOptions) {
+    this.#options = options;
+  }
+
+  begin(streams: EncodedStreams): void {
+    this.#streams = streams;
+  }
+
+  setOffset(offsetMs: number): void {
+    this.#offsetMs = offsetMs;
+  }
+
+  push(unit: CopiedUnit): void {
+    const isKeyframe = unit.isVideo && unit.isKeyframe;
+    const { segmentMs, bytesMax } = this.#options.plan;
+    if (this.#units.length > 0 && this.#bytes + unit.data.length > bytesMax) this.#overflow();
+    if (this.#units.length === 0 && !isKeyframe) return;
+    if (isKeyframe && this.#units.length > 0 && !this.#cut) {
+      const isLong = unit.ptsMs - this.#units[0]!.ptsMs >= segmentMs;
+      if (isLong || this.#bytes >= bytesMax / 2) this.#cut = { at: this.#units.length, keyMs: unit.ptsMs };
+    }
+    this.#units.push(unit);
+    this.#bytes += unit.data.length;
+    if (unit.isVideo) {
+      this.#newestVideoMs = Math.max(this.#newestVideoMs, unit.ptsMs);
+      this.#lagMs = Math.min(this.#lagMs, this.#options.world.now() - unit.ptsMs);
+    } else this.#newestSoundMs = Math.max(this.#newestSoundMs, unit.ptsMs);
+    if (this.#cut) this.#cutIfKnown(this.#cut);
+  }
+
+  /** The segment under way ends with what there is. */
+  interrupt(): void {
+    if (this.#units.length === 0) return;
+    this.#close(this.#units, null);
+    this.#keep([], false);
+  }
+
+  end(): void {
+    this.interrupt();
+    this.#streams = null;
+    this.#offsetMs = null;
+    this.#newestVideoMs = -Infinity;
+    this.#newestSoundMs = -Infinity;
+  }
+
+  /** Ends the last segment, and waits until it is made. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.interrupt();
+    await this.#making;
+  }
+
+  /** No key frame came in time: what there is becomes a segment, and what comes before the next key frame is lost. */
+  #overflow(): void {
+    this.interrupt();
+    this.#options.counts.add("segmentsLost");
+  }
+
+  /** Cuts when every unit has come that is shown or heard before the next segment. */
+  #cutIfKnown({ at, keyMs }: SegmentCut): void {
+    if (this.#newestVideoMs <= keyMs) return;
+    const rest = this.#units.slice(at);
+    const startMs = Math.min(...rest.filter(({ isVideo }) => isVideo).map(({ ptsMs }) => ptsMs));
+    const isHeard = !this.#streams?.sound || this.#newestSoundMs >= startMs ||
+      this.#newestVideoMs - keyMs >= SOUND_LATE_MS;
+    if (!isHeard) return;
+    const belongsBefore = ({ isVideo, ptsMs }: CopiedUnit) => !isVideo && ptsMs < startMs;
+    this.#close([...this.#units.slice(0, at), ...rest.filter(belongsBefore)], startMs);
+    this.#keep(rest.filter((unit) => !belongsBefore(unit)), true);
+  }
+
+  #keep(units: CopiedUnit[], isContinued: boolean): void {
+    this.#units = units;
+    this.#isContinued = isContinued;
+    this.#bytes = units.reduce((sum, { data }) => sum + data.length, 0);
+    this.#cut = null;
+    this.#lagMs = Infinity;
+  }
+
+  #close(units: readonly CopiedUnit[], endMs: number | null): void {
+    const { outbox, counts } = this.#options;
+    const [streams, offsetMs, lagMs] = [this.#streams, this.#offsetMs, this.#lagMs];
+    const place = { endMs, isContinued: this.#isContinued };
+    if (!streams || offsetMs === null || !outbox.take("segments")) return counts.add("segmentsLost");
+    this.#making = this.#making.then(() => this.#make({ units, streams, offsetMs, lagMs, place }));
+  }
+
+  async #make({ units, streams, offsetMs, lagMs, place }: ClosedSegment): Promise<void> {
+    const { outbox, counts } = this.#options;
+    // Units that are no video of this codec are the fault of the source.
+    const file = await clipFile(units, streams, place).catch(() => null);
+    if (!file) {
+      outbox.giveBack({ segments: 1 });
+      return counts.add("segmentsLost");
+    }
+    const { mp4, codec, hasSound, formats, startPtsMs, endPtsMs } = file;
+    const segment = {
+      ...this.#clock.place({
+        startMs: startPtsMs + offsetMs,
+        endMs: endPtsMs + offsetMs,
+        lagMs: lagMs - offsetMs,
+      }),
+      startTicks: Math.round((startPtsMs + offsetMs) * VIDEO_TICKS_PER_MS),
+      endTicks: Math.round((endPtsMs + offsetMs) * VIDEO_TICKS_PER_MS),
+      ...{ codec, formats, mp4 },
+      sound: soundState(streams, hasSound),
+    };
+    outbox.send({ kind: "segment", segment }, [mp4.buffer]);
+  }
+}

@@ -1,0 +1,30 @@
+/** Recordings of named sources as callers see them. */
+
+import type { ClipSoundState } from "../live/recording/record_plan.ts";
+
+/** One segment of a recording. */
+export interface RecordedSegmentLook {
+  readonly segment_id: string;
+  /** Wall time, epoch milliseconds. */
+  readonly start_at_ms: number;
+  readonly end_at_ms: number;
+  /** The caller's run that was open when it began; null for one of another principal. */
+  readonly run_id: string | null;
+  /** Media times of the run. */
+  readonly start_pts_ms: number;
+  readonly end_pts_ms: number;
+  readonly bytes: number;
+  readonly codec: string;
+  readonly sound: ClipSoundState;
+  /** Segments of the same formats fit into one file. */
+  readonly video_format: string;
+  readonly sound_format: string | null;
+}
+
+/** How a named source is recorded. */
+export interface RecordingLook {
+  readonly hours: number;
+  readonly bytes: number | null;
+  /** The end of the newest segment that was stored since the service started, epoch milliseconds. */
+  readonly newest_end_at_ms: number | null;
+}

@@ -1,0 +1,41 @@
+/** When the segments of a recording were seen: places their media times on the clock of the machine. See docs/cameras.md#recording. */
+
+export interface SegmentMedia {
+  /** Media times, milliseconds. */
+  readonly startMs: number;
+  readonly endMs: number;
+  /** The least of arrival time minus media time of its units, milliseconds: no unit comes before it was seen. */
+  readonly lagMs: number;
+}
+
+export interface SegmentTimes {
+  /** Epoch milliseconds, whole. */
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** The clock of a camera and that of the machine drift apart by less; beyond it a late network is taken for drift. */
+const SLEW_MAX = 0.01;
+/** A clock that was set forward by more, or a camera that lost time without saying so. */
+const STEP_MS = 60_000;
+
+/**
+ * Segments that follow each other without a gap touch in both times. As the two clocks drift apart, the later end moves to where it
+ * belongs, by at most a hundredth of the segment.
+ */
+export class SegmentClock {
+  #next: { readonly mediaMs: number; readonly wallMs: number } | null = null;
+
+  place({ startMs, endMs, lagMs }: SegmentMedia): SegmentTimes {
+    const next = this.#next?.mediaMs === startMs ? this.#next : null;
+    const lengthMs = endMs - startMs;
+    const seenMs = Math.round(startMs + lagMs);
+    const isStep = next !== null && seenMs - next.wallMs > STEP_MS;
+    const startWallMs = next === null || isStep ? seenMs : next.wallMs;
+    const driftMs = endMs + lagMs - (startWallMs + lengthMs);
+    const slewMs = Math.min(SLEW_MAX * lengthMs, Math.max(-SLEW_MAX * lengthMs, driftMs));
+    const endWallMs = Math.max(startWallMs + 1, Math.round(startWallMs + lengthMs + slewMs));
+    this.#next = { mediaMs: endMs, wallMs: endWallMs };
+    return { startMs: startWallMs, endMs: endWallMs };
+  }
+}

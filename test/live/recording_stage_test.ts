@@ -1,0 +1,200 @@
+/** Continuous recording: segments that touch and lose no picture, and one file made of many. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { RecordingStage, type RecordingStageOptions } from "../../src/live/encoded/recording_stage.ts";
+import type { MadeSegment, SessionReport } from "../../src/live/messages.ts";
+import { Outbox } from "../../src/live/outbox.ts";
+import { SessionCounts } from "../../src/live/session_counts.ts";
+import { RecordingExport } from "../../src/flow/recordings/recording_export.ts";
+import { SegmentClock } from "../../src/model/live/recording/segment_clock.ts";
+import type { RecordedSegment } from "../../src/model/sources/recorded_segment.ts";
+import { type RecordedRange, Recordings } from "../../src/store/recordings/recordings.ts";
+import { unitsOf } from "../support/live/copied_units.ts";
+import { frameTimesMs, make, TempFolder, world } from "../support/media.ts";
+
+const WORLD = world();
+const STARTED_MS = Date.parse("2026-11-24T23:59:58.500Z");
+const SESSION_MS = 60_000;
+
+/** Four seconds with a key frame each half second; the pictures before a key frame refer to it. */
+function source(folder: TempFolder) {
+  const path = make(
+    join(folder.path, "source.nut"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=4", "-f", "lavfi", "-i", "sine=duration=4"],
+    ...["-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "12"],
+    ...["-x264-params", "open-gop=1:b-adapt=0:scenecut=0", "-c:a", "aac", "-f", "nut"],
+  );
+  return { path, ...unitsOf(Deno.readFileSync(path)) };
+}
+
+/** Feeds the units to a stage at the time of each, and gives what it reports. */
+async function recorded(
+  { units, streams }: ReturnType<typeof source>,
+  { plan = {}, credits = 100 }: { plan?: Partial<RecordingStageOptions["plan"]>; credits?: number } = {},
+) {
+  const segments: MadeSegment[] = [];
+  const post = (report: SessionReport) => {
+    if (report.kind === "segment") segments.push(report.segment);
+    if (--credits > 0) outbox.giveBack({ segments: 1 });
+  };
+  const outbox = new Outbox("sess-1", post, { hasClips: false });
+  const counts = new SessionCounts();
+  let nowMs = STARTED_MS;
+  const stage = new RecordingStage({
+    plan: { segmentMs: 900, bytesMax: 2 ** 20, ...plan },
+    world: { ...WORLD, now: () => nowMs },
+    outbox,
+    counts,
+  });
+  const sound = streams.find(({ isVideo }) => !isVideo)!;
+  const { codecData } = streams.find(({ isVideo }) => isVideo)!;
+  stage.begin({
+    codec: "h264",
+    codecData,
+    sound: { ...sound, codec: "aac" },
+    hasOtherSound: false,
+    reorderDepth: 2,
+  });
+  const firstMs = units.find(({ isVideo }) => isVideo)!.ptsMs;
+  stage.setOffset(SESSION_MS - firstMs);
+  for (const unit of units) {
+    nowMs = STARTED_MS + unit.ptsMs - firstMs;
+    stage.push(unit);
+    // The file of a segment is made before the next one ends, as it is in a session.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  await stage[Symbol.asyncDispose]();
+  return { segments, lost: counts.take()?.segmentsLost ?? 0 };
+}
+
+/** What is decoded of each frame. */
+function frameHashes(path: string): string[] {
+  const args = [
+    "-v",
+    "error",
+    "-i",
+    path,
+    "-map",
+    "0:v:0",
+    "-fps_mode",
+    "passthrough",
+    "-f",
+    "framemd5",
+    "-",
+  ];
+  const { stdout, stderr } = new Deno.Command("ffmpeg", { args }).outputSync();
+  assert.equal(new TextDecoder().decode(stderr), "");
+  return new TextDecoder().decode(stdout).split("\n").filter((line) => /^0,/.test(line))
+    .map((line) => line.split(",").at(-1)!.trim());
+}
+
+/** Of the pictures as they lie in the file, in the order of their times. */
+function packetTimesMs(path: string): number[] {
+  const args = [
+    "-v",
+    "error",
+    "-select_streams",
+    "v",
+    "-show_entries",
+    "packet=pts_time",
+    "-of",
+    "csv=p=0",
+    path,
+  ];
+  const { stdout } = new Deno.Command("ffprobe", { args }).outputSync();
+  const times = new TextDecoder().decode(stdout).trim().split("\n").map((text) =>
+    Math.round(Number.parseFloat(text) * 1_000)
+  );
+  return times.sort((one, other) => one - other);
+}
+
+/** Writes the segments to a store of the folder, and gives an export of them. */
+async function stored(folder: TempFolder, segments: readonly MadeSegment[]) {
+  const recordings = Recordings.open(folder.path, WORLD);
+  for (const { mp4, ...facts } of segments) {
+    const runId = `run-${"1".repeat(32)}`;
+    await recordings.write("dock", { ...facts, runId, hours: 48, sizeBytes: mp4.length }, mp4);
+  }
+  const list = async (range: RecordedRange) => await Array.fromAsync(recordings.segments("dock", range));
+  const exported = async (range: RecordedRange) => {
+    const found = await list(range);
+    const [first, last] = [found[0]!, found.at(-1)!];
+    const from = {
+      segments: () => recordings.segments("dock", range),
+      open: async (segment: RecordedSegment) => (await recordings.open("dock", segment))!,
+    };
+    const made = await RecordingExport.open(from, { ...range, first, last, firstHeard: first });
+    const path = join(folder.path, "export.mp4");
+    using file = Deno.openSync(path, { create: true, write: true, truncate: true });
+    for await (const bytes of made.bytes()) file.writeSync(bytes);
+    return { path, startMs: made.startMs };
+  };
+  return { recordings, list, exported };
+}
+
+const EVER: RecordedRange = { fromMs: 0, toMs: Infinity };
+
+Deno.test("segments touch in both times, and together they are the stream, picture by picture", async () => {
+  using folder = new TempFolder();
+  const film = source(folder);
+  const { segments, lost } = await recorded(film);
+  assert.deepEqual([lost, segments.length], [0, 5]);
+  const hashes = frameHashes(film.path);
+  assert.equal(hashes.length, 100);
+  const [first] = segments;
+  assert.deepEqual([first!.startTicks, first!.startMs], [SESSION_MS * 90, STARTED_MS]);
+  for (const [at, { startMs, endMs, startTicks, endTicks, codec, sound, formats }] of segments.entries()) {
+    const next = segments[at + 1];
+    if (next) assert.deepEqual([endMs, endTicks], [next.startMs, next.startTicks]);
+    assert.equal(endMs - startMs, Math.round((endTicks - startTicks) / 90));
+    assert.match(codec, /^avc1\.[0-9a-f]{6}, mp4a\.40\.2$/);
+    assert.deepEqual([sound, formats], ["included", first!.formats]);
+  }
+  assert.equal(segments.at(-1)!.endTicks, (SESSION_MS + 4_000) * 90);
+
+  const { exported } = await stored(folder, segments);
+  const whole = await exported(EVER);
+  assert.deepEqual(frameHashes(whole.path), hashes);
+  const times = frameTimesMs(whole.path, 0);
+  assert.deepEqual(times.map(Math.round), times.map((_, frame) => frame * 40));
+  // The first picture is shown where the pictures behind it, which are decoded later, leave room.
+  assert.deepEqual([whole.startMs, packetTimesMs(whole.path)[0]], [STARTED_MS - 40, 40]);
+
+  // From the key frame at or before 1.7 s (frame 36) to before 2.5 s (frame 62).
+  const part = await exported({ fromMs: STARTED_MS + 1_700, toMs: STARTED_MS + 2_500 });
+  const key = Math.round((part.startMs + packetTimesMs(part.path)[0]! - STARTED_MS) / 40);
+  const partHashes = frameHashes(part.path);
+  assert.ok(key <= 42 && key > 42 - 13, `frame ${key}`);
+  assert.deepEqual(partHashes.slice(0, 63 - key), hashes.slice(key, 63));
+});
+
+Deno.test("a segment that cannot be kept is lost and counted, and the gap is there in the export", async () => {
+  using folder = new TempFolder();
+  const film = source(folder);
+  const none = await recorded(film, { credits: 0 });
+  assert.deepEqual([none.segments.length, none.lost], [2, 3]);
+  const small = await recorded(film, { plan: { bytesMax: 3_000 } });
+  assert.ok(small.lost > 0);
+
+  const { segments } = await recorded(film);
+  const { exported, list } = await stored(folder, [segments[0]!, segments[3]!]);
+  const { path } = await exported(EVER);
+  const kept = await list(EVER);
+  assert.deepEqual(kept.map(({ startMs }) => startMs), [segments[0]!.startMs, segments[3]!.startMs]);
+  // Pictures that are shown before the first key frame behind a gap, here two, cannot be decoded and are left out.
+  const times = packetTimesMs(path);
+  const gap = times.findIndex((ms, at) => at > 0 && ms - times[at - 1]! > 1_000);
+  assert.equal(times[gap]! - times[0]!, segments[3]!.startMs - segments[0]!.startMs + 80);
+  assert.equal(gap, Math.round((segments[0]!.endMs - segments[0]!.startMs) / 40));
+});
+
+Deno.test("the clock of segments follows that of the machine slowly, and a step of it is a gap", () => {
+  const clock = new SegmentClock();
+  const place = (startMs: number, lagMs: number) => clock.place({ startMs, endMs: startMs + 10_000, lagMs });
+  assert.deepEqual(place(0, 1_000), { startMs: 1_000, endMs: 11_000 });
+  assert.deepEqual(place(10_000, 1_030), { startMs: 11_000, endMs: 21_030 });
+  assert.deepEqual(place(20_000, 900), { startMs: 21_030, endMs: 30_930 });
+  assert.deepEqual(place(30_000, 70_000), { startMs: 100_000, endMs: 110_000 });
+  assert.deepEqual(place(50_000, 70_000), { startMs: 120_000, endMs: 130_000 });
+});
