@@ -8,10 +8,12 @@
 
 import { parseArgs } from "node:util";
 import { Metrics } from "../../src/base/metrics.ts";
+import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
 import { Retention } from "../../src/flow/retention/retention.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
 import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
 import { diskRoom } from "../../src/store/space/disk_room.ts";
+import { Recordings } from "../../src/store/recordings/recordings.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { median, percentile, quietWorld, report, TemporaryFolder } from "./support.ts";
@@ -58,8 +60,14 @@ for (let round = 0; round < rounds; round++) {
     },
     ...{ streamTtlMs: 1e9, runHours: 1, world },
   });
+  const metrics = new Metrics();
   await using retention = new Retention({
-    ...{ timeline, rules, standing, world, metrics: new Metrics() },
+    ...{ timeline, rules, standing, world, metrics },
+    recordings: new RecordingRemoval({
+      recordings: Recordings.open(folder.path, world),
+      named: { all: [] },
+      ...{ metrics, world, log: world.log },
+    }),
     ...{
       dataDir: folder.path,
       uploadRoot: folder.path,

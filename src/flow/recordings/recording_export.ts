@@ -3,9 +3,9 @@
 import { VIDEO_CLOCK_HZ, VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
 import { boxAt, Mp4Error } from "../../media/formats/mp4_boxes.ts";
 import {
+  type CopiedFragment,
   fileHead,
   fileIndex,
-  type Fragment,
   fragment,
   type FragmentPlace,
   type FragmentTrack,
@@ -252,7 +252,7 @@ async function readAll(file: Deno.FsFile, from: number, count: number): Promise<
 
 async function* stretch(
   file: Deno.FsFile,
-  { from, to }: Fragment,
+  { from, to }: CopiedFragment,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
   for (let at = from; at < to; at += CHUNK_BYTES) {
     const wanted = Math.min(CHUNK_BYTES, to - at);

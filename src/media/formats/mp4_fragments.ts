@@ -16,7 +16,7 @@ export interface FragmentTrack {
   readonly shift: number;
 }
 
-export interface Fragment {
+export interface CopiedFragment {
   /** The box `moof` and the header of the box `mdat`; then comes the file from `from` to `to`. */
   readonly head: Uint8Array<ArrayBuffer>;
   readonly from: number;
@@ -114,7 +114,7 @@ const KEY_FLAGS = 0x02000000;
 const DELTA_FLAGS = 0x01010000;
 
 /** One fragment with the samples of a file. What lies between them in the file is copied, too. */
-export function fragment(sequence: number, tracks: readonly FragmentTrack[]): Fragment {
+export function fragment(sequence: number, tracks: readonly FragmentTrack[]): CopiedFragment {
   const runs = tracks.flatMap((each) => runsOf(each).map((run) => ({ ...each, ...run })));
   const from = runs.reduce((least, run) => Math.min(least, run.from), Infinity);
   const to = runs.reduce((most, run) => Math.max(most, run.to), 0);

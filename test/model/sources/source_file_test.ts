@@ -28,6 +28,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     live = true
     rollover = "90m"
     retention = { hours = 48, clip_hours = 24 }
+    recording = { hours = 24, bytes = 100000000 }
     prompt = "Watch."
     clip_mode = { target_fps = 6 }
     [[sources]]
@@ -51,6 +52,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     watch: {
       attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } },
       rolloverMs: 5_400_000,
+      recording: { hours: 24, bytes: 100_000_000 },
       webhooks: [],
       armed: null,
     },
@@ -63,7 +65,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     null,
   ]);
   assert.deepEqual([gate!.kind, gate!.uri], ["mjpeg", "http://cam.test/mjpg?n=1"]);
-  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null });
+  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null, recording: null });
   const [whole] = parse(`[[sources]]\nname = "a"\nuri = "\${CAM_URI}"\nprincipals = ["*"]`);
   assert.deepEqual([whole!.uri, whole!.credentials], ["rtsp://cam.test/2", { user: "u", password: "p@" }]);
   assert.deepEqual(parse(""), []);
@@ -144,6 +146,11 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
   check(
     { retention: { hours: 2, clip_hours: 0 } },
     /^sources\[dock\]\.retention must be \{ hours = … \} with some of hours, picture_hours, clip_hours, sound_hours, each an integer from 1 to 876000$/,
+  );
+  check({ recording: { hours: 48 } }, /^sources\[dock\]\.recording is a field of sources with live = true/);
+  check(
+    { recording: { hours: 48, bytes: 1 } },
+    /sources\[dock\]\.recording must be \{ hours = …, bytes = … \}, with integers from 1 to 876000 and from 1048576 to/,
   );
   check({ name: undefined }, /^sources\[0\]\.name must be a text that is not blank, got none$/);
   check(
