@@ -65,7 +65,13 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     null,
   ]);
   assert.deepEqual([gate!.kind, gate!.uri], ["mjpeg", "http://cam.test/mjpg?n=1"]);
-  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000, webhooks: [], armed: null, recording: null });
+  assert.deepEqual(gate!.watch, {
+    attach: {},
+    rolloverMs: 86_400_000,
+    webhooks: [],
+    armed: null,
+    recording: null,
+  });
   const [whole] = parse(`[[sources]]\nname = "a"\nuri = "\${CAM_URI}"\nprincipals = ["*"]`);
   assert.deepEqual([whole!.uri, whole!.credentials], ["rtsp://cam.test/2", { user: "u", password: "p@" }]);
   assert.deepEqual(parse(""), []);
