@@ -6,18 +6,20 @@
  *         [--restarts 20] [--clips 20] [--minutes 60]
  *
  * The cameras send H.264, 640x480 at 30 fps, 1.5 Mbit/s, from a process whose share is told apart. The service and a model server
- * that answers at once run in this process, and every camera has a ring for clips. Frames that are lost say something on a quiet
+ * that answers at once run in this process (for memory the service has its own), and every camera has a ring for clips. Frames that are lost say something on a quiet
  * machine only, processor time on any; times of coming back and of clips are those of waiting and hardly depend on the load.
  */
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { childProcesses, residentBytes } from "../../../test/support/own_process.ts";
+import { childProcesses } from "../../../test/support/own_process.ts";
 import { make, TempFolder } from "../../../test/support/media.ts";
 import { metric } from "../../../test/support/live/live.ts";
+import { startModelServer } from "../../../test/support/models/model_server.ts";
 import { startReason } from "../../../test/support/models/reason.ts";
 import { CLIPS, type TestService } from "../../../test/support/service.ts";
 import { until } from "../../../test/support/until.ts";
+import { startServer } from "../../server.ts";
 import { load, median, pause, percentile, report } from "../support.ts";
 import { CameraServer } from "./camera_process.ts";
 import { machine, secondsOf } from "./live_support.ts";
@@ -160,31 +162,47 @@ async function storeClips(): Promise<void> {
   });
 }
 
-/** Four cameras with new runs every minute, their events and clips, and a retention that removes the runs. */
+/**
+ * Four cameras with new runs every minute, their events, descriptions and clips, and a retention that removes the runs. The service is a process of its
+ * own, as it is started everywhere, so that its memory is its own, too.
+ */
 async function growth(): Promise<void> {
-  await using server = await CameraServer.start(film);
-  await using service = await watching(4, server.port, {
-    env: { SERVICE_RETENTION_RUN_BYTES: String(2 ** 20) },
-    rollover: "1m",
+  const dataDir = join(folder.path, "data");
+  const sourcesPath = join(folder.path, "sources.toml");
+  await using camera = await CameraServer.start(film);
+  await using model = startModelServer({ answer: () => "A picture." });
+  Deno.writeTextFileSync(sourcesPath, sourcesOf(4, { host: "127.0.0.1", port: camera.port, rollover: "1m" }));
+  await using server = await startServer({
+    SERVICE_REQUIRE_API_KEY: "false",
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_SOURCES_CONFIG: sourcesPath,
+    SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
+    SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
+    SERVICE_VLLM_BASE_URL: model.url,
+    SERVICE_RETENTION_RUN_BYTES: String(2 ** 20),
   });
-  await untilLive(service, 4);
+  const metrics = async () => await (await fetch(`${server.url}/v1/metrics`)).text();
+  await until("4 cameras are live", async () => /^service_sources\{state="live"\} 4$/m.test(await metrics()));
   const minutes = Number(values.minutes);
   const samples: { minute: number; bytes: number }[] = [];
   // The first minutes compile what all run, and fill what is bounded.
   const warmUp = Math.min(5, minutes / 2);
   for (let minute = 0; minute <= minutes; minute += 0.5) {
-    if (minute >= warmUp) samples.push({ minute, bytes: residentBytes() });
+    const bytes = residentBytesOf(server.pid);
+    console.log(`minute ${minute}: ${(bytes / 2 ** 20).toFixed(1)} MB`);
+    if (minute >= warmUp) samples.push({ minute, bytes });
     await pause(30_000);
   }
-  const removed = await metric(service, "service_retention_removed_total", 'what="runs"');
+  const removed = /^service_retention_removed_total\{what="runs"\} (\d+)$/m.exec(await metrics())?.[1] ?? "0";
   tell(
     `memory over ${minutes} minutes with 4 cameras: ${
       (slopeOf(samples) * 60 / 2 ** 20).toFixed(2)
-    } MB an hour ` +
-      `(asked: at least 4, aim 1), now ${
-        (residentBytes() / 2 ** 20).toFixed(0)
-      } MB; retention removed ${removed} runs`,
+    } MB an hour (asked: at least 4, aim 1); retention removed ${removed} runs`,
   );
+}
+
+function residentBytesOf(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) * 1024;
 }
 
 /** Bytes a minute of the line through the samples. */
@@ -209,18 +227,10 @@ function tell(...lines: readonly string[]): void {
 async function watching(
   count: number,
   port: number,
-  { env = {}, rollover = "1d" }: { readonly env?: Record<string, string>; readonly rollover?: string } = {},
 ): Promise<TestService> {
-  const sourcesFile = Array.from(
-    { length: count },
-    (_, camera) =>
-      `[[sources]]\nname = "camera-${camera}"\nuri = "rtsp://camera.test:${port}/${camera}"\nprincipals = ["*"]\n` +
-      `live = true\nrollover = "${rollover}"\nprompt = "Watch."\n` +
-      `record = { pre_roll_ms = 1000, post_roll_ms = ${POST_ROLL_MS}, on = ["keyframe"] }\n`,
-  ).join("\n");
+  const sourcesFile = sourcesOf(count, { host: "camera.test", port, rollover: "1d" });
   const live = await startReason({ answer: () => "A picture." }, {
     SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
-    ...env,
   }, {
     sourcesFile,
     outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
@@ -228,6 +238,19 @@ async function watching(
   return Object.assign(Object.create(live.test), {
     [Symbol.asyncDispose]: () => live[Symbol.asyncDispose](),
   });
+}
+
+function sourcesOf(
+  count: number,
+  { host, port, rollover }: { readonly host: string; readonly port: number; readonly rollover: string },
+): string {
+  return Array.from(
+    { length: count },
+    (_, camera) =>
+      `[[sources]]\nname = "camera-${camera}"\nuri = "rtsp://${host}:${port}/${camera}"\nprincipals = ["*"]\n` +
+      `live = true\nrollover = "${rollover}"\nprompt = "Watch."\n` +
+      `record = { pre_roll_ms = 1000, post_roll_ms = ${POST_ROLL_MS}, on = ["keyframe"] }\n`,
+  ).join("\n");
 }
 
 async function untilLive(service: TestService, count: number): Promise<void> {

@@ -458,7 +458,7 @@ Deno.test("whatever an RTSP server answers, ffmpeg connects to nothing but the t
     assert.match(reason, invalid, JSON.stringify(line));
   }
   const answers: readonly (readonly [string, string, RegExp])[] = [
-    ["SETUP", "RTSP/1.0 461 Unsupported transport\r\n", /UDP only/],
+    ["SETUP", "RTSP/1.0 461 Unsupported transport\r\n", /neither over TCP nor over UDP/],
     ["DESCRIBE", "RTSP/1.0 401 Unauthorized\r\n", /asks for a user name and a password/],
     ["DESCRIBE", "RTSP/1.0 404 Not Found\r\n", /does not give it out/],
   ];

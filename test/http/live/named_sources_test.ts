@@ -103,7 +103,7 @@ Deno.test("a named source is used by those who may, everywhere a source is, and 
     run_id: runId,
     last_frame_age_ms: null,
     reason: null,
-    ...{ armed: null, armed_by: null, next_change_ms: null },
+    ...{ armed: null, armed_by: null, next_change_ms: null, recording: null },
   });
   assert.deepEqual([listed.length, listed[0].state, listed[0].run_id], [5, "disabled", null]);
   assert.deepEqual(

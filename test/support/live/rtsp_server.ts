@@ -61,7 +61,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
   let sentBytes = 0;
   let udp: UdpTrack | null = null;
   let clients = 0;
-  const open = new Set<Deno.Conn>();
+  const open = new Map<Deno.Conn, Promise<void>>();
   const accepting = (async () => {
     while (true) {
       const connection = await listener.accept().catch((error) => {
@@ -70,8 +70,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
       });
       if (connection === null) return;
       if (connection === undefined) continue;
-      open.add(connection);
-      void converse(connection, mpegts, requests, {
+      const conversation = converse(connection, mpegts, requests, {
         ...options,
         client: clients++,
         onSent: (bytes) => void (sentBytes += bytes),
@@ -86,6 +85,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
           }
         },
       );
+      open.set(connection, conversation);
     }
   })();
   return {
@@ -99,8 +99,9 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
     },
     async [Symbol.asyncDispose]() {
       listener.close();
-      for (const connection of open) connection.close();
-      await accepting;
+      const conversations = [...open.values()];
+      for (const connection of open.keys()) connection.close();
+      await Promise.all([accepting, ...conversations]);
     },
   };
 }
