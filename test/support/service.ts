@@ -15,6 +15,7 @@ import { findTools } from "../../src/environment.ts";
 import { readBackends, readLabelMaps, readSourcesAtStart } from "../../src/setting_files.ts";
 import type { Start } from "../../src/sandbox.ts";
 import { watchAnswers } from "./http/route_contract.ts";
+import type { ManualClock } from "./manual_clock.ts";
 import { QuickFfmpeg } from "./quick_ffmpeg.ts";
 import { TestBroker } from "./test_broker.ts";
 import { cageOf } from "./cages.ts";
@@ -54,6 +55,8 @@ export interface TestOptions {
   readonly inProcess?: string;
   /** How many times faster than the wall clock the service's timers run; 1. */
   readonly timerSpeed?: number;
+  /** Moves the service's clocks and ends its timers, instead of the time of day. */
+  readonly clock?: ManualClock;
   /** How outbound connections find and trust their peers; as in production. */
   readonly outbound?: Outbound;
   /** Where live sessions run, made anew at each start; real Workers unless given. */
@@ -78,8 +81,8 @@ export async function startService(
   env: Record<string, string> = {},
   options: TestOptions = {},
 ): Promise<TestService> {
-  const { inProcess, timerSpeed, outbound, liveWorkers, cage, log } = options;
-  const isSandboxed = [inProcess, timerSpeed, outbound, liveWorkers, cage, log].every((option) =>
+  const { inProcess, timerSpeed, clock, outbound, liveWorkers, cage, log } = options;
+  const isSandboxed = [inProcess, timerSpeed, clock, outbound, liveWorkers, cage, log].every((option) =>
     option === undefined
   );
   return isSandboxed ? await startSandboxed(env, options) : await startInProcess(env, options);
@@ -133,16 +136,24 @@ async function startInProcess(
   env: Record<string, string>,
   options: TestOptions,
 ): Promise<TestService> {
-  const { timerSpeed = 1, outbound = {}, liveWorkers, log = quietLog() } = options;
+  const { timerSpeed = 1, clock, outbound = {}, liveWorkers, log = quietLog() } = options;
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   let offsetMs = 0;
   const real = realWorld(log);
-  const world: World = {
-    ...real,
-    now: () => real.now() + offsetMs,
-    monotonicMs: () => real.monotonicMs() * timerSpeed,
-    sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
-  };
+  const startMs = real.now();
+  const world: World = clock
+    ? {
+      ...real,
+      now: () => startMs + clock.monotonicMs(),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms, signal) => ms > 0 ? clock.sleep(ms, signal) : real.sleep(ms, signal),
+    }
+    : {
+      ...real,
+      now: () => real.now() + offsetMs,
+      monotonicMs: () => real.monotonicMs() * timerSpeed,
+      sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
+    };
   let service: Service;
   let broker: TestBroker;
   const opener: Opener = {
