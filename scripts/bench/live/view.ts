@@ -122,7 +122,7 @@ async function watch(isMeasured: boolean, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** `moof`, `mfhd` and `traf` are before `tfhd`, `tfdt` and `trun`, as `fragment_boxes.ts` writes them. */
+/** `moof`, `mfhd` and `traf` are before `tfhd`, `tfdt` and `trun`, as `movieFragment` writes them. */
 function spanOf(view: DataView): { fromMs: number; toMs: number } {
   const tfdt = 8 + 16 + 8 + 16;
   const begin = Number(view.getBigUint64(tfdt + 12));

@@ -4,11 +4,11 @@ import { VIDEO_CLOCK_HZ, VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts
 import { boxAt, Mp4Error } from "../../media/formats/mp4_boxes.ts";
 import {
   type CopiedFragment,
+  copiedFragment,
+  type CopiedTrack,
   fileHead,
   fileIndex,
-  fragment,
   type FragmentPlace,
-  type FragmentTrack,
   SOUND_TRACK_ID,
   VIDEO_TRACK_ID,
 } from "../../media/formats/mp4_fragments.ts";
@@ -103,7 +103,7 @@ export class RecordingExport {
       using file = await this.#source.open(segment);
       const tracks = this.#tracksOf(await tablesOf(file, segment));
       if (tracks === null) continue;
-      const made = fragment(places.length + 1, tracks);
+      const made = copiedFragment(places.length + 1, tracks);
       places.push({
         time: tracks[0].track.times[tracks[0].samples[0]!]! + tracks[0].shift,
         offset: sentBytes,
@@ -116,7 +116,7 @@ export class RecordingExport {
   }
 
   /** What the file has of a segment; null for nothing. */
-  #tracksOf(read: ReadSegment): [FragmentTrack, ...FragmentTrack[]] | null {
+  #tracksOf(read: ReadSegment): [CopiedTrack, ...CopiedTrack[]] | null {
     const { segment, video, sound } = read;
     const isJoined = this.#before !== null && isTouching(this.#before.segment, segment);
     const pictures = this.#pictures(read, isJoined);
@@ -160,7 +160,7 @@ export class RecordingExport {
     track: Mp4Track,
     place: ExportPlace,
     leastTicks: number,
-  ): FragmentTrack | null {
+  ): CopiedTrack | null {
     const scale = track.timescale / VIDEO_CLOCK_HZ;
     const shift = Math.round(place.ticks * scale);
     const end = ticksAt(segment, this.#plan.toMs) * scale;

@@ -1,11 +1,11 @@
-/** A fragmented MP4 out of the samples of other MP4s, which are copied as they are: its beginning, its fragments and its index. */
+/** A fragmented MP4: its beginning, its fragments, also out of the samples of other MP4s as they are, and its index. */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { box, boxesIn, boxOn, bytesOf, fullBox, uint32, uint32List, uint64 } from "./mp4_boxes.ts";
 import type { Mp4Track } from "./mp4_samples.ts";
 
 /** Samples of one track, and when they are decoded in the new file: ticks of the track. */
-export interface FragmentTrack {
+export interface CopiedTrack {
   readonly trackId: number;
   readonly track: Mp4Track;
   /** Indexes of the samples, in decoding order. */
@@ -31,6 +31,7 @@ export interface FragmentPlace {
   readonly offset: number;
 }
 
+/** Of every file that this service makes. */
 export const VIDEO_TRACK_ID = 1;
 export const SOUND_TRACK_ID = 2;
 
@@ -102,89 +103,140 @@ function emptyTrack(trackId: number, { trak, timescale, isVideo }: Mp4Track): Ui
 /** `und`, packed, and 16 bits of 0. */
 const UNDETERMINED_LANGUAGE = 0x55c40000;
 
-const DEFAULT_BASE_IS_MOOF = 0x20000;
-const DEFAULT_FLAGS_PRESENT = 0x20;
-const HAS_OFFSET = 0x1;
-const HAS_DURATIONS = 0x100;
-const HAS_SIZES = 0x200;
-const HAS_FLAGS = 0x400;
-const HAS_TIME_OFFSETS = 0x800;
-/** Others depend on a key picture, and it on none; the other way round. */
-const KEY_FLAGS = 0x02000000;
-const DELTA_FLAGS = 0x01010000;
+/** A sample as a fragment lists it; ticks are those of its track. */
+export interface ListedSample {
+  readonly duration: number;
+  readonly sizeBytes: number;
+  /** From when it is decoded until it is shown. */
+  readonly offset: number;
+  readonly isKey: boolean;
+}
 
-/** One fragment with the samples of a file. What lies between them in the file is copied, too. */
-export function fragment(sequence: number, tracks: readonly FragmentTrack[]): CopiedFragment {
-  const runs = tracks.flatMap((each) => runsOf(each).map((run) => ({ ...each, ...run })));
-  const from = runs.reduce((least, run) => Math.min(least, run.from), Infinity);
-  const to = runs.reduce((most, run) => Math.max(most, run.to), 0);
-  // The offsets count from the start of `moof`, whose size they do not change.
-  const movie = (mediaAt: number) =>
+/** Samples that lie one behind the other in the box `mdat`. */
+export interface SampleRun {
+  /** Bytes of media before the first one. */
+  readonly at: number;
+  readonly samples: readonly ListedSample[];
+}
+
+/** What a fragment has of one track. */
+export interface TrackFragment {
+  readonly trackId: number;
+  /** When the first sample is decoded. */
+  readonly decodeTime: number;
+  readonly runs: readonly SampleRun[];
+}
+
+/** Places of data count from the beginning of `moof`. */
+const BASE_IS_MOOF = 0x20000;
+/** `trun` has the place of the data, and of each sample duration, size, flags and offset. */
+const ALL_FIELDS = 0xf01;
+const DEPENDS_ON_NOTHING = 0x02000000;
+const DEPENDS_ON_OTHERS = 0x01010000;
+
+/**
+ * The box `moof` before a box `mdat` whose header has so many bytes:
+ *
+ *     moof ── mfhd  sequence
+ *          └─ traf ─┬─ tfhd  track
+ *                   ├─ tfdt  decode time of the first sample
+ *                   └─ trun  place of the data; for each sample: duration, size, flags, offset
+ */
+export function movieFragment(
+  sequence: number,
+  tracks: readonly TrackFragment[],
+  mdatHeaderBytes: number,
+): Uint8Array<ArrayBuffer> {
+  const moof = (mediaAt: number) =>
     box(
       "moof",
       fullBox("mfhd", {}, uint32(sequence)),
-      ...tracks.filter(({ samples }) => samples.length > 0).map((each) =>
-        trackFragment(each, mediaAt - from)
-      ),
+      ...tracks.map((track) => trackFragment(track, mediaAt)),
     );
-  const mediaAt = movie(0).length + MDAT_HEADER_BYTES;
-  const media = joinedBytes(
+  // Its size does not depend on where the media are.
+  return moof(moof(0).length + mdatHeaderBytes);
+}
+
+function trackFragment(
+  { trackId, decodeTime, runs }: TrackFragment,
+  mediaAt: number,
+): Uint8Array<ArrayBuffer> {
+  return box(
+    "traf",
+    fullBox("tfhd", { flags: BASE_IS_MOOF }, uint32(trackId)),
+    fullBox("tfdt", { version: 1 }, uint64(decodeTime)),
+    ...runs.map(({ at, samples }) => {
+      const rows = samples.flatMap(({ duration, sizeBytes, offset, isKey }) => [
+        ...[duration, sizeBytes, isKey ? DEPENDS_ON_NOTHING : DEPENDS_ON_OTHERS, offset],
+      ]);
+      // Version 1: offsets may be negative.
+      return fullBox(
+        "trun",
+        { version: 1, flags: ALL_FIELDS },
+        uint32List([samples.length, mediaAt + at, ...rows]),
+      );
+    }),
+  );
+}
+
+/** One fragment with the samples of a file. What lies between them in the file is copied, too. */
+export function copiedFragment(sequence: number, tracks: readonly CopiedTrack[]): CopiedFragment {
+  const copied = tracks.filter(({ samples }) => samples.length > 0).map((track) => ({
+    track,
+    stretches: stretchesOf(track),
+  }));
+  const all = copied.flatMap(({ stretches }) => stretches);
+  const from = all.reduce((least, stretch) => Math.min(least, stretch.from), Infinity);
+  const to = all.reduce((most, stretch) => Math.max(most, stretch.to), 0);
+  const listed = copied.map(({ track, stretches }) => ({
+    trackId: track.trackId,
+    decodeTime: track.decodeTimes[0]!,
+    runs: stretches.map((stretch) => ({ at: stretch.from - from, samples: samplesOf(track, stretch) })),
+  }));
+  const mdat = joinedBytes(
     uint32(1),
     new TextEncoder().encode("mdat"),
     uint64(MDAT_HEADER_BYTES + to - from),
   );
-  return { head: joinedBytes(movie(mediaAt), media), from, to };
+  return { head: joinedBytes(movieFragment(sequence, listed, MDAT_HEADER_BYTES), mdat), from, to };
 }
 
+/** With a size of 64 bits. */
 const MDAT_HEADER_BYTES = 16;
 
-function trackFragment(each: FragmentTrack, offsetShift: number): Uint8Array<ArrayBuffer> {
-  const { trackId, track: { isVideo }, decodeTimes } = each;
-  const flags = { flags: DEFAULT_BASE_IS_MOOF + DEFAULT_FLAGS_PRESENT };
-  return box(
-    "traf",
-    fullBox("tfhd", flags, uint32(trackId, isVideo ? DELTA_FLAGS : KEY_FLAGS)),
-    fullBox("tfdt", { version: 1 }, uint64(decodeTimes[0]!)),
-    ...runsOf(each).map((run) => trackRun(each, run, offsetShift)),
-  );
-}
-
 /** Samples that lie one behind the other in the file: places in the list of samples, and in the file. */
-interface SampleRun {
+interface CopiedStretch {
   readonly first: number;
   readonly last: number;
   readonly from: number;
   readonly to: number;
 }
 
-function runsOf({ samples, track: { offsets, sizes } }: FragmentTrack): SampleRun[] {
-  const runs: SampleRun[] = [];
+function stretchesOf({ samples, track: { offsets, sizes } }: CopiedTrack): CopiedStretch[] {
+  const stretches: CopiedStretch[] = [];
   samples.forEach((sample, at) => {
     const from = offsets[sample]!;
     const to = from + sizes[sample]!;
-    const before = runs.at(-1);
-    if (before?.to === from) runs[runs.length - 1] = { ...before, last: at, to };
-    else runs.push({ first: at, last: at, from, to });
+    const before = stretches.at(-1);
+    if (before?.to === from) stretches[stretches.length - 1] = { ...before, last: at, to };
+    else stretches.push({ first: at, last: at, from, to });
   });
-  return runs;
+  return stretches;
 }
 
-function trackRun(
-  { track, samples, decodeTimes, shift }: FragmentTrack,
-  { first, last, from }: SampleRun,
-  offsetShift: number,
-): Uint8Array<ArrayBuffer> {
-  const { isVideo, durations, sizes, times, isKey } = track;
-  const values: number[] = [last - first + 1, from + offsetShift];
-  for (let at = first; at <= last; at++) {
-    const sample = samples[at]!;
-    const next = decodeTimes[at + 1];
-    values.push(next === undefined ? durations[sample]! : next - decodeTimes[at]!, sizes[sample]!);
-    if (!isVideo) continue;
-    values.push(isKey[sample] === 1 ? KEY_FLAGS : DELTA_FLAGS, times[sample]! + shift - decodeTimes[at]!);
-  }
-  const flags = HAS_OFFSET + HAS_DURATIONS + HAS_SIZES + (isVideo ? HAS_FLAGS + HAS_TIME_OFFSETS : 0);
-  return fullBox("trun", { version: 1, flags }, uint32List(values));
+function samplesOf(
+  { track, samples, decodeTimes, shift }: CopiedTrack,
+  { first, last }: CopiedStretch,
+): ListedSample[] {
+  return samples.slice(first, last + 1).map((sample, index) => {
+    const [time, next] = [decodeTimes[first + index]!, decodeTimes[first + index + 1]];
+    return {
+      duration: next === undefined ? track.durations[sample]! : next - time,
+      sizeBytes: track.sizes[sample]!,
+      offset: track.times[sample]! + shift - time,
+      isKey: track.isKey[sample] === 1,
+    };
+  });
 }
 
 const INDEX_ROW_BYTES = 19;

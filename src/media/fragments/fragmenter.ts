@@ -1,13 +1,14 @@
 /** Makes fragments of an MP4 out of encoded units as they come, each of a fifth of a second at most unless pictures are rarer. */
 
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
+import { SOUND_TRACK_ID, VIDEO_TRACK_ID } from "../formats/mp4_fragments.ts";
 import { isSizedPrefix, videoCodecName } from "../formats/parameter_sets.ts";
 import { type ClipSound, type ClipStreams, withParameterSets } from "../live/clip_file.ts";
 import type { CopiedUnit } from "../live/copied_packets.ts";
 import { configInAdts, withoutAdts } from "./adts.ts";
 import { DecodeTimes } from "./decode_times.ts";
-import { fragmentBytes, type Sample, type TrackRun } from "./fragment_boxes.ts";
-import { areSameTracks, SOUND_TRACK, type Tracks, VIDEO_TRACK } from "./init_segment.ts";
+import { fragmentBytes, type Sample, type TrackRun } from "./fragment_bytes.ts";
+import { areSameTracks, type Tracks } from "./init_segment.ts";
 import { parameterSetsOf, sizedPictures } from "./nal_units.ts";
 
 /** One `moof` and `mdat`. */
@@ -111,10 +112,10 @@ export class Fragmenter {
     const tracks = this.#tracks;
     if (!tracks) return; // the parameters of the video are not known
     const runs = [
-      runOf(VIDEO_TRACK, pictures, endTicks, ({ unit, ticks }) => ({
+      runOf(VIDEO_TRACK_ID, pictures, endTicks, ({ unit, ticks }) => ({
         data: tracks.isRecord ? unit.data : sizedPictures(tracks.codec, unit.data),
         offset: Math.max(0, Math.round(unit.ptsMs * VIDEO_TICKS_PER_MS)) - ticks,
-        isKeyframe: unit.isKeyframe,
+        isKey: unit.isKeyframe,
       })),
       ...this.#soundRun(tracks),
     ];
@@ -135,10 +136,10 @@ export class Fragmenter {
     this.#sound = [last];
     if (!sound || units.length === 0) return [];
     return [
-      runOf(SOUND_TRACK, units, last.ticks, ({ unit }) => ({
+      runOf(SOUND_TRACK_ID, units, last.ticks, ({ unit }) => ({
         data: sound === this.#options.streams.sound ? unit.data : withoutAdts(unit.data),
         offset: 0,
-        isKeyframe: true,
+        isKey: true,
       })),
     ];
   }

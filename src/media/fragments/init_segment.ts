@@ -2,6 +2,7 @@
 
 import { areSameBytes } from "../../base/bytes.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
+import { boxOn } from "../formats/mp4_boxes.ts";
 import type { ClipCodec } from "../formats/parameter_sets.ts";
 import { type ClipSound, openFile, soundCodecName } from "../live/clip_file.ts";
 
@@ -36,11 +37,10 @@ export interface InitSegment {
   readonly codecs: string;
 }
 
-/** The first track is the video, the second one the sound. Ticks of the video are those of `VIDEO_CLOCK_HZ`, of the sound its samples. */
-export const VIDEO_TRACK = 1;
-export const SOUND_TRACK = 2;
-
-/** The package writes a whole file, of which the first part is taken. Rejects for parameter sets that are not what they say. */
+/**
+ * The package writes a whole file, of which the first part is taken: the first track is the video, the second one the sound; ticks of the
+ * video are those of `VIDEO_CLOCK_HZ`, of the sound its samples. Rejects for parameter sets that are not what they say.
+ */
 export async function initSegment(tracks: Tracks, picture: Uint8Array): Promise<InitSegment> {
   const { codec, videoCodec, codecData, isRecord, size, sound } = tracks;
   const streams = { codec, codecData: isRecord ? codecData : new Uint8Array(), sound };
@@ -49,18 +49,7 @@ export async function initSegment(tracks: Tracks, picture: Uint8Array): Promise<
   if (sound) await file.addSound(new Uint8Array(1), FIRST);
   const whole = await file.finish();
   const codecs = sound ? `${videoCodec}, ${soundCodecName(sound)}` : videoCodec;
-  return { bytes: whole.slice(0, mediaBegins(whole)), codecs };
+  return { bytes: whole.slice(0, boxOn(whole, "moof").start), codecs };
 }
 
 const FIRST = { at: 0, duration: 1 };
-
-/** The place of the first fragment. */
-function mediaBegins(file: Uint8Array<ArrayBuffer>): number {
-  const view = new DataView(file.buffer, file.byteOffset);
-  let at = 0;
-  while (view.getUint32(at + 4) !== MOOF) at += view.getUint32(at);
-  return at;
-}
-
-/** `moof` */
-const MOOF = 0x6d6f6f66;
