@@ -1,10 +1,10 @@
 /** `recordings list` and `recordings export`: what is recorded of a source, by time. */
 
 import type { RecordedSegment } from "../../client/mod.ts";
-import { CliError } from "../failure.ts";
-import { Progress } from "../output/progress.ts";
+import { megabytes, Progress } from "../output/progress.ts";
 import type { Handler } from "../session.ts";
 import { saveStream } from "./export/saved_stream.ts";
+import { saveWhole } from "./whole_file.ts";
 
 /** Of one answer. */
 const PAGE = 1_000;
@@ -49,24 +49,14 @@ export const exportRecording: Handler = async (session, [source, file], { from, 
     from,
     to,
   })}`;
-  const temporary = `${file}.${crypto.randomUUID()}.tmp`;
-  using progress = new Progress(out, {
-    what: "recording",
-    amount: (bytes) => `${(bytes / 1e6).toFixed(1)} MB`,
-  });
+  using progress = new Progress(out, { what: "recording", amount: megabytes });
   let bytes = 0;
-  try {
-    const onPiece = (piece: Uint8Array) => progress.update(bytes += piece.length);
-    const saved = await saveStream(settings, { path, accept: "video/mp4", file: temporary, signal, onPiece });
-    await Deno.rename(temporary, file!);
-    out.record({ source: nameOf(source!), file, bytes: saved }, [["file", file!], ["bytes", saved]], file!);
-  } catch (error) {
-    await Deno.remove(temporary).catch(() => {});
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.PermissionDenied) {
-      throw new CliError("failed", `cannot write ${file}: ${error.message}`);
-    }
-    throw error;
-  }
+  const onPiece = (piece: Uint8Array) => progress.update(bytes += piece.length);
+  const saved = await saveWhole(
+    file!,
+    (temporary) => saveStream(settings, { path, accept: "video/mp4", file: temporary, signal, onPiece }),
+  );
+  out.record({ source: nameOf(source!), file, bytes: saved }, [["file", file!], ["bytes", saved]], file!);
 };
 
 /** Both `dock` and `source:dock` are taken. */

@@ -6,6 +6,7 @@ import { megabytes, Progress } from "../../output/progress.ts";
 import type { Handler, Session } from "../../session.ts";
 import { BlobFinder } from "./blob_finder.ts";
 import { saveBlobs } from "./blobs.ts";
+import { saveWhole } from "../whole_file.ts";
 import { saveStream } from "./saved_stream.ts";
 
 const FORMATS: readonly (readonly [file: string, mediaType: string])[] = [
@@ -17,24 +18,17 @@ const FORMATS: readonly (readonly [file: string, mediaType: string])[] = [
 export const exportRun: Handler = async (session, [id, folder], { media }) => {
   const { out } = session;
   const target = await checkedTarget(resolve(folder!));
-  const temporary = `${target}.${crypto.randomUUID()}.tmp`;
-  try {
+  const saved = await saveWhole(target, async (temporary) => {
     await Deno.mkdir(temporary, { recursive: true });
-    const saved = await saveAll(session, id!, temporary, media);
-    await Deno.rename(temporary, target);
-    if (out.isJson) return out.json({ run_id: id, folder: target, ...saved });
-    if (out.isQuiet) return out.line(folder!);
-    out.line(
-      `${folder}: ${saved.events} events (${
-        megabytes(saved.event_bytes)
-      }), ${saved.keyframes} keyframes, ${saved.clips} clips`,
-    );
-  } catch (error) {
-    await Deno.remove(temporary, { recursive: true }).catch(() => {});
-    throw error instanceof Deno.errors.NotFound || error instanceof Deno.errors.PermissionDenied
-      ? new CliError("failed", `cannot write ${target}: ${error.message}`)
-      : error;
-  }
+    return await saveAll(session, id!, temporary, media);
+  });
+  if (out.isJson) return out.json({ run_id: id, folder: target, ...saved });
+  if (out.isQuiet) return out.line(folder!);
+  out.line(
+    `${folder}: ${saved.events} events (${
+      megabytes(saved.event_bytes)
+    }), ${saved.keyframes} keyframes, ${saved.clips} clips`,
+  );
 };
 
 /** A folder that is there may be empty: the new one takes its place. Of a link to one it is the folder itself. */
