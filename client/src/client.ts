@@ -49,7 +49,6 @@ export interface SignalsRange {
   source_seq?: number;
 }
 
-/** Which events are wanted; all unless given. */
 /** Which segments of a recording: those that have something of the range. */
 export interface RecordingFilter {
   /** A time (RFC 3339), or epoch milliseconds. */
@@ -60,6 +59,7 @@ export interface RecordingFilter {
   limit?: number;
 }
 
+/** Which events are wanted; all unless given. */
 export interface EventFilter {
   /** Only events whose payload has this `index_name`. */
   index?: string;

@@ -15,7 +15,7 @@ import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import { findTools } from "../../src/environment.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
-import { frameTimesMs, make, TempFolder } from "../support/media.ts";
+import { frameHashes, frameTimesMs, make, TempFolder } from "../support/media.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -443,24 +443,4 @@ async function pulled(
 
 function sum(reports: readonly SessionReport[], counter: SessionCounter): number {
   return reports.reduce((all, report) => report.kind === "counts" ? all + report.counts[counter] : all, 0);
-}
-
-/** What is decoded of each frame. */
-function frameHashes(path: string): string[] {
-  const args = [
-    "-v",
-    "error",
-    "-i",
-    path,
-    "-map",
-    "0:v:0",
-    "-fps_mode",
-    "passthrough",
-    "-f",
-    "framemd5",
-    "-",
-  ];
-  const { stdout } = new Deno.Command("ffmpeg", { args }).outputSync();
-  return new TextDecoder().decode(stdout).split("\n").filter((line) => /^0,/.test(line))
-    .map((line) => line.split(",").at(-1)!.trim());
 }

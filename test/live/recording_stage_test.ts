@@ -11,7 +11,7 @@ import { SegmentClock } from "../../src/model/live/recording/segment_clock.ts";
 import type { RecordedSegment } from "../../src/model/sources/recorded_segment.ts";
 import { type RecordedRange, Recordings } from "../../src/store/recordings/recordings.ts";
 import { unitsOf } from "../support/live/copied_units.ts";
-import { frameTimesMs, make, TempFolder, world } from "../support/media.ts";
+import { frameHashes, frameTimesMs, make, TempFolder, world } from "../support/media.ts";
 
 const WORLD = world();
 const STARTED_MS = Date.parse("2026-11-24T23:59:58.500Z");
@@ -66,27 +66,6 @@ async function recorded(
   }
   await stage[Symbol.asyncDispose]();
   return { segments, lost: counts.take()?.segmentsLost ?? 0 };
-}
-
-/** What is decoded of each frame. */
-function frameHashes(path: string): string[] {
-  const args = [
-    "-v",
-    "error",
-    "-i",
-    path,
-    "-map",
-    "0:v:0",
-    "-fps_mode",
-    "passthrough",
-    "-f",
-    "framemd5",
-    "-",
-  ];
-  const { stdout, stderr } = new Deno.Command("ffmpeg", { args }).outputSync();
-  assert.equal(new TextDecoder().decode(stderr), "");
-  return new TextDecoder().decode(stdout).split("\n").filter((line) => /^0,/.test(line))
-    .map((line) => line.split(",").at(-1)!.trim());
 }
 
 /** Of the pictures as they lie in the file, in the order of their times. */

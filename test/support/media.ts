@@ -149,6 +149,27 @@ export function frameTimesMs(path: string, streamIndex: number): number[] {
   return times.map((time) => time - times[0]!);
 }
 
+/** What is decoded of each frame of the video, as a hash. Throws where ffmpeg has anything to say. */
+export function frameHashes(path: string): string[] {
+  const args = [
+    "-v",
+    "error",
+    "-i",
+    path,
+    "-map",
+    "0:v:0",
+    "-fps_mode",
+    "passthrough",
+    "-f",
+    "framemd5",
+    "-",
+  ];
+  const { stdout, stderr } = new Deno.Command(tools().ffmpeg, { args }).outputSync();
+  if (stderr.length > 0) throw new Error(`ffmpeg on ${path}: ${new TextDecoder().decode(stderr)}`);
+  return new TextDecoder().decode(stdout).split("\n").filter((line) => /^0,/.test(line))
+    .map((line) => line.split(",").at(-1)!.trim());
+}
+
 function which(name: string): string | null {
   for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
     if (exists(join(folder, name))) return join(folder, name);

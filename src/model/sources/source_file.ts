@@ -194,8 +194,7 @@ function readRetention(
   const { minimum, maximum } = LIMITS.retention.hours;
   const isTable = typeof retention === "object" && retention !== null && !Array.isArray(retention);
   const fields = new Map(Object.entries(isTable ? retention : {}));
-  const isHours = (value: unknown): value is number =>
-    typeof value === "number" && Number.isSafeInteger(value) && value >= minimum && value <= maximum;
+  const isHours = (value: unknown): value is number => isWhole(value, LIMITS.retention.hours);
   const isGood = fields.size > 0 &&
     fields.entries().every(([name, value]) => RETENTION_FIELDS.has(name) && isHours(value));
   if (!isGood) {

@@ -20,6 +20,12 @@ const REROUTED: Outbound = {
   reroute: () => "127.0.0.1",
 };
 const RTSP = { SERVICE_ALLOW_UNENCRYPTED_RTSP: "true", CAM_PASSWORD: "t0p:s@cret" };
+/** And webhooks to a receiver of the test. */
+const WITH_WEBHOOKS = {
+  ...RTSP,
+  SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
+  SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true",
+};
 const HASH_A = principalKeyOf(KEY_A).slice("api-key:".length);
 const LOGIN = { user: "viewer", password: RTSP.CAM_PASSWORD };
 
@@ -278,16 +284,14 @@ Deno.test("a change of the file restarts what has changed, and a fault in it cha
 Deno.test("each run of an always-on camera has the webhooks of the file; a change of them alone gives it a new run", async () => {
   await using dock = camera();
   await using receiver = await Receiver.start();
-  const env = {
-    ...RTSP,
-    SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
-    SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true",
-  };
   const uri = `rtsp://camera.test:${dock.port}/dock`;
   const secret = "ab".repeat(32);
   const hook = (kinds: string) =>
     `live = true\nwebhooks = [{ name = "alarm", url = "${receiver.url}", secret = "${secret}", event_kinds = [${kinds}] }]`;
-  await using test = await startLive(env, { outbound: REROUTED, sourcesFile: source("dock", uri, hook("")) });
+  await using test = await startLive(WITH_WEBHOOKS, {
+    outbound: REROUTED,
+    sourcesFile: source("dock", uri, hook("")),
+  });
   await until("watched", () => test.workers.sessions.length === 1);
   const { run_id: first } = await lookOf(test, "dock");
   await receiver.waitFor(() => receiver.received.length === 1);
@@ -324,11 +328,6 @@ Deno.test("each run of an always-on camera has the webhooks of the file; a chang
 Deno.test("what a disarmed camera finds is written, and neither sent nor explained; a call arms it, also over a restart", async () => {
   await using dock = camera();
   await using receiver = await Receiver.start();
-  const env = {
-    ...RTSP,
-    SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
-    SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true",
-  };
   const ZONE = "restricted_zone_activity_entered";
   const secret = "ab".repeat(32);
   const hook = (path: string, more: string) =>
@@ -350,7 +349,7 @@ Deno.test("what a disarmed camera finds is written, and neither sent nor explain
       `webhooks = [${hook("alarm", "")}, ${hook("all", ', filter = { armed = "any" }')}]`,
     ].join("\n"),
   ) + source("film", "/srv/film.mp4");
-  await using test = await startLive(env, { outbound: REROUTED, sourcesFile });
+  await using test = await startLive(WITH_WEBHOOKS, { outbound: REROUTED, sourcesFile });
   const arm = async (verb: string, body: object = {}, name = "dock", key = KEY_A) => {
     const { status, json } = await test.call("POST", `/v1/sources/${name}/${verb}`, body, key);
     return status === 200

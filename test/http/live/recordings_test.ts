@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
 import { metric } from "../../support/live/live.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
-import { make, makeClip, TempFolder } from "../../support/media.ts";
+import { frameHashes, make, makeClip, TempFolder } from "../../support/media.ts";
 import { eventsOf, payloads, startReason } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
@@ -30,26 +30,6 @@ function camera(path: string): string {
 
 function source(name: string, port: number, more = ""): string {
   return `[[sources]]\nname = "${name}"\nuri = "rtsp://camera.test:${port}/dock"\nprincipals = ["${HASH_A}"]\nlive = true\n${more}\n`;
-}
-
-/** What is decoded of each frame. */
-function frameHashes(path: string): string[] {
-  const args = [
-    "-v",
-    "error",
-    "-i",
-    path,
-    "-map",
-    "0:v:0",
-    "-fps_mode",
-    "passthrough",
-    "-f",
-    "framemd5",
-    "-",
-  ];
-  const { stdout } = new Deno.Command("ffmpeg", { args }).outputSync();
-  return new TextDecoder().decode(stdout).split("\n").filter((line) => /^0,/.test(line))
-    .map((line) => line.split(",").at(-1)!.trim());
 }
 
 async function saved(test: TestService, path: string, to: string, headers: Record<string, string> = {}) {
