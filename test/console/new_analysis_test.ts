@@ -91,7 +91,7 @@ Deno.test({
     await shown.photograph("new-analysis");
 
     await page.getByRole("button", { name: "Analyze" }).click();
-    await page.getByText("A large white rabbit comes out of its burrow.").waitFor();
+    await page.getByText("A large white rabbit comes out of its burrow.").first().waitFor();
     await page.getByText(/A model describes it, chunk by chunk: \d+ chunk/).waitFor();
     release();
     await page.waitForURL(/#\/runs\/run-/);
