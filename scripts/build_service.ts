@@ -20,6 +20,9 @@ const BUNDLED = ["zod", "hono", "hono/utils/accept", "hono/utils/url", "smol-tom
 /** What the service uses of prom-client, whose own entry loads several times as much. */
 const METRICS = ["Registry", "Counter", "Gauge", "Histogram"];
 
+/** The entries whose process or Worker may read the folder of the code while it runs. */
+const READS_CODE = ["main", "service_worker"];
+
 /** What a bundle is made of. */
 interface BundleOptions {
   /** A folder `node_modules` with all packages, which are then bundled as well; without it only `BUNDLED` are. */
@@ -77,7 +80,34 @@ async function bundle(path: string, folder: string, { packages }: BundleOptions)
     absWorkingDir: ROOT,
     logLevel: "error",
   });
+  if (READS_CODE.includes(name)) hideLaterImports(metafile, folder);
   return Object.keys(metafile.inputs);
+}
+
+/**
+ * Deno takes every module apart that an `import()` names in plain text when the program starts, though it may never be asked for;
+ * what a function gives is not looked for before. Such a module is read when it is wanted, which needs the permission to.
+ */
+function hideLaterImports({ outputs }: esbuild.Metafile, folder: string): void {
+  for (const [output, { imports }] of Object.entries(outputs)) {
+    const later = new Set(
+      imports.filter(({ kind, external }) => kind === "dynamic-import" && !external).map(({ path }) =>
+        basename(path)
+      ),
+    );
+    if (later.size === 0) continue;
+    const path = join(folder, basename(output));
+    let text = Deno.readTextFileSync(path);
+    for (const imported of later) {
+      const specifier = JSON.stringify(`./${imported}`);
+      const plain = `import(${specifier})`;
+      if (!text.includes(plain)) {
+        throw new Error(`${basename(output)} does not import ${specifier} as expected`);
+      }
+      text = text.replaceAll(plain, `import((() => ${specifier})())`);
+    }
+    Deno.writeTextFileSync(path, text);
+  }
 }
 
 /** All packages are found by esbuild itself where `packages` has them, else those of `BUNDLED` by Deno. */

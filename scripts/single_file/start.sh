@@ -1,17 +1,24 @@
 #!/bin/sh
 # One file with a program and Deno. It unpacks both once for each user, compares every byte with its hash before each start, and starts.
+# Deno is taken in two halves, each by a process of its own, as it is large.
 set -eu
 
 name=@NAME@
 code=@CODE_FOLDER@
 runtime=@RUNTIME_FOLDER@
 code_bytes=@CODE_BYTES@
+# As it is packed.
 runtime_bytes=@RUNTIME_BYTES@
+# How: by gzip, whose first half has so many bytes, or by xz.
+runtime_packing=@RUNTIME_PACKING@
+packed_half_bytes=@PACKED_HALF_BYTES@
+# The first half of it unpacked.
+half_bytes=@HALF_BYTES@
 # What is unpacked, by two hash functions: BLAKE2b takes a third of the time, and not every system has it.
 code_b2='@CODE_B2@'
-runtime_b2='@RUNTIME_B2@'
 code_sha256='@CODE_SHA256@'
-runtime_sha256='@RUNTIME_SHA256@'
+half_b2=@HALF_B2@ rest_b2=@REST_B2@
+half_sha256=@HALF_SHA256@ rest_sha256=@REST_SHA256@
 
 fail() {
   printf '%s: %s\n' "$name" "$1" >&2
@@ -37,19 +44,38 @@ refuse_open_to_others() {
   esac
 }
 
-# has_recorded_bytes FOLDER BLAKE2B SHA256
-has_recorded_bytes() (
+code_is_recorded() (
   cd "$1" 2>/dev/null || return 1
   if command -v b2sum >/dev/null; then
-    printf '%s\n' "$2" | b2sum --check --strict --status -
+    printf '%s\n' "$code_b2" | b2sum --check --strict --status -
   else
-    printf '%s\n' "$3" | sha256sum --check --strict --status -
+    printf '%s\n' "$code_sha256" | sha256sum --check --strict --status -
   fi
 )
 
-# The folder has its name only once it is complete, so that a crash, or two first starts at once, leave no part of it.
+# has_hash BLAKE2B SHA256 of what comes in
+has_hash() {
+  if command -v b2sum >/dev/null; then
+    [ "$(b2sum -l 256)" = "$1  -" ]
+  else
+    [ "$(sha256sum)" = "$2  -" ]
+  fi
+}
+
+runtime_is_recorded() {
+  [ -f "$1/deno" ] || return 1
+  head -c "$half_bytes" -- "$1/deno" | has_hash "$half_b2" "$half_sha256" &
+  half=$!
+  tail -c "+$((half_bytes + 1))" -- "$1/deno" | has_hash "$rest_b2" "$rest_sha256" || {
+    wait "$half" || true
+    return 1
+  }
+  wait "$half"
+}
+
+# move_into_place NAME CHECK. The folder has its name only once it is complete, so that a crash, or two first starts at once, leave no part of it.
 move_into_place() {
-  has_recorded_bytes "$new" "$2" "$3" || fail "$0 cannot be unpacked into $base: it is damaged, or the disk is full"
+  "$2" "$new" || fail "$0 cannot be unpacked into $base: it is damaged, or the disk is full"
   mv -T -- "$new" "$base/$1" 2>/dev/null || [ -d "$base/$1" ] || fail "cannot create $base/$1"
   rm -rf -- "$new"
 }
@@ -62,12 +88,18 @@ unpack_code() {
   make_new
   tail -c $((runtime_bytes + code_bytes)) -- "$self" | head -c "$code_bytes" | gzip -dc |
     tar -x -f - -C "$new" --no-same-owner || true
-  move_into_place "$code" "$code_b2" "$code_sha256"
+  move_into_place "$code" code_is_recorded
 }
 
 unpack_runtime() {
   make_new
-  if command -v xz >/dev/null; then
+  if [ "$runtime_packing" = gzip ]; then
+    tail -c "$runtime_bytes" -- "$self" | head -c "$packed_half_bytes" | gzip -dc >"$new/deno" &
+    tail -c $((runtime_bytes - packed_half_bytes)) -- "$self" | gzip -dc >"$new/rest" || true
+    wait $! || true
+    cat -- "$new/rest" >>"$new/deno" || true
+    rm -f -- "$new/rest"
+  elif command -v xz >/dev/null; then
     tail -c "$runtime_bytes" -- "$self" | xz -dc -T0 >"$new/deno" || true
   elif command -v dpkg-deb >/dev/null; then
     # It reads xz without the program of that name, from what looks like a package of Debian.
@@ -85,7 +117,7 @@ unpack_runtime() {
     fail "it needs xz to unpack itself; install xz-utils (Debian) or xz"
   fi
   chmod 0500 "$new/deno"
-  move_into_place "$runtime" "$runtime_b2" "$runtime_sha256"
+  move_into_place "$runtime" runtime_is_recorded
 }
 
 clean_cache() {
@@ -121,14 +153,11 @@ fi
 refuse_parent_open_to_others "$cache"
 [ -d "$notes" ] || (umask 077 && mkdir -p -- "$notes") || fail "cannot create $notes"
 for folder in "$base" "$base/$code" "$base/$runtime" "$notes"; do refuse_open_to_others "$folder"; done
-for part in code runtime; do
-  case $part in
-    code) set_folder=$base/$code b2=$code_b2 sha256=$code_sha256 ;;
-    runtime) set_folder=$base/$runtime b2=$runtime_b2 sha256=$runtime_sha256 ;;
-  esac
-  has_recorded_bytes "$set_folder" "$b2" "$sha256" ||
-    fail "$set_folder was changed or damaged: its bytes are not those of this program; remove it: rm -r $set_folder"
-done
+changed() {
+  fail "$1 was changed or damaged: its bytes are not those of this program; remove it: rm -r $1"
+}
+code_is_recorded "$base/$code" || changed "$base/$code"
+runtime_is_recorded "$base/$runtime" || changed "$base/$runtime"
 if [ "${1-}" = --clean-cache ]; then
   clean_cache
   exit 0

@@ -203,27 +203,34 @@ Deno.test("Deno in it has time zones, English and every way of taking text apart
   }
 });
 
-Deno.test("without xz it unpacks itself with dpkg-deb, and without both it says what is missing", async () => {
+Deno.test("without xz the command line unpacks itself with dpkg-deb, and without both it says what is missing", async () => {
   const xz = inFolder("bin", "xz");
   Deno.removeSync(xz);
   const more = { XDG_CACHE_HOME: inFolder("without-xz") };
-  const refused = await run(service, ["--version"], more);
+  const refused = await run(inFolder("service-cli"), ["--version"], more);
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
   assert.match(refused.stderr, /it needs xz to unpack itself; install xz-utils/);
   const dpkg = programOnPath("dpkg-deb");
   if (dpkg !== null) {
     Deno.symlinkSync(dpkg, inFolder("bin", "dpkg-deb"));
-    const unpacked = await run(service, ["--version"], more);
+    const unpacked = await run(inFolder("service-cli"), ["--version"], more);
     assert.deepEqual([unpacked.code, unpacked.stderr], [0, ""]);
   }
   Deno.symlinkSync(programOnPath("xz")!, xz);
 });
 
 Deno.test("a changed byte, of the code or of Deno, ends the start with the way out", async () => {
-  for (const path of [join(entry("service-0"), "wasm", "gate.wasm"), join(entry("deno-"), "deno")]) {
+  const deno = join(entry("deno-"), "deno");
+  const { size } = Deno.statSync(deno);
+  for (
+    const [path, at] of [[join(entry("service-0"), "wasm", "gate.wasm"), 0], [deno, 1000], [
+      deno,
+      size - 1,
+    ]] as const
+  ) {
     const { mode } = Deno.statSync(path);
     Deno.chmodSync(path, 0o600);
-    const restore = changeByte(path);
+    const restore = changeByte(path, at);
     const refused = await run(service, ["--version"]);
     assert.deepEqual([refused.code, refused.stdout], [1, ""]);
     assert.match(refused.stderr, /was changed or damaged: .*; remove it: rm -r /);
@@ -285,10 +292,10 @@ async function startService(program: string, env: Record<string, string>) {
   };
 }
 
-/** Changes the last byte of a file; returns what changes it back. */
-function changeByte(path: string): () => void {
+/** Changes a byte of a file; returns what changes it back. */
+function changeByte(path: string, at: number): () => void {
   using file = Deno.openSync(path, { read: true, write: true });
-  const at = file.seekSync(-1, Deno.SeekMode.End);
+  file.seekSync(at, Deno.SeekMode.Start);
   const byte = new Uint8Array(1);
   file.readSync(byte);
   const write = (value: number) => {
