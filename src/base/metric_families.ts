@@ -436,7 +436,7 @@ export const FAMILIES = {
   },
   service_trace_spans_exported_total: counter("Spans that the trace collector has received"),
   service_trace_spans_dropped_total: counter(
-    "Spans dropped as too many waited, or as the trace collector did not take them",
+    "Spans dropped, or not made, as too many waited, and those that the trace collector did not take",
   ),
   service_mirror_up: gauge("1 while the mirror database is connected, 0 while it is away or there is none"),
   service_mirror_lag_seconds: gauge(

@@ -200,6 +200,8 @@ export const LIMITS = deepFrozen({
   traces: {
     /** Spans that wait to be sent; the next one is dropped. */
     queueSpans: 2048,
+    /** The same while the collector is away: enough to find out when it is back. */
+    awaySpans: 16,
     batchSpans: 512,
     /** How long a span waits for others, unless a batch is full. */
     batchMs: 1_000,

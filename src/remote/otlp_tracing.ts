@@ -50,13 +50,15 @@ export class OtlpTracing implements Tracing, AsyncDisposable {
   readonly #provider: BasicTracerProvider;
   readonly #exporter: OtlpGrpcExporter;
   readonly #tracer: ReturnType<BasicTracerProvider["getTracer"]>;
-  readonly #current = new AsyncLocalStorage<Context | null>();
+  readonly #queue: CountedQueue;
+  readonly #current = new AsyncLocalStorage<OtlpSpan | SkippedSpan | null>();
 
   constructor({ endpoint, sampleRatio, roots, version, world, metrics }: OtlpTracingOptions) {
     this.#world = world;
 
     this.#exporter = new OtlpGrpcExporter({ endpoint, roots, world });
     const queue = new CountedQueue(this.#exporter, { metrics, log: world.log.child("traces") });
+    this.#queue = queue;
     queue.feed(
       new BatchSpanProcessor(queue, {
         maxQueueSize: LIMITS.traces.queueSpans,
@@ -78,21 +80,24 @@ export class OtlpTracing implements Tracing, AsyncDisposable {
   }
 
   root(name: string, start: SpanStart = {}, traceparent: string | null = null): TraceSpan {
-    return this.#start(name, start, parentOf(traceparent));
+    const parent = parentOf(traceparent);
+    return this.#queue.isFull ? this.#skip(parent) : this.#start(name, start, parent);
   }
 
   child(name: string, start: SpanStart = {}): TraceSpan {
-    const context = this.#current.getStore();
-    return context ? this.#start(name, start, context) : UNRECORDED;
+    const current = this.#current.getStore();
+    if (!current) return UNRECORDED;
+    if (current instanceof SkippedSpan || this.#queue.isFull) return this.#skip(current.context);
+    return this.#start(name, start, current.context);
   }
 
   within<T>(span: TraceSpan | null, work: () => T): T {
-    return this.#current.run(span instanceof OtlpSpan ? span.context : null, work);
+    return this.#current.run(span instanceof OtlpSpan || span instanceof SkippedSpan ? span : null, work);
   }
 
   traceparent(): string | null {
-    const context = this.#current.getStore();
-    const span = context && trace.getSpanContext(context);
+    const current = this.#current.getStore();
+    const span = current && trace.getSpanContext(current.context);
     if (!span) return null;
     return `00-${span.traceId}-${span.spanId}-${
       (span.traceFlags & TraceFlags.SAMPLED).toString().padStart(2, "0")
@@ -105,6 +110,12 @@ export class OtlpTracing implements Tracing, AsyncDisposable {
     if (!isDone) this.#world.log.child("traces").warn("the last spans were not sent in time");
     await this.#exporter.close();
     await shutdown;
+  }
+
+  /** A span that could not wait is not made: one that is made and dropped costs as much as one that is sent. */
+  #skip(parent: Context): TraceSpan {
+    this.#queue.countDropped();
+    return new SkippedSpan(parent);
   }
 
   #start(name: string, { kind = "internal", attributes = {} }: SpanStart, parent: Context): TraceSpan {
@@ -146,6 +157,20 @@ class OtlpSpan implements TraceSpan {
   }
 }
 
+/** Stands for a span that is not made. Requests that it makes carry on the trace of the caller. */
+class SkippedSpan implements TraceSpan {
+  readonly context: Context;
+
+  constructor(context: Context) {
+    this.context = context;
+  }
+
+  rename(): void {}
+  set(): void {}
+  failed(): void {}
+  [Symbol.dispose](): void {}
+}
+
 const UNRECORDED: TraceSpan = { rename() {}, set() {}, failed() {}, [Symbol.dispose]() {} };
 
 /** Version 00 of W3C Trace Context; later versions begin in the same way. A header that breaks the rules begins a new trace. */
@@ -165,7 +190,10 @@ function parentOf(traceparent: string | null): Context {
   });
 }
 
-/** Takes spans while fewer than `LIMITS.traces.queueSpans` are not sent yet, drops the others, and counts both. */
+/**
+ * Takes spans while fewer than `LIMITS.traces.queueSpans` are not sent yet, or `awaySpans` while the collector is away, drops the others, and
+ * counts both.
+ */
 class CountedQueue implements SpanProcessor, SpanExporter {
   readonly #exporter: SpanExporter;
   readonly #metrics: Metrics;
@@ -185,14 +213,20 @@ class CountedQueue implements SpanProcessor, SpanExporter {
     this.#processor = processor;
   }
 
+  get isFull(): boolean {
+    return this.#waiting >= (this.#isAway ? LIMITS.traces.awaySpans : LIMITS.traces.queueSpans);
+  }
+
+  countDropped(): void {
+    this.#metrics.add("service_trace_spans_dropped_total");
+  }
+
   onStart(): void {}
 
   onEnd(span: ReadableSpan): void {
     if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
-    if (this.#waiting >= LIMITS.traces.queueSpans) {
-      this.#metrics.add("service_trace_spans_dropped_total");
-      return;
-    }
+    // It may have filled since the span began.
+    if (this.#waiting >= LIMITS.traces.queueSpans) return this.countDropped();
     if (this.#processor === undefined) return; // the service is closing
     this.#waiting++;
     this.#processor.onEnd(span);

@@ -174,6 +174,7 @@ async function growth(): Promise<void> {
   Deno.writeTextFileSync(sourcesPath, sourcesOf(4, { host: "127.0.0.1", port: camera.port, rollover: "1m" }));
   await using server = await startServer({
     SERVICE_REQUIRE_API_KEY: "false",
+    SERVICE_METRICS_REQUIRE_API_KEY: "false",
     SERVICE_DATA_DIR: dataDir,
     SERVICE_SOURCES_CONFIG: sourcesPath,
     SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
