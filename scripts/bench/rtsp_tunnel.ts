@@ -58,7 +58,7 @@ onmessage = async ({ data: { port, seconds } }) => {
 const server = worker(SERVER);
 const client = worker(CLIENT);
 const serverPort: number = await answerOf(server);
-using agent = new PinnedAgent({ roots: [], reroute: () => "127.0.0.1" });
+using agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
 await using tunnel = await RtspTunnel.open(new URL(`rtsp://camera.test:${serverPort}/a`), {
   ...{ world: quietWorld(), agent, allowedNetworks: [], signal: NEVER_ABORTED },
   resolve: () => Promise.resolve(["93.184.216.34"]),

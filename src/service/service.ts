@@ -28,7 +28,7 @@ import type { LabelMaps } from "../model/frames/label_map.ts";
 import type { NamedSource } from "../model/sources/source_file.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
-import type { Outbound, TrustedOutbound } from "../remote/guard/outbound.ts";
+import type { Outbound, Roots, TrustedOutbound } from "../remote/guard/outbound.ts";
 import { trustedRoots } from "../remote/guard/trusted_roots.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import { BlobSweep } from "../store/removal/blob_sweep.ts";
@@ -242,7 +242,7 @@ async function tracedWorld(
   opening: AsyncDisposableStack,
   world: World,
   { config: { traces: { endpoint, sampleRatio } }, roots, metrics }: Pick<ServiceOptions, "config"> & {
-    readonly roots: readonly string[];
+    readonly roots: Roots;
     readonly metrics: Metrics;
   },
 ): Promise<World> {
@@ -251,31 +251,40 @@ async function tracedWorld(
   const { openTracing } = await import("./open_tracing.ts");
   return {
     ...world,
-    tracing: openTracing(opening, { endpoint, sampleRatio, roots, version: VERSION, world, metrics }),
+    tracing: openTracing(opening, {
+      endpoint,
+      sampleRatio,
+      roots: roots(),
+      version: VERSION,
+      world,
+      metrics,
+    }),
   };
 }
 
-interface MirrorOfOptions extends Omit<OpenMirrorOptions, "url" | "schema"> {
+interface MirrorOfOptions extends Omit<OpenMirrorOptions, "url" | "schema" | "roots"> {
+  readonly roots: Roots;
   readonly config: Config;
 }
 
 /** Null where no mirror is configured; its package is not loaded then. */
 async function openMirrorOf(
   opening: AsyncDisposableStack,
-  { config: { mirror: { url, module: schema } }, ...options }: MirrorOfOptions,
+  { config: { mirror: { url, module: schema } }, roots, ...options }: MirrorOfOptions,
 ): Promise<Mirror | null> {
   if (url === undefined) return null;
   await import("./empty_environment.ts");
   const { openMirror } = await import("./open_mirror.ts");
-  return openMirror(opening, { url, schema, ...options });
+  return openMirror(opening, { url, schema, roots: roots(), ...options });
 }
 
 /** Without a request or an event for so long, the start counts as over, and what it left in memory is given back. */
 const QUIET_MS = 3_000;
 
-/** Reads the certificates once: they are hundreds, for media sources and webhooks alike. */
-function trusted(outbound: Outbound): TrustedOutbound {
-  return { ...outbound, roots: outbound.roots ?? trustedRoots() };
+/** Reads the certificates once, for media sources and webhooks alike. */
+function trusted({ roots: given, ...outbound }: Outbound): TrustedOutbound {
+  let read = given;
+  return { ...outbound, roots: () => read ??= trustedRoots() };
 }
 
 function running(

@@ -38,7 +38,7 @@ async function open(bench: Bench, named: NamedSources) {
     randomBytes: (length: number) => crypto.getRandomValues(new Uint8Array(length)),
   };
   const timeline = opening.use(await bench.open());
-  const agent = opening.use(new PinnedAgent({ roots: [] }));
+  const agent = opening.use(new PinnedAgent({ roots: () => [] }));
   const hooks = opening.use(HookRegistry.open({
     ...{ timeline, dataDir: bench.dataDir, named, world, metrics: new Metrics(), isShared: true },
     ...{ retryDelaysMs: [1, 1, 1], allowPrivate: true, sending: { secret: "s".repeat(32), agent } },

@@ -11,5 +11,8 @@ export interface Outbound {
   readonly reroute?: (address: string) => string;
 }
 
-/** The same with the certificates that were read, for code that opens connections. */
-export type TrustedOutbound = Outbound & { readonly roots: readonly string[] };
+/** The same with a way to the certificates, for code that opens connections. */
+export type TrustedOutbound = Omit<Outbound, "roots"> & { readonly roots: Roots };
+
+/** Gives the PEM certificates of the authorities to trust. They are hundreds, so they are read for the first who asks. */
+export type Roots = () => readonly string[];

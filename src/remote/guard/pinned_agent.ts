@@ -2,6 +2,7 @@
 
 import {
   Agent as HttpAgent,
+  type AgentOptions,
   type ClientRequest,
   request as httpRequest,
   type RequestOptions,
@@ -10,10 +11,11 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { connect as connectPlain, type Socket } from "node:net";
 import tls from "node:tls";
 import { isAddress } from "../../base/ip_address.ts";
+import type { Roots } from "./outbound.ts";
 
 export interface PinnedAgentOptions {
-  /** PEM certificates of the authorities to trust, from `trustedRoots`. */
-  readonly roots: readonly string[];
+  /** The authorities to trust; asked before the first connection with TLS. */
+  readonly roots: Roots;
   /** SERVICE_ALLOW_INSECURE_TLS: accepts any certificate, for media sources only. */
   readonly allowInsecureTls?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
@@ -27,32 +29,42 @@ export interface PinnedAgentOptions {
  * addresses that were checked for it, so a kept connection to an address that is not among them is not used.
  */
 export class PinnedAgent implements Disposable {
-  readonly #plain: HttpAgent;
-  readonly #secure: HttpsAgent;
-  readonly #trust: tls.ConnectionOptions;
+  readonly #options: PinnedAgentOptions;
+  readonly #kept: AgentOptions;
+  #plainAgent: HttpAgent | null = null;
+  #secureAgent: HttpsAgent | null = null;
+  #trust: tls.ConnectionOptions | null = null;
   /** By origin: the address that answered last, so that its connection is reused whatever the order of the resolver. */
   readonly #lastAnswered = new Map<string, string>();
   readonly #reroute: (address: string) => string;
 
-  constructor(
-    {
-      roots,
-      allowInsecureTls = false,
-      freeSocketsMax = FREE_SOCKETS_MAX,
-      reroute = (address) => address,
-    }: PinnedAgentOptions,
-  ) {
+  constructor(options: PinnedAgentOptions) {
+    const { freeSocketsMax = FREE_SOCKETS_MAX, reroute = (address) => address } = options;
+    this.#options = options;
     this.#reroute = reroute;
-    const kept = { keepAlive: true, maxFreeSockets: freeSocketsMax, timeout: IDLE_MS };
-    this.#plain = new HttpAgent(kept);
-    this.#trust = {
+    this.#kept = { keepAlive: true, maxFreeSockets: freeSocketsMax, timeout: IDLE_MS };
+  }
+
+  // All of them are made for the first connection, as a start needs none: loading the library, reading the roots and
+  // parsing them take 40 ms.
+
+  get #plain(): HttpAgent {
+    return this.#plainAgent ??= new HttpAgent(this.#kept);
+  }
+
+  get #secure(): HttpsAgent {
+    return this.#secureAgent ??= new HttpsAgent({ ...this.#kept, ...this.#trusted });
+  }
+
+  get #trusted(): tls.ConnectionOptions {
+    const { roots, allowInsecureTls = false } = this.#options;
+    return this.#trust ??= {
       // Parsed once: for every connection, parsing 160 roots would take as long (10 ms) as verifying against them.
-      secureContext: tls.createSecureContext({ ca: [...roots] }),
+      secureContext: tls.createSecureContext({ ca: [...roots()] }),
       // Without a list here the library reads the environment for one, which the sandbox does not permit.
       ca: [],
       rejectUnauthorized: !allowInsecureTls,
     };
-    this.#secure = new HttpsAgent({ ...kept, ...this.#trust });
   }
 
   /** Starts a request to `address` for the host of `url`. Does not follow redirects. */
@@ -81,7 +93,7 @@ export class PinnedAgent implements Disposable {
     const target = { host: this.#reroute(address), port };
     const name = nameOf(url);
     const socket = isSecure
-      ? tls.connect({ ...target, ...this.#trust, ...(isAddress(name) ? {} : { servername: name }) })
+      ? tls.connect({ ...target, ...this.#trusted, ...(isAddress(name) ? {} : { servername: name }) })
       : connectPlain(target);
     return new Promise<Socket>((resolve, reject) => {
       const onAbort = () => socket.destroy(signal.reason);
@@ -110,8 +122,8 @@ export class PinnedAgent implements Disposable {
 
   /** Closes all connections. */
   [Symbol.dispose](): void {
-    this.#plain.destroy();
-    this.#secure.destroy();
+    this.#plainAgent?.destroy();
+    this.#secureAgent?.destroy();
   }
 }
 

@@ -19,14 +19,14 @@ import { Gemini } from "./gemini.ts";
 import { Base64 } from "./json_body.ts";
 import { LatencyAlarm } from "./latency_alarm.ts";
 import { OpenaiCompat } from "./openai_compat.ts";
-import type { Outbound } from "../guard/outbound.ts";
+import type { TrustedOutbound } from "../guard/outbound.ts";
 import { PinnedAgent } from "../guard/pinned_agent.ts";
 
 export interface ProvidersOptions {
   readonly backends: readonly BackendSettings[];
   readonly world: World;
   /** The operator names the backends, so their addresses are not restricted; their certificates are verified. */
-  readonly outbound: Pick<Outbound, "resolve" | "reroute"> & { readonly roots: readonly string[] };
+  readonly outbound: TrustedOutbound;
 }
 
 /** A backend as an operator sees it. */

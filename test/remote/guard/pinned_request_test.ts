@@ -27,7 +27,7 @@ function request(
 }
 
 function agentTrusting(roots: readonly string[] = [TEST_ROOT], allowInsecureTls = false): PinnedAgent {
-  return new PinnedAgent({ roots, allowInsecureTls });
+  return new PinnedAgent({ roots: () => roots, allowInsecureTls });
 }
 
 async function text({ body }: PinnedResponse): Promise<string> {

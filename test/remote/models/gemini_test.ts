@@ -20,7 +20,7 @@ const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
 /** A server and the backend that calls it; `logged` has the warnings. */
 function start(options: Partial<GeminiServerOptions> = {}, settings: Partial<GeminiSettings> = {}) {
   const server = startGeminiServer({ apiKey: KEY, ...options });
-  const agent = new PinnedAgent({ roots: [] });
+  const agent = new PinnedAgent({ roots: () => [] });
   const logged: string[] = [];
   const log = { ...quietLog(), child: () => log, warn: (line: string) => void logged.push(line) };
   const backend = new Gemini({

@@ -28,7 +28,7 @@ const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
 /** A server and the backend that calls it. */
 function start(options: ModelServerOptions = {}, settings: Partial<OpenaiCompatSettings> = {}) {
   const server = startModelServer(options);
-  const agent = new PinnedAgent({ roots: [TEST_ROOT] });
+  const agent = new PinnedAgent({ roots: () => [TEST_ROOT] });
   const backend = new OpenaiCompat({
     type: "openai_compat",
     name: "edge",

@@ -49,7 +49,7 @@ function open(...backends: readonly BackendSettings[]) {
     monotonicMs: () => clock.monotonicMs(),
     sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
   };
-  const providers = new Providers({ backends, world, outbound: { roots: [] } });
+  const providers = new Providers({ backends, world, outbound: { roots: () => [] } });
   return {
     clock,
     providers,

@@ -13,7 +13,7 @@ const LIST = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n";
 
 /** A relay whose source is `/a.m3u8` of the port; public addresses are rerouted to loopback. */
 async function opened(port: number, world = realWorld(quietLog())) {
-  const agent = new PinnedAgent({ roots: [], reroute: () => "127.0.0.1" });
+  const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   try {
     const relay = await HlsRelay.open(new URL(`http://media.test:${port}/a.m3u8`), {
       world,

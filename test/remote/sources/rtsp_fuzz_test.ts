@@ -156,7 +156,7 @@ async function hostile(speak: (socket: Socket) => void): Promise<Hostile> {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
-  const agent = new PinnedAgent({ roots: [], reroute: () => "127.0.0.1" });
+  const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   const tunnel = await RtspTunnel.open(new URL(`rtsp://camera.test:${port}/a`), {
     ...{ world: realWorld(quietLog()), agent, allowedNetworks: [], signal: NEVER_ABORTED },
     resolve: () => Promise.resolve(["93.184.216.34"]),

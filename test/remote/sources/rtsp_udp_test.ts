@@ -93,7 +93,7 @@ async function openUdp(
   login?: { user: string; password: string },
 ): Promise<UdpTest> {
   const camera = serveRtsp(new Uint8Array(), { udp: {}, ...options });
-  const agent = new PinnedAgent({ roots: [], reroute: () => "127.0.0.1" });
+  const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   const counts: Record<string, number> = {};
   const url = new URL(`rtsp://camera.test:${camera.port}/a`);
   const source: SourceLogin | null = login
