@@ -1,6 +1,6 @@
 /** One connection to the mirror database: makes the tables where they are missing, and writes rows. */
 
-import net from "node:net";
+import { connect, isIP, type Socket } from "node:net";
 import postgres from "postgres";
 import type { MirrorRow, MirrorTable } from "../model/mirror/rows.ts";
 import { MIRROR_TABLES, MirrorStatements } from "../model/mirror/statements.ts";
@@ -32,12 +32,12 @@ export class MirrorDatabase implements AsyncDisposable {
   /** Resolves when the connection has ended, for whatever reason. */
   readonly ended: Promise<void>;
   readonly #sql: postgres.Sql;
-  readonly #sockets: readonly net.Socket[];
+  readonly #sockets: readonly Socket[];
   readonly #statements: MirrorStatements;
 
   private constructor(
     sql: postgres.Sql,
-    sockets: readonly net.Socket[],
+    sockets: readonly Socket[],
     ended: Promise<void>,
     schema: string,
   ) {
@@ -52,7 +52,7 @@ export class MirrorDatabase implements AsyncDisposable {
     { target, schema, roots }: MirrorConnecting,
     signal: AbortSignal,
   ): Promise<MirrorDatabase> {
-    const sockets: net.Socket[] = [];
+    const sockets: Socket[] = [];
     const ended = Promise.withResolvers<void>();
     const sql = postgres({
       host: target.hostname,
@@ -156,13 +156,13 @@ function tlsOf({ hostname, tls: mode }: MirrorTarget, roots: readonly string[]) 
     ca: [...roots],
     // Compared with the certificate; an address is no server name.
     host: hostname,
-    ...(net.isIP(hostname) === 0 && { servername: hostname }),
+    ...(isIP(hostname) === 0 && { servername: hostname }),
   };
 }
 
 /** A socket that is connected; it is in `sockets` from the start, so that its owner can end it at any time. */
-function connected({ hostname: host, port }: MirrorTarget, sockets: net.Socket[]): Promise<net.Socket> {
-  const socket = net.connect({ host, port });
+function connected({ hostname: host, port }: MirrorTarget, sockets: Socket[]): Promise<Socket> {
+  const socket = connect({ host, port });
   sockets.push(socket);
   return new Promise((resolve, reject) => {
     socket.once("connect", () => {

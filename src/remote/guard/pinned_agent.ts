@@ -9,7 +9,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { connect as connectPlain, type Socket } from "node:net";
-import tls from "node:tls";
+import * as tls from "node:tls";
 import { isAddress } from "../../base/ip_address.ts";
 import type { Roots } from "./outbound.ts";
 

@@ -1,6 +1,6 @@
 /** The certificate authorities that outbound connections trust. */
 
-import tls from "node:tls";
+import * as tls from "node:tls";
 
 /**
  * PEM certificates: those of the runtime, and those that the operator has installed on the machine, so that a server
