@@ -9,7 +9,8 @@ const SERVED = /\.(mp4|webm|mov|avi)$/i;
 export function filmOf(sourceUri: string, isLive: boolean): Film {
   if (isLive) {
     return {
-      missing: "A live source is not recorded. The pictures that were kept of it are shown.",
+      missing:
+        "A live run has no film; the pictures that were kept of it are shown. What a camera has recorded is on its page.",
     };
   }
   if (sourceUri === "") return { missing: "There is no film yet." };

@@ -1,6 +1,8 @@
 /** All pages of the console. A page that is not listed here does not exist. */
 
 import type { ComponentType } from "preact";
+import { CameraPage } from "../pages/cameras/camera_page.tsx";
+import { Cameras } from "../pages/cameras/cameras.tsx";
 import { LiveSessionPage } from "../pages/live/session_page.tsx";
 import { StartLive } from "../pages/live/start_live.tsx";
 import { NewAnalysis } from "../pages/new/new_analysis.tsx";
@@ -44,6 +46,13 @@ export const PAGES: readonly PageEntry[] = [
     rail: "Live",
     keyOf: ([, runId]) => `live ${runId}`,
     Page: LiveSessionPage,
+  },
+  { path: ["cameras"], rail: "Cameras", mark: "▦", Page: Cameras },
+  {
+    path: ["cameras", "*"],
+    rail: "Cameras",
+    keyOf: ([, name]) => `camera ${name}`,
+    Page: CameraPage,
   },
   { path: ["search"], rail: "Search", mark: "⌕", Page: Search },
   { path: ["triggers"], rail: "Triggers", mark: "◆", Page: Triggers },

@@ -44,3 +44,11 @@ export function ago(ms: number, nowMs: number = Date.now()): string {
   const past = nowMs - ms;
   return past < 2000 ? "just now" : `${durationText(past)} ago`;
 }
+
+/** A time as fields of forms have it, in the reader's zone: `2026-11-24T10:15:00`. */
+export function localText(ms: number): string {
+  const at = new Date(ms);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${date}T${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}

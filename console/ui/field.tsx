@@ -12,7 +12,9 @@ interface FieldText {
 export interface TextFieldProps extends FieldText {
   readonly value: string;
   readonly onInput: (value: string) => void;
-  readonly type?: "text" | "password" | "number" | "url" | "search";
+  readonly type?: "text" | "password" | "number" | "url" | "search" | "date" | "datetime-local";
+  /** The seconds between two times that can be chosen. */
+  readonly step?: number;
   /** Several lines, as many as this shows at once. */
   readonly rows?: number;
   readonly placeholder?: string;
@@ -37,6 +39,7 @@ export function TextField(props: TextFieldProps) {
     value,
     placeholder,
     autocomplete,
+    step: props.step,
     required: isRequired,
     class: isMono ? "mono" : undefined,
     "aria-describedby": `${id}-more`,

@@ -10,7 +10,7 @@ import { LivePicture } from "../../ui/live/live_picture.tsx";
 import { Ago } from "../../ui/value.tsx";
 import { eventSentence, eventWords } from "../run/details/event_text.ts";
 import { textAt } from "../run/payload.ts";
-import { ArmedSwitch } from "./armed_switch.tsx";
+import { ArmedSwitch } from "../../ui/live/armed_switch.tsx";
 
 /** How often the pictures of all tiles are drawn anew. */
 const PICTURE_MS = 2_000;

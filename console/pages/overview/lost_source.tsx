@@ -1,7 +1,7 @@
 /** An always-on camera that has no session, so that no picture of it can be shown: its name, its state, and why. */
 
 import type { NamedSource } from "../../../client/mod.ts";
-import { ArmedSwitch } from "./armed_switch.tsx";
+import { ArmedSwitch } from "../../ui/live/armed_switch.tsx";
 
 export function LostSource({ source, onArmed }: { source: NamedSource; onArmed: () => void }) {
   const { name, state, reason } = source;

@@ -3,6 +3,7 @@
 import type { EventFormat, MarkerFilter, MarkerFormat } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
 import { shortId, sourceName } from "../../text/names.ts";
+import { saveFile } from "../../ui/save_file.ts";
 import { tell, tellFailure } from "../../ui/toast.tsx";
 
 export interface ExportedRun {
@@ -64,12 +65,7 @@ async function save(
   const name = `${film}${shortId(runId).replace("…", "-")}-${what}.${format}`
     .replace(/[^\w.-]+/g, "_");
   try {
-    const url = URL.createObjectURL(new Blob([await load()]));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may still be reading it
+    saveFile(name, new Blob([await load()]));
     tell(`Saved ${name}`);
   } catch (failure) {
     tellFailure(`The ${what} were not saved`, failure);

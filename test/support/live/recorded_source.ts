@@ -1,4 +1,4 @@
-/** The recording of a source in a data directory, as a camera has left it: one segment. */
+/** The recording of a source in a data directory, as a camera has left it. */
 
 import { join } from "node:path";
 import { clipFile } from "../../../src/media/live/clip_file.ts";
@@ -6,10 +6,15 @@ import { Recordings } from "../../../src/store/recordings/recordings.ts";
 import { make, TempFolder, world } from "../media.ts";
 import { unitsOf } from "./copied_units.ts";
 
-/** The wall time of its first frame; it is a second long. */
+/** The wall time of the first frame, unless others are given. */
 export const RECORDED_MS = Date.parse("2026-11-24T10:15:00.000Z");
 
-export async function recordSource(dataDir: string, source: string): Promise<void> {
+/** Segments of a second each that begin at these wall times. */
+export async function recordSource(
+  dataDir: string,
+  source: string,
+  beginsMs: readonly number[] = [RECORDED_MS],
+): Promise<void> {
   using folder = new TempFolder();
   const pictures = [
     "-f",
@@ -24,8 +29,12 @@ export async function recordSource(dataDir: string, source: string): Promise<voi
   const { units, streams } = unitsOf(Deno.readFileSync(make(join(folder.path, "camera.nut"), ...pictures)));
   const { codecData } = streams[0]!;
   const { mp4, codec, formats } = (await clipFile(units, { codec: "h264", codecData, sound: null }))!;
-  await Recordings.open(dataDir, world()).write(source, {
-    ...{ startMs: RECORDED_MS, endMs: RECORDED_MS + 1_000, startTicks: 0, endTicks: 90_000 },
-    ...{ runId: `run-${"0".repeat(32)}`, sizeBytes: mp4.length, codec, sound: "none", formats, hours: 48 },
-  }, mp4);
+  const recordings = Recordings.open(dataDir, world());
+  for (const [index, startMs] of beginsMs.entries()) {
+    const startTicks = 90_000 * index;
+    await recordings.write(source, {
+      ...{ startMs, endMs: startMs + 1_000, startTicks, endTicks: startTicks + 90_000 },
+      ...{ runId: `run-${"0".repeat(32)}`, sizeBytes: mp4.length, codec, sound: "none", formats, hours: 48 },
+    }, mp4);
+  }
 }

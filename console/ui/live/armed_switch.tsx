@@ -2,7 +2,7 @@
 
 import type { NamedSource } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
-import { tell, tellFailure } from "../../ui/toast.tsx";
+import { tell, tellFailure } from "../toast.tsx";
 
 export function ArmedSwitch(
   { source: { name, armed, armed_by, next_change_ms }, onChange }: {
