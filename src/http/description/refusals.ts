@@ -14,7 +14,7 @@ export function refusalsOf({ method, once }: Route, { failures, body, access }: 
     ...[...failures, 403, 414, 421, 429],
     ...(access === "open" ? [] : [401, 422]), // 422 also for a tenant id that is too long
     ...(once ? [409, 422] : []),
-    ...(access === undefined && method !== "GET" ? [507] : []),
+    ...(access === undefined && method !== "GET" ? [503, 507] : []), // a write that the disk or the quota refuses
     ...(media.includes(JSON_TYPE) ? [415] : []),
     ...(media.some((type) => WRITTEN_BODIES.includes(type)) ? [400, 408, 413] : []),
   ];

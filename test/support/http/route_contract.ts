@@ -23,7 +23,7 @@ export function statusesOf(row: RouteRow): Set<number> {
     ...row.failures,
     ...[414, 429], // the length of the URL, and the rate
     ...(row.auth === "none" ? [] : [401]),
-    ...(row.auth === "key" && row.method !== "GET" ? [507] : []), // a write beyond the quota
+    ...(row.auth === "key" && row.method !== "GET" ? [503, 507] : []), // a write that the disk or the quota refuses
     ...(row.body === "json" ? [400, 413, 415] : []),
     ...(TEXT_BODIES.includes(row.body) ? [400, 408, 413] : []),
   ]);
