@@ -189,6 +189,10 @@ export const LIMITS = deepFrozen({
     passMs: 10 * 60_000,
     /** From one look at the room on the disk to the next, where a floor is set. */
     floorCheckMs: 30_000,
+    /** Kept on the disk for what must be written when it is full: some 500 bytes for each run that goes. */
+    reserveBytes: 4 * 2 ** 20,
+    /** Given up at once. */
+    reserveStepBytes: 2 ** 20,
     /** A blob that no event names goes when it is older: the event may still come. */
     blobGraceMs: 3_600_000,
     /** After which the events of a deleted run go, where the age of runs is limited. */

@@ -175,7 +175,14 @@ Deno.test("a damaged blob is said, the head of another format is refused, and te
   const storage = storageIn(folder);
   directory.edit(directory.blobs[0]!.ref, (bytes) => bytes.map((byte) => byte ^ 1));
   for (
-    const path of ["tmp/x", "search-index", "set-aside/1/x", "keyframes/blobs/.part__1", "timeline/x.wal.new"]
+    const path of [
+      "tmp/x",
+      "reserve",
+      "search-index",
+      "set-aside/1/x",
+      "keyframes/blobs/.part__1",
+      "timeline/x.wal.new",
+    ]
   ) {
     Deno.mkdirSync(join(directory.path(path), ".."), { recursive: true });
     Deno.writeTextFileSync(directory.path(path), "temporary");

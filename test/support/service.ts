@@ -53,8 +53,12 @@ export interface TestOptions {
    * below say so by themselves.
    */
   readonly inProcess?: string;
+  /** A folder that is there, for everything that the service writes, and stays; one of its own, which is removed, unless given. */
+  readonly root?: string;
   /** How many times faster than the wall clock the service's timers run; 1. */
   readonly timerSpeed?: number;
+  /** How long a timer of the service takes that is set for so many milliseconds; so many unless given. */
+  readonly timerMs?: (ms: number) => number;
   /** Moves the service's clocks and ends its timers, instead of the time of day. */
   readonly clock?: ManualClock;
   /** How outbound connections find and trust their peers; as in production. */
@@ -81,10 +85,10 @@ export async function startService(
   env: Record<string, string> = {},
   options: TestOptions = {},
 ): Promise<TestService> {
-  const { inProcess, timerSpeed, clock, outbound, liveWorkers, cage, log } = options;
-  const isSandboxed = [inProcess, timerSpeed, clock, outbound, liveWorkers, cage, log].every((option) =>
-    option === undefined
-  );
+  const { inProcess, timerSpeed, timerMs, clock, outbound, liveWorkers, cage, log, root } = options;
+  const isSandboxed = [inProcess, timerSpeed, timerMs, clock, outbound, liveWorkers, cage, log, root].every((
+    option,
+  ) => option === undefined);
   return isSandboxed ? await startSandboxed(env, options) : await startInProcess(env, options);
 }
 
@@ -136,8 +140,9 @@ async function startInProcess(
   env: Record<string, string>,
   options: TestOptions,
 ): Promise<TestService> {
-  const { timerSpeed = 1, clock, outbound = {}, liveWorkers, log = quietLog() } = options;
-  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
+  const { timerSpeed = 1, timerMs = (ms) => ms, clock, outbound = {}, liveWorkers, log = quietLog() } =
+    options;
+  const root = options.root ?? Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   let offsetMs = 0;
   const real = realWorld(log);
   const startMs = real.now();
@@ -152,7 +157,7 @@ async function startInProcess(
       ...real,
       now: () => real.now() + offsetMs,
       monotonicMs: () => real.monotonicMs() * timerSpeed,
-      sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
+      sleep: (ms, signal) => real.sleep(timerMs(ms) / timerSpeed, signal),
     };
   let service: Service;
   let broker: TestBroker;
@@ -186,7 +191,7 @@ async function startInProcess(
       await service[Symbol.asyncDispose]();
       await broker[Symbol.asyncDispose]();
     },
-    end: () => Deno.removeSync(root, { recursive: true }),
+    end: () => options.root === undefined && Deno.removeSync(root, { recursive: true }),
     reach: () => ({ service, advance: (ms) => void (offsetMs += ms) }),
   };
   return await startWith(opener, env, options);

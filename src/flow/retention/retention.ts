@@ -6,14 +6,18 @@ import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { pause, yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import { Refusal } from "../../base/refusal.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { RemovalReason } from "../../model/events/run_payloads.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { RemovalPlan, type RunChoice } from "../../model/runs/removal.ts";
-import { summaryOf } from "../../model/runs/run.ts";
+import { type NewEvent, summaryOf } from "../../model/runs/run.ts";
+import type { TimelineView } from "../../model/runs/run_register.ts";
+import type { CommittedEvent } from "../../store/log/notification_ring.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { BlobSweep } from "../../store/removal/blob_sweep.ts";
 import { oldUploads, removeUpload } from "../../store/removal/old_uploads.ts";
+import { DiskReserve } from "../../store/space/disk_reserve.ts";
 import type { DiskRoom } from "../../store/space/disk_room.ts";
 import type { StoredBytes } from "../../store/space/stored_bytes.ts";
 import type { Caller } from "../caller.ts";
@@ -65,6 +69,7 @@ export class Retention implements AsyncDisposable {
   readonly #log: Log;
   readonly #tasks = new TaskGroup();
   readonly #media: MediaRemoval;
+  readonly #reserve: DiskReserve;
   #passing: Promise<void> = Promise.resolve();
   #lastPassMs: number | null = null;
   #lastPassAtMs: number;
@@ -76,6 +81,7 @@ export class Retention implements AsyncDisposable {
     this.#log = options.world.log.child("retention");
     this.#lastPassAtMs = options.world.monotonicMs();
     const { timeline, rules, standing, dataDir, world } = options;
+    this.#reserve = new DiskReserve({ dataDir, world });
     this.#media = new MediaRemoval({
       ...{ timeline, dataDir, world },
       limits: {
@@ -98,6 +104,7 @@ export class Retention implements AsyncDisposable {
   start(): void {
     const { world, rules: { freeBytes } } = this.#options;
     this.#tasks.start(async (signal) => {
+      await this.#next(() => this.#fillReserve());
       while (
         await pause(
           world,
@@ -164,7 +171,7 @@ export class Retention implements AsyncDisposable {
     for (let most = 1;; most *= 2) {
       const missing = await this.#missingBytes();
       this.#options.metrics.set("service_retention_missing_bytes", missing);
-      if (missing === 0) return;
+      if (missing === 0) return await this.#fillReserve();
       const recorded = await this.#options.recordings.makeRoom(missing, this.#tasks.signal);
       if (recorded.segments > 0) {
         this.#log.warn("removed the oldest segments of recordings, as the disk has too little room", {
@@ -181,6 +188,28 @@ export class Retention implements AsyncDisposable {
         bytes,
         blobs,
       });
+    }
+  }
+
+  /** What was given up is taken again as soon as there is room. */
+  async #fillReserve(): Promise<void> {
+    if (!this.isOn) return;
+    const room = await this.#options.room(this.#options.dataDir);
+    if (room !== null) await this.#reserve.fill(room.free_bytes);
+  }
+
+  /** Where the disk is full, the reserve is given up for what is to be written, step by step. */
+  #commit(decide: (view: TimelineView) => readonly NewEvent[]): readonly CommittedEvent[] {
+    for (;;) {
+      try {
+        return this.#options.timeline.commit(decide);
+      } catch (error) {
+        const isFull = error instanceof Refusal && error.kind === "storage_unavailable";
+        if (!isFull || !this.#reserve.giveUp()) throw error;
+        this.#log.warn("gave up a part of the reserve on the disk, which is full", {
+          left_bytes: this.#reserve.bytes,
+        });
+      }
     }
   }
 
@@ -226,17 +255,20 @@ export class Retention implements AsyncDisposable {
     metrics.add("service_retention_failures_total", swept?.failed ?? 0);
     const blobs = swept?.blobs ?? 0;
     if (blobs > 0) await stored.recountBlobs(signal);
-    return { events, bytes: bytes + (swept?.bytes ?? 0), blobs };
+    const removed = { events, bytes: bytes + (swept?.bytes ?? 0), blobs };
+    if (failed === 0 || blobs === 0) return removed;
+    // What was given back may be the room that a copy of a segment lacked.
+    const again = await timeline.removeRecords({ isUrgent });
+    return { ...removed, events: events + again.events, bytes: removed.bytes + again.bytes };
   }
 
   /** Says what goes; the files go with those that no event names. */
   async #removeMedia(): Promise<void> {
-    const { timeline } = this.#options;
     if (!this.#media.isOn) return;
     for await (const { runId, media, reason, throughSeq, blobs, bytes } of this.#media.choices()) {
       this.#tasks.signal.throwIfAborted();
       const payload = { media, reason, through_seq: throughSeq, blobs, bytes };
-      const [removed] = timeline.commit((view) => {
+      const [removed] = this.#commit((view) => {
         const run = view.run(runId);
         return run === undefined || run.onHold || run.removedSeq > 0
           ? []
@@ -304,22 +336,23 @@ export class Retention implements AsyncDisposable {
 
   /** False where the run has changed meanwhile, so that it stays. */
   #removeRun(runId: string, reason: RemovalReason): boolean {
-    const { timeline, standing, metrics } = this.#options;
-    const [removed] = timeline.commit((view) => {
+    const { standing, metrics } = this.#options;
+    let [events, bytes] = [0, 0];
+    const [removed] = this.#commit((view) => {
       const run = view.run(runId);
       if (run === undefined || run.removedSeq > 0 || standing.staysFor(run) !== null) return [];
-      metrics.add("service_retention_removed_total", { what: "runs" });
-      metrics.add("service_retention_removed_total", { what: "events" }, run.eventCount);
-      metrics.add("service_retention_removed_bytes_total", { what: "events" }, run.logBytes);
+      [events, bytes] = [run.eventCount, run.logBytes];
       return [event("events_removed", runId, {
-        reason,
-        events: run.eventCount,
-        bytes: run.logBytes,
+        ...{ reason, events, bytes },
         through_seq: run.lastSeq,
         run: summaryOf(run),
       })];
     });
-    return removed !== undefined;
+    if (removed === undefined) return false;
+    metrics.add("service_retention_removed_total", { what: "runs" });
+    metrics.add("service_retention_removed_total", { what: "events" }, events);
+    metrics.add("service_retention_removed_bytes_total", { what: "events" }, bytes);
+    return true;
   }
 }
 

@@ -32,7 +32,7 @@ export interface BackupPlan {
 
 /** What is made again, is of no use elsewhere, or is far more than a backup is for. Everything else is kept, also what a later version adds. */
 const LEFT_OUT =
-  /^(lock|tmp\/.*|recordings\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part|rewrite))$/;
+  /^(lock|reserve|tmp\/.*|recordings\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part|rewrite))$/;
 
 /**
  * The log ends with a whole commit, and everything that its events name was on the disk before. Keys of requests come first, so

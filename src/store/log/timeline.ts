@@ -533,7 +533,12 @@ export class Timeline implements AsyncDisposable {
     await this.#writer?.file.syncData(); // no record may go before the event that says so is on the disk
     await this.#endLastSegment(isUrgent ? 1 : Math.min(ENDED_BYTES_MIN, this.#segmentBytes / 2));
     const removed = await this.#removal.run();
-    if (removed.events > 0 && !this.#isClosed) await this.#writeSnapshot();
+    if (removed.events === 0 || this.#isClosed) return removed;
+    try {
+      await this.#writeSnapshot();
+    } catch (error) { // a start without it reads the whole log
+      this.#log.error("cannot write the snapshot", { error: String(error) });
+    }
     return removed;
   }
 
