@@ -5,7 +5,6 @@ import type { Places, Tools } from "./base/program_paths.ts";
 import type { Certificate } from "./http3/listener.ts";
 import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
-import type { Broker } from "./media/tools/broker.ts";
 import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 import type { NamedSource } from "./model/sources/source_file.ts";
@@ -111,8 +110,8 @@ export function loadSandboxed(entry: URL, start: Start): Worker {
   return worker;
 }
 
-/** The order that starts a service whose programs `broker` starts. Its port is to be transferred. */
-export function startOrder(start: Start, broker: Broker): StartOrder {
+/** The order that starts a service whose programs `broker` starts, at once or later. Its port is to be transferred. */
+export function startOrder(start: Start, broker: { serve(port: MessagePort): void }): StartOrder {
   const { port1, port2 } = new MessageChannel();
   broker.serve(port1);
   return { type: "start", start, broker: port2 };

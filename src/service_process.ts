@@ -63,9 +63,10 @@ async function main(environment: Environment, output: BackgroundOutput): Promise
 
 /**
  * ```
- *   process   load the sandboxed Worker ── load the broker ── order to start ──────────── find the cage ── tell it
- *   Worker    ........ load the service .......................... open ── listening ── first jobs wait for the cage
+ *   process   load the sandboxed Worker ── order to start ....... load the broker ── find the cage ── tell it
+ *   Worker    ........ load the service ── open ── listening ── first jobs wait for the broker and the cage
  * ```
+ * The broker takes as long to load as the rest of the process, and a start needs none: until then orders to it wait in their port.
  * Throws {@link ConfigFaults} where the setting requires a cage that the machine does not allow; then nothing has listened.
  */
 async function serve(start: Start, environment: Environment, world: World): Promise<number> {
@@ -80,15 +81,17 @@ async function serve(start: Start, environment: Environment, world: World): Prom
     event.preventDefault();
     fail(`the service ended unexpectedly: ${event.message}`);
   };
-  const { openPrograms } = await import("./programs.ts");
-  await using programs = openPrograms(start, world);
+  const listening = Promise.withResolvers<boolean>();
   worker.onmessage = ({ data: notice }: MessageEvent<ServiceNotice>) => {
-    if (notice.type === "listening") tellCage(worker, programs, fail);
+    if (notice.type === "listening") listening.resolve(true);
     if (notice.type === "closed") exit.resolve(0);
     if (notice.type === "failed") fail(notice.message);
   };
+  await using closing = new AsyncDisposableStack();
+  const open = async () => closing.use((await import("./programs.ts")).openPrograms(start, world));
+  const opened = start.config.decoderCage === "required" ? await open() : null;
   // Nobody else waits for the cage, so that its trials do not slow down the start.
-  if (start.config.decoderCage === "required") await programs.cage();
+  await opened?.cage();
   for (const warning of start.config.warnings) log.warn(warning);
   warnOfExposure(log, environment);
   const { uploadRoot } = start.places;
@@ -98,13 +101,19 @@ async function serve(start: Start, environment: Environment, world: World): Prom
   } catch (error) {
     log.error("cannot move the uploads of an earlier version", { uploadRoot, error: String(error) });
   }
-  const order = startOrder(start, programs.broker);
+  const ports: MessagePort[] = [];
+  const order = startOrder(start, { serve: (port) => void ports.push(port) });
   worker.postMessage(order, [order.broker]);
   closeOnSignal(worker, world, exit.resolve);
   await using _followed = followSources(start, environment.variables, {
     world,
     tell: (sources) => worker.postMessage({ type: "sources", sources } satisfies ServiceOrder),
   });
+  if (await Promise.race([listening.promise, exit.promise.then(() => false)])) {
+    const programs = opened ?? await open();
+    for (const port of ports) programs.broker.serve(port);
+    tellCage(worker, programs, fail);
+  }
   return await exit.promise;
 }
 
