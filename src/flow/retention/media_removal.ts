@@ -7,6 +7,7 @@ import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_re
 import type { MediaRemovalReason } from "../../model/events/run_payloads.ts";
 import { MEDIA_KINDS, type MediaKind, mediaKindOf } from "../../model/files/media_kind.ts";
 import type { RunView } from "../../model/runs/run.ts";
+import { seekTime } from "../events_by_time.ts";
 import { blobPath } from "../../store/blobs.ts";
 import type { StoredEvent } from "../../store/log/event_reader.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
@@ -74,8 +75,12 @@ export class MediaRemoval {
     const { timeline, limits } = this.#options;
     const sourceHours = this.#options.sourceHours();
     const ages = new Map<number, number>();
+    const ofSources = [...sourceHours.values()];
     for (const media of MEDIA_KINDS) {
       const { hours, bytes } = limits[media];
+      const isLimited = hours !== undefined || bytes !== undefined ||
+        ofSources.some((each) => each[media] !== undefined);
+      if (!isLimited) continue; // nothing of the kind goes, so no run needs to be looked at
       const beyond = bytes === undefined ? 0 : await this.#lastBeyond(media, bytes);
       let looked = 0;
       for (const run of timeline.view.everyRun()) {
@@ -127,18 +132,17 @@ export class MediaRemoval {
     const found = known.get(hours);
     if (found !== undefined) return found;
     const { timeline, world } = this.#options;
-    const beforeMs = world.now() - hours * 3_600_000;
-    let [low, high] = [1, timeline.view.lastSeq + 1];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      const [first] = timeline.readAll({ fromSeq: middle, toSeq: high - 1, limit: 1 });
-      const event = first?.[0];
-      if (event === undefined || event.ptsMs >= beforeMs) high = middle;
-      else low = event.seq + 1;
-      await yieldToEventLoop();
-    }
-    known.set(hours, low - 1);
-    return low - 1;
+    const search = seekTime({
+      first: (fromSeq, toSeq) => [...timeline.readAll({ fromSeq, toSeq, limit: 1 })][0]?.[0],
+      fromSeq: 1,
+      toSeq: timeline.view.lastSeq + 1,
+      sinceMs: world.now() - hours * 3_600_000,
+    });
+    let step = search.next();
+    for (; !step.done; step = search.next()) await yieldToEventLoop();
+    const last = step.value - 1;
+    known.set(hours, last);
+    return last;
   }
 
   /** The last event that must lose its media of the kind so that the rest fits; 0 where all fit. */

@@ -88,10 +88,15 @@ export class RemovalPlan {
     return isTooMuch ? "bytes" : "free_space";
   }
 
-  /** Sorted as plain numbers, which takes a few milliseconds for 100,000 runs: seconds, then the place in the list. */
-  #order(): number[] {
-    const keys = Float64Array.from(this.#runs, ({ endedMs }, at) => Math.floor(endedMs / 1000) * PLACES + at);
-    return Array.from(keys.sort(), (key) => key % PLACES);
+  /** Sorted as plain numbers, and filled without a call for each: a few milliseconds for 100,000 runs. Seconds, then the place in the list. */
+  #order(): Float64Array {
+    const keys = new Float64Array(this.#runs.length);
+    for (let at = 0; at < keys.length; at++) {
+      keys[at] = Math.floor(this.#runs[at]!.endedMs / 1000) * PLACES + at;
+    }
+    keys.sort();
+    for (let at = 0; at < keys.length; at++) keys[at]! %= PLACES;
+    return keys;
   }
 }
 

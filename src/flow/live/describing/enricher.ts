@@ -16,6 +16,7 @@ import {
 } from "../../../model/events/enrichment.ts";
 import type { NewEvent } from "../../../model/runs/run.ts";
 import type { Timeline } from "../../../store/log/timeline.ts";
+import { seekTime } from "../../events_by_time.ts";
 
 export interface EnricherOptions {
   readonly plan: EnrichPlan;
@@ -149,13 +150,13 @@ export function lackingExplanations(timeline: Timeline, runId: string): NewEvent
 /** A number between the run's events that were written before `sinceMs` and the others, found with a few reads. */
 function firstSince(timeline: Timeline, runId: string, sinceMs: number): number {
   const run = timeline.view.run(runId);
-  let [low, high] = [run?.firstSeq ?? 1, run?.lastSeq ?? 1];
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    const [first] = timeline.read(runId, { fromSeq: middle, toSeq: high - 1, limit: 1 });
-    const next = first?.[0];
-    if (next === undefined || next.ptsMs >= sinceMs) high = middle;
-    else low = next.seq + 1;
-  }
-  return low;
+  const search = seekTime({
+    first: (fromSeq, toSeq) => [...timeline.read(runId, { fromSeq, toSeq, limit: 1 })][0]?.[0],
+    fromSeq: run?.firstSeq ?? 1,
+    toSeq: run?.lastSeq ?? 1,
+    sinceMs,
+  });
+  let step = search.next();
+  while (!step.done) step = search.next();
+  return step.value;
 }
