@@ -23,7 +23,8 @@ Options:
 Commands, on the data directory of SERVICE_DATA_DIR or --data-dir DIR:
   verify           checks every record, every blob and every reference; writes nothing, also while the service runs
   repair           sets damage aside and leaves a sound directory; not while the service runs
-  backup TARGET    adds a backup to a folder or s3://BUCKET/PREFIX, also while the service runs; only what is new is copied
+  backup TARGET    adds a backup to a folder or s3://BUCKET/PREFIX, also while the service runs; only what is new is copied;
+                   --keep N drops all but the newest N, and what only they had
   backups TARGET   lists the whole backups there
   restore SOURCE   puts the newest backup, or --backup ID, into an empty data directory, and compares every hash
   export RUN TARGET  writes an evidence bundle of a run into an empty folder: events, markers, pictures, clips, signed

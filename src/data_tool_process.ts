@@ -96,10 +96,17 @@ function orderOf(
       permissions: only({ read: [...read, ...folders], write: read, net }),
     };
   }
-  return {
-    order: { tool, places, place, asJson },
-    permissions: only({ read: [...read, ...folders], write: tool === "backup" ? folders : false, net }),
-  };
+  const permissions = only({ read: [...read, ...folders], write: tool === "backup" ? folders : false, net });
+  if (tool === "backups") return { order: { tool, places, place, asJson }, permissions };
+  return { order: { tool, places, place, keep: keptBackups(options.keep), asJson }, permissions };
+}
+
+function keptBackups(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(text)) {
+    throw new UsageFault(`--keep must be a whole number of at least 1, got '${text}'`);
+  }
+  return Number(text);
 }
 
 /** Of `s3://bucket/prefix`, with the settings of the storage. */
@@ -140,12 +147,16 @@ function readArguments(tool: DataTool, args: readonly string[]) {
         json: { type: "boolean" },
         "data-dir": { type: "string" },
         ...(tool === "restore" && { backup: { type: "string" } }),
+        ...(tool === "backup" && { keep: { type: "string" } }),
       },
     });
     const { length } = TOOLS[tool];
     if (positionals.length < length) throw new Error(`it takes ${TOOLS[tool].join(" and ")}`);
     if (positionals.length > length) throw new Error(`it takes no argument '${positionals[length]}'`);
-    return { options: values as { json?: boolean; "data-dir"?: string; backup?: string }, positionals };
+    return {
+      options: values as { json?: boolean; "data-dir"?: string; backup?: string; keep?: string },
+      positionals,
+    };
   } catch (error) {
     throw new UsageFault(`service ${tool}: ${errorText(error)}; --help has the commands`);
   }

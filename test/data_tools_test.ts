@@ -90,6 +90,7 @@ Deno.test("a backup that is killed in the middle is no backup, and arguments tha
     [["verify", "x"], /service verify: it takes no argument 'x'/],
     [["backup"], /service backup: it takes TARGET/],
     [["backup", join(directory.dataDir, "b")], /must lie outside of/],
+    [["backup", target, "--keep", "0"], /--keep must be a whole number of at least 1, got '0'/],
     [["restore", join(folder.path, "none")], /is no folder with backups/],
     [["verify", "--data-dir", folder.path], /is no data directory of this service/],
   ];

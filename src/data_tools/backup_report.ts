@@ -2,6 +2,7 @@
 
 import type { BackupResult } from "../store/backup/backup.ts";
 import type { BackupHead } from "../store/backup/backup_list.ts";
+import type { PrunedBackups } from "../store/backup/prune.ts";
 import { counted, megabytes, type ToolTime } from "./check_report.ts";
 
 /** Both forms of a result. */
@@ -10,7 +11,12 @@ export interface Report {
   readonly lines: readonly string[];
 }
 
-export function backupReport(result: BackupResult, place: string, { tookMs }: ToolTime): Report {
+export function backupReport(
+  result: BackupResult,
+  pruned: PrunedBackups | null,
+  place: string,
+  { tookMs }: ToolTime,
+): Report {
   const { head, newObjects, newBytes, damagedBlobs } = result;
   return {
     json: {
@@ -18,6 +24,11 @@ export function backupReport(result: BackupResult, place: string, { tookMs }: To
       place,
       new_objects: newObjects,
       new_bytes: newBytes,
+      ...(pruned && {
+        dropped_backups: pruned.dropped,
+        removed_objects: pruned.objects,
+        removed_bytes: pruned.bytes,
+      }),
       damaged_blobs: damagedBlobs,
       took_ms: Math.round(tookMs),
     },
@@ -26,6 +37,11 @@ export function backupReport(result: BackupResult, place: string, { tookMs }: To
       `new in ${place}: ${counted(newObjects, "object")}, ${megabytes(newBytes)}; took ${
         (tookMs / 1000).toFixed(1)
       } s`,
+      ...(pruned === null ? [] : [
+        `dropped ${counted(pruned.dropped.length, "backup")}: ${counted(pruned.objects, "object")}, ${
+          megabytes(pruned.bytes)
+        }`,
+      ]),
       ...damagedBlobs.map((path) =>
         `damage: damaged_blob: ${path}: copied as it is, its bytes have another hash`
       ),

@@ -7,6 +7,7 @@ import type { BackupStorage } from "../model/backup_storage.ts";
 import { makeBackup } from "../store/backup/backup.ts";
 import { type BackupHead, backupIds, readHead } from "../store/backup/backup_list.ts";
 import { FolderStorage } from "../store/backup/folder_storage.ts";
+import { pruneBackups } from "../store/backup/prune.ts";
 import { restoreBackup } from "../store/backup/restore.ts";
 import { InstanceKey } from "../store/bundle/instance_key.ts";
 import { writeBundle } from "../store/bundle/run_bundle.ts";
@@ -72,7 +73,8 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
   }
   if (order.tool === "backup") {
     const result = await makeBackup(places, storage, world);
-    const { json, lines } = backupReport(result, storage.name, time());
+    const pruned = order.keep === undefined ? null : await pruneBackups(storage, order.keep);
+    const { json, lines } = backupReport(result, pruned, storage.name, time());
     told(order, json, lines);
     return result.damagedBlobs.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
   }

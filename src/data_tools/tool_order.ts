@@ -14,7 +14,8 @@ interface OrderBase {
 export type ToolOrder =
   | OrderBase & { readonly tool: "verify" }
   | OrderBase & { readonly tool: "repair" }
-  | OrderBase & { readonly tool: "backup"; readonly place: BackupPlace }
+  /** Every backup is kept without a number. */
+  | OrderBase & { readonly tool: "backup"; readonly place: BackupPlace; readonly keep: number | undefined }
   | OrderBase & { readonly tool: "backups"; readonly place: BackupPlace }
   | OrderBase & { readonly tool: "export"; readonly runId: string; readonly target: string }
   | OrderBase & { readonly tool: "public-key" }

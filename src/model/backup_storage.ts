@@ -9,6 +9,8 @@ export interface BackupStorage {
   get(name: string): Promise<Uint8Array<ArrayBuffer> | null>;
   /** Resolves when the object is where a crash does not reach it any more. An object of that name is replaced. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** Resolves also where there is no such object. */
+  remove(name: string): Promise<void>;
 }
 
 export interface BackupObject {

@@ -26,7 +26,7 @@ const SERVER_FAULT = 500;
 const TOO_MANY = 429;
 
 interface S3Request {
-  readonly method: "GET" | "PUT";
+  readonly method: "GET" | "PUT" | "DELETE";
   /** Behind the bucket. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -84,6 +84,13 @@ export class S3Storage implements BackupStorage {
   async put(name: string, body: Uint8Array<ArrayBuffer>): Promise<void> {
     const answer = await this.#send({ method: "PUT", path: this.#place.prefix + name, body });
     if (answer.status !== 200) throw this.#refused("store", answer);
+  }
+
+  async remove(name: string): Promise<void> {
+    const answer = await this.#send({ method: "DELETE", path: this.#place.prefix + name });
+    const isGone = answer.status === 204 || answer.status === 200 ||
+      answer.status === 404 && codeOf(answer) !== "NoSuchBucket";
+    if (!isGone) throw this.#refused("remove", answer);
   }
 
   /** Repeats what may work the next time. */

@@ -6,6 +6,7 @@ import type { BackupStorage } from "../../src/model/backup_storage.ts";
 import { makeBackup } from "../../src/store/backup/backup.ts";
 import { backupIds, readHead } from "../../src/store/backup/backup_list.ts";
 import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
+import { pruneBackups } from "../../src/store/backup/prune.ts";
 import { restoreBackup } from "../../src/store/backup/restore.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
 import { Blobs } from "../../src/store/blobs.ts";
@@ -94,6 +95,7 @@ Deno.test("a backup during which events are removed is planned again, so that it
   await using timeline = await directory.open();
   let isRemoved = false;
   const removing: BackupStorage = {
+    remove: (name) => storage.remove(name),
     ...{ name: "removing", list: (prefix) => storage.list(prefix), get: (name) => storage.get(name) },
     put: async (name, bytes) => {
       await storage.put(name, bytes);
@@ -119,6 +121,7 @@ Deno.test("a backup that is broken off at any object leaves the one before, and 
     using broken = new TempFolder();
     let left = most;
     const breaking: BackupStorage = {
+      remove: (name) => storage.remove(name),
       ...{ name: "breaking", list: (prefix) => storageIn(broken).list(prefix) },
       get: (name) => storageIn(broken).get(name),
       put: (name, bytes) =>
@@ -248,3 +251,47 @@ Deno.test("a backup in S3-compatible storage: signed, listed by pages, repeated 
     return true;
   });
 });
+
+Deno.test("backups that are dropped take with them what only they had, and whatever is broken off leaves the others whole", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  await using server = new S3Server();
+  for (const storage of [storageIn(folder), new S3Storage(server.place, world)]) {
+    const upload = join(directory.places.uploadRoot, "public__other.bin");
+    const ids: string[] = [];
+    for (let number = 0; number < 4; number++) {
+      Deno.writeTextFileSync(upload, `only in the backup ${number} of ${storage.name}`);
+      ids.push((await makeBackup(directory.places, storage, world)).head.id);
+    }
+    const lefts = await objectsOf(storage);
+    assert.deepEqual((await pruneBackups(storage, 9)).dropped, []);
+    assert.deepEqual(await objectsOf(storage), lefts, "nothing goes while all are kept");
+    // Broken off at each removal in turn.
+    let removals = 0;
+    for (let isWhole = false; !isWhole; removals++) {
+      let left = removals;
+      const failing: BackupStorage = {
+        name: storage.name,
+        list: (prefix) => storage.list(prefix),
+        get: (name) => storage.get(name),
+        put: (name, bytes) => storage.put(name, bytes),
+        remove: (name) => left-- > 0 ? storage.remove(name) : Promise.reject(new Error("broken off")),
+      };
+      isWhole = await pruneBackups(failing, 2).then(() => true, () => false);
+      for (const id of (await backupIds(storage)).slice(-2)) {
+        await using _ = await restored(storage, folder, id);
+      }
+      if (removals > 20) throw new Error("never whole");
+    }
+    assert.ok(removals > 2, `${removals} times`);
+    assert.deepEqual(await backupIds(storage), ids.slice(-2));
+    assert.ok((await objectsOf(storage)).length < lefts.length);
+    const { dropped, objects } = await pruneBackups(storage, 2);
+    assert.deepEqual([dropped, objects], [[], 0]);
+    assert.equal((await makeBackup(directory.places, storage, world)).newObjects, 0, "what is kept is there");
+  }
+});
+
+async function objectsOf(storage: BackupStorage): Promise<string[]> {
+  return (await Array.fromAsync(storage.list("objects/"))).map(({ name }) => name).sort();
+}

@@ -48,6 +48,10 @@ export class S3Server implements AsyncDisposable {
       this.objects.set(key, body);
       return new Response();
     }
+    if (request.method === "DELETE") {
+      this.objects.delete(key);
+      return new Response(null, { status: 204 });
+    }
     const found = this.objects.get(key);
     return found === undefined ? fault(404, "NoSuchKey") : new Response(found.slice());
   }

@@ -38,7 +38,8 @@ export interface BackupFile {
 }
 
 export const BACKUP_FORMAT = 1;
-const HEADS = "backups/";
+export const HEADS_FOLDER = "backups";
+const HEADS = `${HEADS_FOLDER}/`;
 
 export function objectName(sha256: string): string {
   return `objects/${sha256.slice(0, 2)}/${sha256}`;

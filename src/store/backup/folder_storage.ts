@@ -3,6 +3,7 @@
 import { dirname, join } from "node:path";
 import type { World } from "../../base/world.ts";
 import type { BackupObject, BackupStorage } from "../../model/backup_storage.ts";
+import { HEADS_FOLDER } from "./backup_list.ts";
 import { filesBelow, syncFolder } from "../folder.ts";
 
 /** The end of the name of a file that is being written, or whose writer was killed. */
@@ -39,6 +40,18 @@ export class FolderStorage implements BackupStorage {
       if (error instanceof Deno.errors.NotFound) return null;
       throw error;
     }
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = join(this.#root, name);
+    try {
+      await Deno.remove(path);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return;
+      throw error;
+    }
+    // A head must not come back after a power failure when objects that it names are gone.
+    if (dirname(name) === HEADS_FOLDER) syncFolder(dirname(path));
   }
 
   /** Under another name until it is on the disk, so that its name always shows the whole file. */
