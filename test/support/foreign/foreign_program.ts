@@ -1,4 +1,4 @@
-/** Starts a program of others for a test (aiortc, aioquic, GStreamer), and talks with it in lines of JSON. */
+/** Starts a program of others for a test (aiortc, aioquic, GStreamer, gortsplib), and talks with it in lines of JSON. */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,15 +11,18 @@ export type ForeignName =
   | "aiortc_publisher"
   | "gstreamer_publisher"
   | "rtsp_camera"
+  | "rtsp_server"
   | "upload"
   | "aioquic_client";
 
-const PYTHONS: Readonly<Record<ForeignName, string>> = {
+/** Which variable names the Python of each program; of `rtsp_server`, which was built, it is the program. */
+const PROGRAMS: Readonly<Record<ForeignName, string>> = {
   aiortc_publisher: "AIORTC_PYTHON",
   upload: "AIORTC_PYTHON",
   aioquic_client: "AIOQUIC_PYTHON",
   gstreamer_publisher: "GSTREAMER_PYTHON",
   rtsp_camera: "GSTREAMER_PYTHON",
+  rtsp_server: "RTSP_SERVER",
 };
 
 // deno-lint-ignore no-explicit-any -- each command has an answer of its own
@@ -35,10 +38,10 @@ export class ForeignProgram implements AsyncDisposable {
   #rest = "";
 
   constructor(name: ForeignName) {
-    const program = Deno.env.get(PYTHONS[name]);
-    if (!program) throw new Error(`${PYTHONS[name]} is not set: start with ./scripts/foreign-clients`);
+    const program = Deno.env.get(PROGRAMS[name]);
+    if (!program) throw new Error(`${PROGRAMS[name]} is not set: start with ./scripts/foreign-clients`);
     this.#child = new Deno.Command(program, {
-      args: ["-B", join(FOLDER, `${name}.py`)],
+      args: name === "rtsp_server" ? [] : ["-B", join(FOLDER, `${name}.py`)],
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",

@@ -26,9 +26,15 @@ export interface ForeignService extends AsyncDisposable {
 /** Seconds without media after which a session ends here. */
 export const MEDIA_IDLE_SECS = 5;
 
-export async function startForeignService(): Promise<ForeignService> {
+/** `settings` are added to its own; `sources` is the text of the file of named sources. */
+export async function startForeignService(
+  settings: Readonly<Record<string, string>> = {},
+  sources = "",
+): Promise<ForeignService> {
   await using opening = new AsyncDisposableStack();
   const folder = opening.use(new TempFolder()).path;
+  const sourcesFile = join(folder, "sources.toml");
+  Deno.writeTextFileSync(sourcesFile, sources);
   let described = 0;
   const model = opening.use(startModelServer({
     answer: () => `Picture ${described++} shows a meadow.`,
@@ -47,6 +53,8 @@ export async function startForeignService(): Promise<ForeignService> {
       SERVICE_WEBRTC_MEDIA_IDLE_SECS: `${MEDIA_IDLE_SECS}`,
       SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
       SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
+      SERVICE_SOURCES_CONFIG: sourcesFile,
+      ...settings,
     }),
   );
   const { url } = server;
