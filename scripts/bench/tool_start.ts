@@ -62,7 +62,7 @@ async function read(
 ): Promise<void> {
   const tool = runner.start(
     {
-      ...{ kind: "live_pull", input, streamIndex: 0, isPaced: false, soundPipe: null },
+      ...{ kind: "live_pull", input, streamIndex: 0, isPaced: false, soundSocket: null },
       maxFrame: { width: 640, height: 360 },
     },
     { signal, maxStderrBytes: 4096 },

@@ -53,7 +53,6 @@ export interface IceSettings {
 /** What a Worker needs before its first session. */
 export interface LiveStart {
   /** The folder for the sockets through which programs are fed and read. */
-  readonly tempDir: string;
   readonly socketDir: string;
 }
 

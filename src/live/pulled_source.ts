@@ -24,15 +24,15 @@ export interface PulledSourceOptions {
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Where the sound goes; null where it is not wanted. */
   readonly sound: {
-    /** The folder for named pipes. */
-    readonly tempDir: string;
+    /** The folder for sockets. */
+    readonly socketDir: string;
     /** Called with windows of blocks of 20 ms, with their times in the session. */
     readonly onWindow: (window: CutWindow) => void;
   } | null;
   /** Where the packets go as they came. */
   readonly copy: {
-    /** The folder for named pipes. */
-    readonly tempDir: string;
+    /** The folder for sockets. */
+    readonly socketDir: string;
     readonly tap: UnitTap;
     /** The video of this connection has another codec than MP4 can carry. */
     readonly onOtherCodec: (codec: string | null) => void;
@@ -94,7 +94,7 @@ export class PulledSource implements AsyncDisposable {
       isPaced: info.durationMs !== null,
       maxFrame,
       ...(windows && {
-        sound: { tempDir: sound!.tempDir, onBlock: (block) => this.#hear(windows.push(block)) },
+        sound: { socketDir: sound!.socketDir, onBlock: (block) => this.#hear(windows.push(block)) },
       }),
       ...this.#copied(info),
       ...(info.video && {
@@ -122,7 +122,7 @@ export class PulledSource implements AsyncDisposable {
 
   /** Packets that MP4 cannot carry are not copied; clips that are asked for with them are refused before. */
   #copied({ video, audioStreams, audioCodec = null }: MediaInfo): Pick<PulledDecoderOptions, "copy"> {
-    const { tempDir, tap, onOtherCodec } = this.#options.copy;
+    const { socketDir, tap, onOtherCodec } = this.#options.copy;
     const codec = clipVideo(video?.codec);
     tap.end();
     if (codec === null) {
@@ -133,7 +133,7 @@ export class PulledSource implements AsyncDisposable {
     const hasOtherSound = audioStreams > 0 && soundCodec === null;
     return {
       copy: {
-        tempDir,
+        socketDir,
         withSound: soundCodec !== null,
         onStreams: ({ video: { codecData, reorderDepth }, sound }) =>
           tap.begin({
@@ -141,6 +141,7 @@ export class PulledSource implements AsyncDisposable {
             sound: sound && soundCodec && { ...sound, codec: soundCodec },
           }),
         onUnit: (unit) => tap.push(unit),
+        isUrgent: () => tap.isUrgent,
       },
     };
   }

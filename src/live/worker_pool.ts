@@ -147,8 +147,8 @@ class LiveWorker {
       name: "live",
       deno: {
         permissions: {
-          read: [...readable, new URL("wasm/", PROJECT), start.tempDir, start.socketDir],
-          write: [start.tempDir, start.socketDir],
+          read: [...readable, new URL("wasm/", PROJECT), start.socketDir],
+          write: [start.socketDir],
           run: false,
           net: true,
           sys: ["networkInterfaces", "cpus"],

@@ -189,7 +189,7 @@ export class WorkerSession {
 
   async #pull(order: Extract<OpeningOrder, { kind: "pull" }>): Promise<void> {
     const video = await this.#loadVideo();
-    const { runner, tempDir, world } = this.#host;
+    const { runner, socketDir, world } = this.#host;
     this.#pulled = new PulledSource({
       runner,
       world,
@@ -198,9 +198,9 @@ export class WorkerSession {
       counts: this.#counts,
       onFrame: (frame) => this.#guarded(() => video.take(frame)),
       sound: this.#settings.wantsAudio
-        ? { tempDir, onWindow: (window) => this.#audio.takeSamples(window) }
+        ? { socketDir, onWindow: (window) => this.#audio.takeSamples(window) }
         : null,
-      copy: { tempDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
+      copy: { socketDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
       onGap: (reason, lastPtsMs) => {
         video.interrupt();
         this.#taps.interrupt();

@@ -51,7 +51,7 @@ export interface LiveOptions {
   readonly config: Config;
   readonly labelMaps: LabelMaps | null;
   readonly broker: BrokerClient;
-  readonly places: Pick<Places, "dataDir" | "tempDir" | "socketDir" | "codeDirs">;
+  readonly places: Pick<Places, "dataDir" | "socketDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
   /** Workers of this process when absent. */
   readonly liveWorkers: LiveWorkers | undefined;
@@ -194,10 +194,10 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
 const LIVE_WORKERS_MAX = 8;
 
 function openWorkers(
-  { broker, places: { tempDir, socketDir, codeDirs }, world }: SessionsOptions,
+  { broker, places: { socketDir, codeDirs }, world }: SessionsOptions,
 ): LiveWorkerPool {
   return new LiveWorkerPool({
-    start: { tempDir, socketDir },
+    start: { socketDir },
     connect: () => broker.connect(),
     readable: codeDirs,
     world,

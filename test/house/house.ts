@@ -78,7 +78,7 @@ export const TOUCHES: readonly {
     what: "serves",
     pattern: /\bDeno\.(serve|listen|listenTls)\b/,
     rooms: ["composition", "sidecar"],
-    files: ["media/tools/broker_client.ts"],
+    files: ["media/tools/tool_socket.ts"],
   },
   { what: "speaks QUIC", pattern: /\bDeno\.(QuicEndpoint\(|connectQuic\b)/, rooms: ["http3"] },
   {

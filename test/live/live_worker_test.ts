@@ -71,7 +71,7 @@ class Workers implements AsyncDisposable {
 
   constructor(world = WORLD) {
     this.#pool = new LiveWorkerPool({
-      start: { tempDir: this.#folder.path, socketDir: this.#folder.path },
+      start: { socketDir: this.#folder.path },
       connect: () => {
         this.started++;
         return this.#broker.connect();
@@ -229,8 +229,8 @@ Deno.test("a source that never gives a frame ends, and one that has given frames
     ...live,
     input: { ...live.input, args: ["-f", "lavfi"], url: "nullsrc=r=1/1000,select=0" },
   };
-  const never = workers.open(silent, { mediaIdleMs: 500 });
-  const before = workers.open(live, { mediaIdleMs: 500 });
+  const never = workers.open(silent, { mediaIdleMs: 3_000 });
+  const before = workers.open(live, { mediaIdleMs: 3_000 });
   const { cause, message } = await never.waitFor("ended");
   assert.deepEqual([cause, message], ["media_idle", "the source has never given a frame"]);
   await never.waitFor("closed");

@@ -183,7 +183,7 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
     streamIndex: 0,
     isPaced: false,
     maxFrame: frames,
-    soundPipe: null,
+    soundSocket: null,
   };
   const info = {
     ...{
@@ -274,8 +274,8 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
       planes: { pipe: `${tempDir}/media-${random}.fifo`, maxFrames: 1, select: null },
     }),
     "forged: no socket": start(pull),
-    "forged: sound into a file": start({ ...pull, soundPipe: `${tempDir}/media-${random}.fifo` }),
-    "forged: sound elsewhere": start({ ...pull, soundPipe: `${dataDir}/../outside/new.wav` }),
+    "forged: sound into a file": start({ ...pull, soundSocket: `${tempDir}/media-${random}.fifo` }),
+    "forged: sound elsewhere": start({ ...pull, soundSocket: `${dataDir}/../outside/new.wav` }),
     "forged: a socket that is none": start(pull, { output: `${tempDir}/clip-${random}.mp4` }),
     "forged: a socket that is not there": start(pull, { output: socket }),
     "forged: a socket elsewhere": start(pull, { output: "/run/docker.sock" }),

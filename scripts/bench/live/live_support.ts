@@ -54,7 +54,7 @@ function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorke
     ingestRoots: [],
   });
   const pool = new LiveWorkerPool({
-    start: { tempDir, socketDir: tempDir },
+    start: { socketDir: tempDir },
     connect: () => broker.connect(),
     readable: [],
     world: realWorld(quietLog()),

@@ -66,6 +66,11 @@ export class ClipStage implements UnitTap, AsyncDisposable {
     this.#ring = new UnitRing({ bytesMax, keepMs: preRollMs + DECISION_MS });
   }
 
+  /** So that a clip is stored soon after its post-roll. */
+  get isUrgent(): boolean {
+    return this.#open !== null;
+  }
+
   begin(streams: EncodedStreams): void {
     this.#streams = streams;
   }

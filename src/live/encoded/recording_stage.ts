@@ -46,6 +46,7 @@ const SOUND_LATE_MS = 1_000;
  * time; without credit the segment is lost and counted.
  */
 export class RecordingStage implements UnitTap, AsyncDisposable {
+  readonly isUrgent = false;
   readonly #options: RecordingStageOptions;
   readonly #clock = new SegmentClock();
   #streams: EncodedStreams | null = null;

@@ -13,6 +13,8 @@ export interface EncodedStreams extends ClipStreams {
 
 /** The calls come in this order: `begin`, `setOffset` and `push` in any order, `interrupt`, `end`, and so on for the next stream. */
 export interface UnitTap {
+  /** Whether somebody waits for the next unit. */
+  readonly isUrgent: boolean;
   /** What the units are that come from here on. */
   begin(streams: EncodedStreams): void;
   /** The media time of the session at time 0 of the units; units may come before. */

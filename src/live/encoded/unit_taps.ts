@@ -10,6 +10,10 @@ export class UnitTaps implements UnitTap {
     this.#taps = taps;
   }
 
+  get isUrgent(): boolean {
+    return this.#taps.some(({ isUrgent }) => isUrgent);
+  }
+
   begin(streams: EncodedStreams): void {
     for (const tap of this.#taps) tap.begin(streams);
   }

@@ -78,6 +78,10 @@ export class ViewStage implements UnitTap {
     }
   }
 
+  get isUrgent(): boolean {
+    return this.#watching !== null;
+  }
+
   begin(streams: EncodedStreams): void {
     this.#unable = undefined;
     this.#streams = streams;

@@ -1,12 +1,12 @@
-/** The encoded packets of a pulled live source as they came: ffmpeg copies them into a named pipe beside its decode. */
+/** The encoded packets of a pulled live source as they came: ffmpeg copies them into a socket beside its decode. */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { pause } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { COPY_OFFSET_MS } from "../formats/clock.ts";
 import { NutError, NutReader, type NutStream } from "../formats/nut.ts";
-import type { FilledPipeOptions } from "./filled_pipe.ts";
 
 /** One encoded unit of video or sound, as it came. */
 export interface CopiedUnit {
@@ -25,28 +25,46 @@ export interface PacketSink {
   readonly onStreams: (streams: { readonly video: NutStream; readonly sound: NutStream | null }) => void;
   /** Called with each packet in the order in which it came; times are those of the decoded frames. Must neither wait nor throw. */
   readonly onUnit: (unit: CopiedUnit) => void;
+  /** Whether somebody waits for the next unit, as for the live view. */
+  readonly isUrgent: () => boolean;
 }
 
 const READ_BYTES = 64 << 10;
-/** A source sends some seventy packets a second, and each read costs more than what it reads. The pipe holds 10 Mbit/s for so long. */
+/** A source sends some seventy packets a second, and to be woken for each costs more than what it brings. */
 const REST_MS = 50;
+/** Where nobody waits for the packets. */
+const LONG_REST_MS = 250;
+/** So much may come in a rest; the socket holds twice as much before ffmpeg, and with it the decode, has to wait. */
+const REST_BYTES = 48 << 10;
+/** At the start it rests for a part of the time for which it has read. */
+const START_SHARE = 8;
 /** A packet is dropped beyond this; the header of a packet is short. */
 const PACKET_BYTES_MAX = LIMITS.live.videoUnitBytesMax + 4096;
 
-/** Reads the pipe to its end, even where the bytes are no longer understood. It rests where little comes. */
+/** Reads to the end, even where the bytes are no longer understood. It rests between reads, for less long where much comes. */
 export async function readPackets(
-  pipe: Deno.FsFile,
+  connection: Deno.UnixConn,
   sink: PacketSink,
-  { world, signal }: Pick<FilledPipeOptions, "world" | "signal">,
+  { world, signal }: { readonly world: World; readonly signal: AbortSignal },
 ): Promise<void> {
-  using _pipe = pipe;
+  using _connection = connection;
   const packets = new PacketReader(sink);
   const buffer = new Uint8Array(READ_BYTES);
+  const startMs = world.monotonicMs();
+  let sinceMs = startMs;
+  let came = 0;
   for (;;) {
-    const count = await pipe.read(buffer).catch(() => null);
+    const count = await connection.read(buffer).catch(() => null);
     if (count === null) return;
     packets.push(buffer.subarray(0, count));
-    if (count < READ_BYTES / 2) await pause(world, REST_MS, signal);
+    came += count;
+    if (count === READ_BYTES) continue;
+    const nowMs = world.monotonicMs();
+    // What comes first says nothing of what follows, and the first picture is waited for.
+    const fittingMs = Math.min((nowMs - sinceMs) * REST_BYTES / came, (nowMs - startMs) / START_SHARE);
+    sinceMs = nowMs;
+    came = 0;
+    await pause(world, Math.min(sink.isUrgent() ? REST_MS : LONG_REST_MS, fittingMs), signal);
   }
 }
 
@@ -109,7 +127,8 @@ class PacketReader {
       this.#sink.onStreams({ video, sound: streams.find(({ isVideo }) => !isVideo) ?? null });
       this.#isAnnounced = true;
     }
-    const data = joinedBytes(frameHead, this.#bytes.subarray(frameOffset, frameOffset + frameBytes));
+    const bytes = this.#bytes.subarray(frameOffset, frameOffset + frameBytes);
+    const data = frameHead.length === 0 ? bytes.slice() : joinedBytes(frameHead, bytes);
     const { isVideo, width, height, numerator, denominator } = stream;
     this.#sink.onUnit({
       isVideo,

@@ -11,7 +11,7 @@ import type { ToolRunner } from "../tools/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { type PacketSink, readPackets } from "./copied_packets.ts";
-import { FilledPipe } from "./filled_pipe.ts";
+import { FilledSocket } from "./filled_socket.ts";
 import { type BlockSink, readSound } from "./pulled_sound.ts";
 import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
@@ -27,9 +27,9 @@ export interface PulledDecoderOptions {
   /** The size of its pictures as displayed, as the probe found it. */
   readonly sourceExtent?: Extent;
   /** Where the sound goes; absent where it is not wanted, or the source has none. */
-  readonly sound?: { readonly tempDir: string; readonly onBlock: BlockSink };
+  readonly sound?: { readonly socketDir: string; readonly onBlock: BlockSink };
   /** Where the packets go as they came; absent where they are not wanted. */
-  readonly copy?: PacketSink & { readonly tempDir: string; readonly withSound: boolean };
+  readonly copy?: PacketSink & { readonly socketDir: string; readonly withSound: boolean };
   /** Called while the output is read: long work in it slows the source down. */
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Called once, unless the decoder is disposed before. The reason names no address. */
@@ -56,26 +56,30 @@ export class PulledDecoder implements AsyncDisposable {
     this.#lastFrameMs = options.world.monotonicMs();
   }
 
-  /** Throws when ffmpeg cannot be started; with pipes it is started later, and `onEnded` is called then. */
+  /** Throws when ffmpeg cannot be started. */
   static start(options: PulledDecoderOptions): PulledDecoder {
     const decoder = new PulledDecoder(options);
-    decoder.#finished = options.sound || options.copy
-      ? decoder.#runWithPipes()
-      : decoder.#run(decoder.#start(NO_PIPES), NO_PIPES);
+    const sockets = decoder.#sockets();
+    try {
+      decoder.#finished = decoder.#run(decoder.#start(sockets), sockets);
+    } catch (error) {
+      void closed(sockets);
+      throw error;
+    }
     return decoder;
   }
 
-  #start({ sound, copy }: Pipes): LiveFfmpeg {
+  #start({ sound, copy }: Sockets): LiveFfmpeg {
     const { runner, world, input, isPaced = false, streamIndex = null, maxFrame, sourceExtent, onFrame } =
       this.#options;
-    const soundPipe = sound && sound.path;
+    const soundSocket = sound && sound.path;
     const withSound = this.#options.copy?.withSound ?? false;
     return LiveFfmpeg.start({
       runner,
       world,
       job: {
-        ...{ kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundPipe },
-        copy: copy && { pipe: copy.path, withSound },
+        ...{ kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundSocket },
+        copy: copy && { socket: copy.path, withSound },
       },
       ...(sourceExtent && { sourceExtent }),
       ring: new FrameRing(RING_FRAMES),
@@ -100,36 +104,24 @@ export class PulledDecoder implements AsyncDisposable {
     await this.#finished;
   }
 
-  async #runWithPipes(): Promise<void> {
-    const { runner, world, sound, copy } = this.#options;
-    const context = { runner, world, signal: this.#closing.signal };
-    const pipes: { -readonly [Name in keyof Pipes]: Pipes[Name] } = { ...NO_PIPES };
-    let ffmpeg;
-    try {
-      if (sound) {
-        const read = (pipe: Deno.FsFile) => readSound(pipe, sound.onBlock);
-        pipes.sound = await FilledPipe.open({ ...context, tempDir: sound.tempDir, read });
-      }
-      if (copy) {
-        const read = (pipe: Deno.FsFile) => readPackets(pipe, copy, context);
-        pipes.copy = await FilledPipe.open({ ...context, tempDir: copy.tempDir, read });
-      }
-      ffmpeg = this.#start(pipes);
-    } catch {
-      await closed(pipes);
-      if (!this.#closing.signal.aborted) this.#options.onEnded("the decoder cannot be started");
-      return;
-    }
-    await this.#run(ffmpeg, pipes);
+  #sockets(): Sockets {
+    const { world, sound = null, copy = null } = this.#options;
+    const context = { world, signal: this.#closing.signal };
+    return {
+      sound: sound &&
+        new FilledSocket({ ...sound, world, read: (connection) => readSound(connection, sound.onBlock) }),
+      copy: copy &&
+        new FilledSocket({ ...copy, world, read: (connection) => readPackets(connection, copy, context) }),
+    };
   }
 
-  async #run(ffmpeg: LiveFfmpeg, pipes: Pipes): Promise<void> {
+  async #run(ffmpeg: LiveFfmpeg, sockets: Sockets): Promise<void> {
     const ended = new AbortController();
     const watching = this.#watch(ffmpeg, ended.signal);
     const outcome = await ffmpeg.ended;
     ended.abort();
     const wasSilent = await watching;
-    await closed(pipes);
+    await closed(sockets);
     if (this.#closing.signal.aborted) return;
     this.#options.onEnded(wasSilent ? "it gave no frame for 30 s" : reasonOf(outcome));
   }
@@ -147,14 +139,12 @@ export class PulledDecoder implements AsyncDisposable {
 }
 
 /** What ffmpeg fills besides its output. */
-interface Pipes {
-  readonly sound: FilledPipe | null;
-  readonly copy: FilledPipe | null;
+interface Sockets {
+  readonly sound: FilledSocket | null;
+  readonly copy: FilledSocket | null;
 }
 
-const NO_PIPES: Pipes = { sound: null, copy: null };
-
-async function closed({ sound, copy }: Pipes): Promise<void> {
+async function closed({ sound, copy }: Sockets): Promise<void> {
   await Promise.all([sound?.[Symbol.asyncDispose](), copy?.[Symbol.asyncDispose]()]);
 }
 

@@ -1,4 +1,4 @@
-/** The sound of a pulled live source: ffmpeg writes samples into a named pipe, and they are given on in blocks of 20 ms. */
+/** The sound of a pulled live source: ffmpeg writes samples into a socket, and they are given on in blocks of 20 ms. */
 
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 
@@ -11,12 +11,12 @@ const BLOCK_BYTES = BLOCK_MS * SIDECAR_SAMPLE_RATE_HZ / 1000 * SAMPLE_BYTES;
 const READ_BYTES = 64 << 10;
 
 /** Reads as fast as the samples come, so that ffmpeg never waits here while it should decode video. */
-export async function readSound(pipe: Deno.FsFile, onBlock: BlockSink): Promise<void> {
-  using _pipe = pipe;
+export async function readSound(connection: Deno.UnixConn, onBlock: BlockSink): Promise<void> {
+  using _connection = connection;
   const buffer = new Uint8Array(READ_BYTES);
   let kept = 0;
   for (;;) {
-    const count = await pipe.read(buffer.subarray(kept)).catch(() => null);
+    const count = await connection.read(buffer.subarray(kept)).catch(() => null);
     if (count === null) return;
     const end = kept + count;
     const whole = end - end % BLOCK_BYTES;

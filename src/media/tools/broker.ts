@@ -361,7 +361,6 @@ function reportingOf({ reports }: Performed, logPipe: LogPipe | null): Reporting
 /** A live Worker that was taken over cannot read recorded media: it gets streams of the relays only. */
 function isLiveJob(job: ToolJob): boolean {
   switch (job.kind) {
-    case "make_pipe":
     case "live_decode":
     case "encode_jpegs":
       return true;

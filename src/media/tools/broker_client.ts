@@ -1,13 +1,12 @@
 /** A sandboxed Worker's side of the broker: jobs go to it, input and output go through sockets on which the Worker listens. */
 
-import { join } from "node:path";
 import type { World } from "../../base/world.ts";
 import type { Outcome, RunningTool } from "../process.ts";
 import type { BrokerAnswer, BrokerOrder } from "./broker_messages.ts";
 import type { RunJob, StreamJob } from "./job.ts";
-import { socketName } from "./job_paths.ts";
 import type { JobOptions, StreamOptions, ToolRunner } from "./runner.ts";
 import { endsOf } from "./templates.ts";
+import { ToolSocket } from "./tool_socket.ts";
 
 export interface BrokerClientOptions {
   readonly port: MessagePort;
@@ -127,43 +126,21 @@ export class BrokerClient implements ToolRunner, Disposable {
     return result.promise;
   }
 
-  #listen(): Socket {
+  #listen(): StreamSocket {
     const { socketDir, world } = this.#options;
-    return new Socket(join(socketDir, socketName(world.randomBytes(8))));
+    return new StreamSocket(socketDir, world);
   }
 }
 
-/** A Unix socket to which one program connects. A pipe would cost a thread for each read (measured in November 2026). */
-class Socket {
-  readonly #listener: Deno.UnixListener;
-  /** Null when the program has ended without connecting. */
-  readonly #connection: Promise<Deno.UnixConn | null>;
-  #isOpen = true;
-
-  constructor(readonly path: string) {
-    this.#listener = Deno.listen({ transport: "unix", path });
-    this.#connection = this.#listener.accept().catch(() => null).finally(() => this.giveUp());
-  }
-
-  /** No program will connect any more; a connection stays. */
-  giveUp(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.#listener.close();
-    try {
-      Deno.removeSync(this.path);
-    } catch {
-      // It was removed with its folder.
-    }
-  }
-
+/** The input or the output of a program. */
+class StreamSocket extends ToolSocket {
   readable(): ReadableStream<Uint8Array> {
     let isClosed = false;
     const close = async () => {
       if (isClosed) return;
       isClosed = true;
       this.giveUp();
-      (await this.#connection)?.close();
+      (await this.connection)?.close();
     };
     return new ReadableStream({
       type: "bytes",
@@ -171,7 +148,7 @@ class Socket {
       pull: async (controller) => {
         const { byobRequest } = controller;
         const view = byobRequest!.view!;
-        const connection = await this.#connection;
+        const connection = await this.connection;
         const into = new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength);
         const got = await connection?.read(into).catch(() => null) ?? null;
         if (got !== null) return byobRequest!.respond(got);
@@ -186,11 +163,11 @@ class Socket {
   writable(): WritableStream<Uint8Array> {
     const close = async () => {
       this.giveUp();
-      (await this.#connection)?.close();
+      (await this.connection)?.close();
     };
     return new WritableStream({
       write: async (bytes) => {
-        const connection = await this.#connection;
+        const connection = await this.connection;
         if (!connection) throw new Deno.errors.BrokenPipe("the program has ended");
         for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
       },

@@ -152,13 +152,13 @@ const STREAM_JOBS = [
     maxFrame: extent,
   }),
   /**
-   * A source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into one pipe, its packets as they are
-   * into another, if there are such pipes.
+   * A source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into one socket, its packets as
+   * they are into another, if there are such sockets.
    */
   z.strictObject({
     ...{ kind: z.literal("live_pull"), input, streamIndex: count.max(10_000).nullable() },
-    ...{ isPaced: z.boolean(), maxFrame: extent, soundPipe: path.nullable() },
-    copy: z.strictObject({ pipe: path, withSound: z.boolean() }).nullable().optional(),
+    ...{ isPaced: z.boolean(), maxFrame: extent, soundSocket: path.nullable() },
+    copy: z.strictObject({ socket: path, withSound: z.boolean() }).nullable().optional(),
   }),
   /** Raw frames in, JPEGs out. */
   z.strictObject({ kind: z.literal("encode_jpegs"), ...extent.shape, isFullRange: z.boolean() }),

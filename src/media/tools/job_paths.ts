@@ -48,8 +48,8 @@ export async function checkedJob<Job extends RunJob | StreamJob>(
     case "wav":
       return { ...job, input: await checkedInput(job.input, places, streams) };
     case "live_pull":
-      if (job.soundPipe !== null) checkThere(job.soundPipe, "pipe", places);
-      if (job.copy) checkThere(job.copy.pipe, "pipe", places);
+      if (job.soundSocket !== null) checkSocket(job.soundSocket, places);
+      if (job.copy) checkSocket(job.copy.socket, places);
       return { ...job, input: await checkedInput(job.input, places, streams) };
     case "encode_clip":
     case "copy_clip":

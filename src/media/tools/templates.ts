@@ -170,7 +170,7 @@ function filesOf(job: ToolJob): string[] {
     case "decode":
       return [job.planes.pipe];
     case "live_pull":
-      return [job.soundPipe, job.copy?.pipe].filter((pipe) => typeof pipe === "string");
+      return [job.soundSocket, job.copy?.socket].filter((socket) => typeof socket === "string");
     case "encode_clip":
     case "copy_clip":
       return [job.file];
@@ -446,7 +446,7 @@ function liveDecodeArgs(
 }
 
 function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly string[] | null): string[] {
-  const { input, streamIndex, isPaced, maxFrame, soundPipe, copy } = job;
+  const { input, streamIndex, isPaced, maxFrame, soundSocket, copy } = job;
   const stream = streamIndex === null ? "0:v:0" : `0:${streamIndex}`;
   const args = liveArgs({
     input: [
@@ -463,7 +463,7 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
   });
   return [
     ...args,
-    ...(soundPipe === null ? [] : soundArgs(soundPipe)),
+    ...(soundSocket === null ? [] : soundArgs(soundSocket)),
     ...(copy ? copyArgs(copy, stream) : []),
   ];
 }
@@ -487,22 +487,22 @@ const PACKET_TIMES =
   `setts=pts='${PACKET_JUMPED};if(eq(PTS,NOPTS),DTS,PTS)-ld(0)':dts='${PACKET_JUMPED};DTS-ld(0)'`;
 
 /** The packets of the video, and of the first sound stream, from the first keyframe on. See `readPackets`. */
-function copyArgs({ pipe, withSound }: { pipe: string; withSound: boolean }, stream: string): string[] {
+function copyArgs({ socket, withSound }: { socket: string; withSound: boolean }, stream: string): string[] {
   return [
     ...["-map", stream, ...(withSound ? ["-map", "0:a:0"] : ["-an"]), "-sn", "-dn"],
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy", "-bsf:v", PACKET_TIMES],
     ...["-output_ts_offset", String(COPY_OFFSET_MS / 1000), "-avoid_negative_ts", "disabled"],
     ...["-max_interleave_delta", String(INTERLEAVE_US), "-flush_packets", "1"],
-    ...["-f", "nut", "-write_index", "0", "-y", `file:${pipe}`],
+    ...["-f", "nut", "-write_index", "0", "-y", `${SOCKET}${socket}`],
   ];
 }
 
 /** The first sound stream, from time 0 of the source on; silence fills gaps. */
-function soundArgs(pipe: string): string[] {
+function soundArgs(socket: string): string[] {
   return [
     ...["-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-af", `asetpts=${NO_JUMPS},aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`, "-ac", "1"],
-    ...["-c:a", "pcm_s16le", "-flush_packets", "1", "-f", "s16le", "-y", `file:${pipe}`],
+    ...["-c:a", "pcm_s16le", "-flush_packets", "1", "-f", "s16le", "-y", `${SOCKET}${socket}`],
   ];
 }
 

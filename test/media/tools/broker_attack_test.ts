@@ -332,7 +332,14 @@ Deno.test("a live Worker gets the jobs of live sessions, streams of relays only,
   const { port } = at.live();
   const input = { kind: "file", path: film, url: null, socket: null };
   const frame = { width: 16, height: 16 };
-  const pull = { kind: "live_pull", input, streamIndex: 0, isPaced: false, maxFrame: frame, soundPipe: null };
+  const pull = {
+    kind: "live_pull",
+    input,
+    streamIndex: 0,
+    isPaced: false,
+    maxFrame: frame,
+    soundSocket: null,
+  };
   const others = [
     { kind: "probe", input },
     { kind: "list_decoders" },
@@ -401,7 +408,7 @@ Deno.test("frames go from the program to the Worker: the broker says once that t
         streamIndex: 0,
         isPaced: false,
       },
-      ...{ maxFrame: { width: 320, height: 240 }, soundPipe: null },
+      ...{ maxFrame: { width: 320, height: 240 }, soundSocket: null },
     },
   });
   assert.equal(answer.type === "done" && answer.outcome.code, 0);

@@ -97,7 +97,7 @@ Deno.test("what the broker refuses ends at once with its reason", async () => {
     streamIndex: 0,
     isPaced: false,
     maxFrame: { width: 16, height: 16 },
-    soundPipe: null,
+    soundSocket: null,
   };
   const tool = hanging.client.start(pull, { ...BOUNDS });
   const { end, stderr } = await tool.ended;

@@ -137,7 +137,7 @@ async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
     streamIndex: 0,
     isPaced: false,
     maxFrame: MAX_FRAME,
-    soundPipe: null,
+    soundSocket: null,
   };
   await stream({ ...pull, input }, { name: "live_pull of a file" });
   const socket = streamsOf(cage).by === "forwarder" ? join(tempDir, "m-0123456789abcdef.s") : null;

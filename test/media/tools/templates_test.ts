@@ -13,6 +13,7 @@ const ADDRESS = "http://127.0.0.1:8000/relay/list.m3u8";
 const RELAY = { kind: "hls", path: null, url: ADDRESS, socket: null } as const;
 const DEVICE = "/dev/dri/renderD128";
 const PIPE = "/tmp/media-0123.fifo";
+const SOUND = "/tmp/m-0123.s";
 const CLIP = "/tmp/clip-0123.mp4";
 const FRAME = { width: 320, height: 240 };
 const INFO = {
@@ -83,8 +84,8 @@ const JOBS: { readonly [Kind in ToolJob["kind"]]: readonly [Extract<ToolJob, { k
   decode: [DECODE, `reads ${FILE}; writes out ${PIPE}`],
   live_decode: [{ kind: "live_decode", codec: "h265", maxFrame: FRAME }, "writes in out"],
   live_pull: [
-    { kind: "live_pull", input: RELAY, streamIndex: 1, isPaced: true, maxFrame: FRAME, soundPipe: PIPE },
-    `writes out ${PIPE}; loopback`,
+    { kind: "live_pull", input: RELAY, streamIndex: 1, isPaced: true, maxFrame: FRAME, soundSocket: SOUND },
+    `writes out ${SOUND}; loopback`,
   ],
   encode_jpegs: [{ kind: "encode_jpegs", ...FRAME, isFullRange: false }, "writes in out"],
 };
@@ -119,7 +120,7 @@ for (const [kind, [job, opened]] of Object.entries(JOBS)) {
     // Each name has a protocol of ours before it, but for an address, and the path of mkfifo, which comes after `--`.
     const names = [
       ...reads.map((path) => `file:${path}`),
-      ...writes.map((path) => /^\/tmp\/(in|out)$/.test(path) ? `unix:${path}` : `file:${path}`),
+      ...writes.map((path) => /^\/tmp\/(in|out|m-0123\.s)$/.test(path) ? `unix:${path}` : `file:${path}`),
       ...(makesIn !== null ? [PIPE] : []),
       ...(usesLoopback ? [ADDRESS] : []),
     ];
