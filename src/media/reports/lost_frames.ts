@@ -1,7 +1,7 @@
 /** Where frames are missing that others were made of: a gap in time, what kinds of frames are around it, and how the picture goes on. */
 
 import { REPORT } from "./frame_reports.ts";
-import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "../detection/faults/artifact_measures.ts";
 
 /** How many frames are kept, a power of two, with the look-ahead. */
 const KEPT = 64;
@@ -132,11 +132,11 @@ export class LostFrames {
 
   /** Change of luma in this frame, or usual change in those before it. */
   motion(frame: number): number {
-    const one = this.#measures.at("luma1", frame - 1);
-    const two = this.#measures.at("luma1", frame - 2);
-    const three = this.#measures.at("luma1", frame - 3);
+    const one = this.#measures.at(MEASURES.luma1, frame - 1);
+    const two = this.#measures.at(MEASURES.luma1, frame - 2);
+    const three = this.#measures.at(MEASURES.luma1, frame - 3);
     const median = Math.max(Math.min(one, two), Math.min(Math.max(one, two), three));
-    return Math.max(this.#measures.at("luma1", frame), median);
+    return Math.max(this.#measures.at(MEASURES.luma1, frame), median);
   }
 
   /** How many steady steps are missing before a frame; 0 where there is no gap. */
@@ -179,15 +179,16 @@ export class LostFrames {
     if (missing >= SILENT_STEPS_MAX || frame - this.#gapBefore <= RARE_FRAMES) return false;
     if (this.motion(frame) <= SILENT_MIN) return false;
     const measures = this.#measures;
-    const change = measures.at("luma1", frame);
-    if (!measures.movesOnward(frame) || change > LIKE_LATER * measures.usual("luma1", frame + 1)) {
+    const change = measures.at(MEASURES.luma1, frame);
+    if (!measures.movesOnward(frame) || change > LIKE_LATER * measures.usual(MEASURES.luma1, frame + 1)) {
       return false;
     }
-    const edges = measures.at("edgesAcrossNew", frame) + measures.at("edgesDownNew", frame);
+    const edges = measures.at(MEASURES.edgesAcrossNew, frame) + measures.at(MEASURES.edgesDownNew, frame);
     const isDrawnWrong = edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change);
     if (missing > 1 || isDrawnWrong) return true;
     if (frame - this.#gapAt <= RARE_FRAMES) return false;
-    const one = measures.usual("luma1", frame - USUAL), two = measures.usual("luma2", frame - USUAL);
+    const one = measures.usual(MEASURES.luma1, frame - USUAL),
+      two = measures.usual(MEASURES.luma2, frame - USUAL);
     return two <= STEADY_TWO_STEPS * one && change <= LIKE_ONE_STEP * one && change <= LIKE_TWO_STEPS * two;
   }
 }

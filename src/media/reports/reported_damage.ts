@@ -2,7 +2,7 @@
 
 import { REPORT } from "./frame_reports.ts";
 import { AHEAD, LostFrames } from "./lost_frames.ts";
-import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "../detection/faults/artifact_measures.ts";
 
 /** Damage lasts no longer: a stream that never begins anew renews its picture bit by bit. */
 const LONGEST_MS = 12_000;
@@ -147,7 +147,9 @@ export class ReportedDamage {
   /** Whether what is invented in a frame differs from what was there, as far as the motion around it tells. */
   #isSeen(frame: number): boolean {
     const later = this.#lost.reportOf(frame + 1);
-    const next = later !== 0 && (later & REPORT.isKey) === 0 ? this.#measures.at("luma1", frame + 1) : 0;
+    const next = later !== 0 && (later & REPORT.isKey) === 0
+      ? this.#measures.at(MEASURES.luma1, frame + 1)
+      : 0;
     return Math.max(next, this.#lost.motion(frame)) > CONCEALED_MIN;
   }
 

@@ -62,7 +62,8 @@ export const MEASURES = {
   fieldsBefore: 37,
 } as const;
 
-export type Measure = keyof typeof MEASURES;
+/** One of MEASURES: a number, as a name would be looked up anew at each use. */
+export type Measure = (typeof MEASURES)[keyof typeof MEASURES];
 
 export const MEASURE_COUNT = 38;
 
@@ -98,17 +99,17 @@ export class ArtifactMeasures {
   /** A measure of a frame; of one outside the stream that of the first or the newest frame. */
   at(measure: Measure, frame: number): number {
     const known = Math.max(0, Math.min(frame, this.count - 1));
-    return this.#values[(known % KEPT) * MEASURE_COUNT + MEASURES[measure]]!;
+    return this.#values[(known % KEPT) * MEASURE_COUNT + measure]!;
   }
 
   /** Change of luma and chroma to the frame before. */
   change(frame: number): number {
-    return this.at("luma1", frame) + this.at("chroma1", frame);
+    return this.at(MEASURES.luma1, frame) + this.at(MEASURES.chroma1, frame);
   }
 
   /** By how much a frame is brighter than the one before: below 0 where it is darker. */
   lift(frame: number): number {
-    return this.at("lumaMean", frame) - this.at("lumaMean", frame - 1);
+    return this.at(MEASURES.lumaMean, frame) - this.at(MEASURES.lumaMean, frame - 1);
   }
 
   /** The mean of the middle two of the values of four frames from `first` on. */
@@ -125,12 +126,12 @@ export class ArtifactMeasures {
 
   /** Whether the motion of the four frames before leads onward: a shaken camera goes back. */
   movesOnward(frame: number): boolean {
-    return this.usual("luma3", frame - USUAL) >= ONWARD * this.usual("luma1", frame - USUAL);
+    return this.usual(MEASURES.luma3, frame - USUAL) >= ONWARD * this.usual(MEASURES.luma1, frame - USUAL);
   }
 
   /** Whether the picture of the four frames before moved to and fro. */
   isShaken(frame: number): boolean {
-    return this.usual("luma1", frame - USUAL) > MOVES && !this.movesOnward(frame);
+    return this.usual(MEASURES.luma1, frame - USUAL) > MOVES && !this.movesOnward(frame);
   }
 
   /** The part of what changed before a frame, in the shot that began with `first`, that light explains, on average; 0 where nothing was before. */
@@ -138,7 +139,7 @@ export class ArtifactMeasures {
     const from = Math.max(first + 1, frame - LIT_FRAMES);
     let light = 0;
     for (let at = from; at < frame; at++) {
-      light += Math.abs(this.lift(at)) / Math.max(LIT_STEP_MIN, this.at("luma1", at));
+      light += Math.abs(this.lift(at)) / Math.max(LIT_STEP_MIN, this.at(MEASURES.luma1, at));
     }
     return light / Math.max(1, frame - from);
   }

@@ -1,6 +1,6 @@
 /** Colours that change all at once while the picture stays: planes that are swapped, shifted or stuck. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 /** Least change of chroma, in levels. */
 const CHROMA_MIN = 3.4;
@@ -58,22 +58,23 @@ const KEY_TEXTURE_MAX = 1.02;
  * it, refers to no other.
  */
 export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boolean): number {
-  const chroma = measures.at("chroma1", frame), luma = measures.at("luma1", frame);
+  const chroma = measures.at(MEASURES.chroma1, frame), luma = measures.at(MEASURES.luma1, frame);
   if (chroma <= FAINT_MIN || chroma <= OVER_LUMA * luma || frame <= USUAL_FRAMES) return 0;
   const isGlaring = chroma > GLARING && luma < GLARING_LUMA_MAX;
   const least = isGlaring ? GLARING_CONTRAST_MIN : CONTRAST_MIN;
-  const contrast = measures.at("contrast", frame);
-  if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return 0;
-  const chromaBefore = measures.largestBefore("chroma1", frame, USUAL_FRAMES);
+  const contrast = measures.at(MEASURES.contrast, frame);
+  if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at(MEASURES.contrast, frame - 1))) return 0;
+  const chromaBefore = measures.largestBefore(MEASURES.chroma1, frame, USUAL_FRAMES);
   if (chroma < MENDED * mendedBefore(measures, frame)) return 0;
-  const lumaBefore = measures.largestBefore("luma1", frame, 3);
-  const hasAppeared = lumaBefore < APPEARS_STILL && measures.at("novel", frame) > APPEARS_MIN;
+  const lumaBefore = measures.largestBefore(MEASURES.luma1, frame, 3);
+  const hasAppeared = lumaBefore < APPEARS_STILL && measures.at(MEASURES.novel, frame) > APPEARS_MIN;
   if (hasAppeared && chroma < APPEARS_CHROMA_MAX) return 0;
   const isCoarse = chromaBefore < COARSE_STILL && lumaBefore > COARSE_MOVES;
   const texture = textureChange(measures, frame);
   const isRedrawn = isKey && (luma > lumaBefore || texture > KEY_TEXTURE_MAX);
   if ((isCoarse || isRedrawn) && chroma < COARSE_MIN) return 0;
-  const loss = measures.leastBefore("correlation", frame, 3) - measures.at("correlation", frame);
+  const loss = measures.leastBefore(MEASURES.correlation, frame, 3) -
+    measures.at(MEASURES.correlation, frame);
   if (loss >= LOSS_MAX || texture > TEXTURE_MAX) return 0;
   const abrupt = chroma / (chromaBefore + MORE);
   const overRise = (chroma - chromaBefore) / (Math.max(0, luma - lumaBefore) + MORE);
@@ -89,8 +90,8 @@ export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boo
 function mendedBefore(measures: ArtifactMeasures, frame: number): number {
   let largest = 0;
   for (let back = USUAL_FRAMES + 1; back <= Math.min(MENDED_FRAMES, frame - 1); back++) {
-    const chroma = measures.at("chroma1", frame - back);
-    if (measures.at("luma1", frame - back) < chroma) largest = Math.max(largest, chroma);
+    const chroma = measures.at(MEASURES.chroma1, frame - back);
+    if (measures.at(MEASURES.luma1, frame - back) < chroma) largest = Math.max(largest, chroma);
   }
   return largest;
 }
@@ -102,5 +103,5 @@ function textureChange(measures: ArtifactMeasures, frame: number): number {
 }
 
 function textureAt(measures: ArtifactMeasures, frame: number): number {
-  return TEXTURE_FLOOR + measures.at("spikesAcross", frame) + measures.at("spikesDown", frame);
+  return TEXTURE_FLOOR + measures.at(MEASURES.spikesAcross, frame) + measures.at(MEASURES.spikesDown, frame);
 }

@@ -1,6 +1,6 @@
 /** Frames whose two fields show different moments, by measures of lines that nothing was averaged of: docs/detection.md#combing. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 /** Frames in a row that tell together whether the fields are of two moments, always in the same way; and whether they are in turn. */
 const TOGETHER = 4;
@@ -84,9 +84,9 @@ export class CombedFrames {
 
   /** Whether frames behind it may yet show that a frame, which is the next to be judged, is combed. */
   isOpen(frame: number): boolean {
-    if (frame <= this.#end || this.#measures.at("alternation", frame) < ALTERNATION_MIN) return false;
-    return Math.abs(this.#measures.at("fieldsApart", frame)) >= OPEN_MIN ||
-      Math.abs(this.#measures.at("fieldsBefore", frame)) >= OPEN_MIN;
+    if (frame <= this.#end || this.#measures.at(MEASURES.alternation, frame) < ALTERNATION_MIN) return false;
+    return Math.abs(this.#measures.at(MEASURES.fieldsApart, frame)) >= OPEN_MIN ||
+      Math.abs(this.#measures.at(MEASURES.fieldsBefore, frame)) >= OPEN_MIN;
   }
 
   /** Judges the next frame with those that have come: 0, or how clearly it is combed, 1 where the rule just holds. */
@@ -103,7 +103,7 @@ export class CombedFrames {
       if (strength === 0 && inTurn === 0) continue;
       this.#strength = Math.max(strength, inTurn);
       this.#end = Math.max(this.#end, start + (inTurn > 0 ? TOGETHER_IN_TURN : TOGETHER) - 1);
-      this.#isSuddenComb = this.#isSudden(start, this.#measures.at("alternation", frame));
+      this.#isSuddenComb = this.#isSudden(start, this.#measures.at(MEASURES.alternation, frame));
       break;
     }
     if (frame > this.#end) {
@@ -137,26 +137,27 @@ export class CombedFrames {
   #isFine(start: number, frames: number, isSudden: boolean): boolean {
     let alternation = 0, spikes = 0;
     for (let frame = start; frame < start + frames; frame++) {
-      alternation += this.#measures.at("alternation", frame);
-      spikes += this.#measures.at("spikesAcross", frame);
+      alternation += this.#measures.at(MEASURES.alternation, frame);
+      spikes += this.#measures.at(MEASURES.spikesAcross, frame);
     }
     return alternation < (isSudden ? SUDDEN_FINE_SHARE : FINE_SHARE) * spikes;
   }
 
   #goesOn(frame: number): boolean {
-    return this.#measures.at("alternation", frame) >= Math.max(ALTERNATION_MIN, GOES_ON * this.#before);
+    return this.#measures.at(MEASURES.alternation, frame) >=
+      Math.max(ALTERNATION_MIN, GOES_ON * this.#before);
   }
 
   #noteBefore(frame: number, isCut: boolean): void {
-    if (this.#measures.at("alternation", frame) < ALTERNATION_MIN) this.#before = NaN;
+    if (this.#measures.at(MEASURES.alternation, frame) < ALTERNATION_MIN) this.#before = NaN;
     else if (isCut || frame === 0) this.#before = Infinity;
     else if (Number.isNaN(this.#before)) {
       this.#run = frame;
       const last = Math.max(0, frame - BLENDED_FRAMES);
       const frames = Math.min(last, BEFORE_FRAMES);
-      const contrast = this.#measures.leastBefore("contrast", frame, BEFORE_FRAMES + BLENDED_FRAMES);
-      const isShown = contrast >= CONTRAST_SHOWN * this.#measures.at("contrast", frame);
-      this.#before = isShown ? this.#measures.largestBefore("alternation", last, frames) : Infinity;
+      const contrast = this.#measures.leastBefore(MEASURES.contrast, frame, BEFORE_FRAMES + BLENDED_FRAMES);
+      const isShown = contrast >= CONTRAST_SHOWN * this.#measures.at(MEASURES.contrast, frame);
+      this.#before = isShown ? this.#measures.largestBefore(MEASURES.alternation, last, frames) : Infinity;
     }
   }
 
@@ -198,20 +199,20 @@ export class CombedFrames {
   #compare(start: number, frames: number, inTurn: boolean): boolean {
     const measures = this.#measures;
     if (start + frames > measures.count || start < this.#shot + SHOT_BEGIN) return false;
-    if (measures.at("alternation", start) < ALTERNATION_MIN) return false;
+    if (measures.at(MEASURES.alternation, start) < ALTERNATION_MIN) return false;
     this.#apart = this.#nearer = 0;
     this.#lower = this.#least = Infinity;
     this.#upper = -Infinity;
     for (let n = 0; n < frames; n++) {
       const sign = inTurn && n % 2 === 1 ? -1 : 1;
-      const apart = sign * measures.at("fieldsApart", start + n);
-      const nearer = measures.at("fieldsBefore", start + n);
+      const apart = sign * measures.at(MEASURES.fieldsApart, start + n);
+      const nearer = measures.at(MEASURES.fieldsBefore, start + n);
       if (n > 0 && nearer < NEW_PICTURE) return false;
       this.#apart += apart;
       this.#nearer += sign * nearer;
       this.#lower = Math.min(this.#lower, apart);
       this.#upper = Math.max(this.#upper, apart);
-      this.#least = Math.min(this.#least, measures.at("alternation", start + n));
+      this.#least = Math.min(this.#least, measures.at(MEASURES.alternation, start + n));
     }
     return this.#least >= ALTERNATION_MIN;
   }

@@ -1,6 +1,6 @@
 /** Frames in the wrong order: what moved evenly goes forth and back between places that were just shown. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 import { mayBeFar, swapStrength } from "./swapped_frames.ts";
 
 /** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
@@ -110,7 +110,7 @@ export class DisorderedFrames {
     const now = this.#nearer(frame) > NEARER_MIN;
     if (!now && this.#nearer(frame + 2) <= NEARER_MIN) return false;
     if (!this.#isCalmBefore(frame)) return false;
-    return now || this.#measures.at("luma1", frame) > LONG_FAR_MIN * this.#step;
+    return now || this.#measures.at(MEASURES.luma1, frame) > LONG_FAR_MIN * this.#step;
   }
 
   #isCalmBefore(frame: number): boolean {
@@ -118,9 +118,9 @@ export class DisorderedFrames {
     const measures = this.#measures;
     let largest = 0, smallest = Infinity, sum = 0;
     for (let at = frame - CALM_FRAMES; at < frame; at++) {
-      const step = measures.at("luma1", at), two = measures.at("luma2", at) + NOISE;
+      const step = measures.at(MEASURES.luma1, at), two = measures.at(MEASURES.luma2, at) + NOISE;
       if (Math.log(two / (step + NOISE)) < ONWARD_MIN) return false;
-      if (Math.log((measures.at("luma3", at) + NOISE) / two) < FURTHER_MIN) return false;
+      if (Math.log((measures.at(MEASURES.luma3, at) + NOISE) / two) < FURTHER_MIN) return false;
       const lift = measures.lift(at);
       if (step > STEP_MIN && Math.abs(lift) > CALM_LIGHT_MAX * step) return false;
       largest = Math.max(largest, step);
@@ -139,9 +139,9 @@ export class DisorderedFrames {
       const nearer = this.#nearer(at);
       if (nearer > NEARER_MIN) contradictions++;
       evidence += nearer;
-      const step = measures.at("luma1", at);
+      const step = measures.at(MEASURES.luma1, at);
       farthest = Math.max(farthest, step);
-      const nearest = Math.min(step, measures.at("luma2", at), measures.at("luma3", at));
+      const nearest = Math.min(step, measures.at(MEASURES.luma2, at), measures.at(MEASURES.luma3, at));
       if (nearest > NEAR_MAX * this.#step && nearest > NEAR_PART * step) return 0;
     }
     const isFar = farthest > FAR_MIN * this.#step;
@@ -155,12 +155,12 @@ export class DisorderedFrames {
   #nearer(frame: number): number {
     const measures = this.#measures;
     if (frame - this.#shotStart < 4 || frame >= measures.count) return 0;
-    const one = measures.at("luma1", frame);
+    const one = measures.at(MEASURES.luma1, frame);
     if (one <= STEP_MIN) return 0;
-    const two = measures.at("luma2", frame);
+    const two = measures.at(MEASURES.luma2, frame);
     const nearer = Math.max(
       (one + NOISE) / (two + NOISE),
-      (two + NOISE) / (measures.at("luma3", frame) + NOISE),
+      (two + NOISE) / (measures.at(MEASURES.luma3, frame) + NOISE),
     );
     if (nearer <= 1) return 0;
     const lift = measures.lift(frame);

@@ -1,6 +1,6 @@
 /** Brightness that goes up and down from frame to frame. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 /** Least step of the mean luma, as a share of the darker frame, which counts as 16 at least; of one, and of all on average. */
 const STEP_MIN = 0.045;
@@ -104,7 +104,7 @@ function addStep(measures: ArtifactMeasures, at: number, step: number): void {
   steps.sum += Math.abs(step);
   steps.loss += lossAt(measures, at);
   steps.lift += Math.abs(measures.lift(at));
-  steps.change += measures.at("luma1", at);
+  steps.change += measures.at(MEASURES.luma1, at);
 }
 
 function addGap(gap: number): void {
@@ -119,8 +119,9 @@ function isFlicker(measures: ArtifactMeasures): boolean {
     return false;
   }
   // A flash or two begin and end with the light before.
-  const before = measures.at("lumaMean", first - 1);
-  const one = measures.at("lumaMean", first) - before, two = measures.at("lumaMean", second) - before;
+  const before = measures.at(MEASURES.lumaMean, first - 1);
+  const one = measures.at(MEASURES.lumaMean, first) - before,
+    two = measures.at(MEASURES.lumaMean, second) - before;
   return one * two < 0 && Math.abs(two) > BEYOND_MIN * Math.abs(one - two);
 }
 
@@ -138,12 +139,12 @@ function nextStep(measures: ArtifactMeasures, from: number, direction: 1 | -1, s
 /** The relative change of the mean luma to the frame before; 0 where it is no step. */
 function stepAt(measures: ArtifactMeasures, frame: number): number {
   if (frame < 1) return 0;
-  const mean = measures.at("lumaMean", frame), before = measures.at("lumaMean", frame - 1);
+  const mean = measures.at(MEASURES.lumaMean, frame), before = measures.at(MEASURES.lumaMean, frame - 1);
   const step = (mean - before) / Math.max(DARK, Math.min(mean, before));
-  if (Math.abs(step) <= STEP_MIN || measures.at("contrast", frame) < CONTRAST_MIN) return 0;
+  if (Math.abs(step) <= STEP_MIN || measures.at(MEASURES.contrast, frame) < CONTRAST_MIN) return 0;
   return lossAt(measures, frame) < STEP_LOSS_MAX ? step : 0;
 }
 
 function lossAt(measures: ArtifactMeasures, frame: number): number {
-  return 1 - measures.at("correlation", frame);
+  return 1 - measures.at(MEASURES.correlation, frame);
 }

@@ -1,6 +1,6 @@
 /** One or two frames that are unlike the frames on both sides, which are alike: a foreign frame in a shot. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 export interface IsolatedRun {
   /** 0 where no run begins. */
@@ -49,7 +49,7 @@ export function isolatedRun(measures: ArtifactMeasures, start: number): Isolated
     if (strength < 1) continue;
     result.frames = frames;
     result.strength = strength;
-    result.isChroma = measures.at("luma1", start) < 0.35 * measures.at("chroma1", start);
+    result.isChroma = measures.at(MEASURES.luma1, start) < 0.35 * measures.at(MEASURES.chroma1, start);
     break;
   }
   return result;
@@ -57,23 +57,25 @@ export function isolatedRun(measures: ArtifactMeasures, start: number): Isolated
 
 /** Whether a run may begin here, by what came until this frame. */
 export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean {
-  if (measures.change(start) < CHANGE_MIN || 1 - measures.at("correlation", start) < LOSS_MIN) return false;
-  if (measures.at("unexplained", start) < UNEXPLAINED_MIN) return false;
+  if (measures.change(start) < CHANGE_MIN || 1 - measures.at(MEASURES.correlation, start) < LOSS_MIN) {
+    return false;
+  }
+  if (measures.at(MEASURES.unexplained, start) < UNEXPLAINED_MIN) return false;
   const lift = measures.lift(start) /
-    Math.max(measures.at("luma1", start), 0.001);
-  const isCovered = measures.at("spikesAcross", start) <
-    RELIT_TEXTURE_MIN * measures.at("spikesAcross", start - 1);
+    Math.max(measures.at(MEASURES.luma1, start), 0.001);
+  const isCovered = measures.at(MEASURES.spikesAcross, start) <
+    RELIT_TEXTURE_MIN * measures.at(MEASURES.spikesAcross, start - 1);
   if (lift > VEIL_LIFT_MIN && isCovered && isVeiled(measures, start)) return false;
   if (lift <= LIFT_MAX && lift >= -DROP_MAX) return true;
   if (lift > 1 - RELIT_REST && isCovered) return false;
-  const contrast = Math.min(measures.at("contrast", start), measures.at("contrast", start - 1));
-  return 1 - measures.at("correlation", start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
+  const contrast = Math.min(measures.at(MEASURES.contrast, start), measures.at(MEASURES.contrast, start - 1));
+  return 1 - measures.at(MEASURES.correlation, start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
 }
 
 /** Whether the structure shows through, with less contrast. */
 function isVeiled(measures: ArtifactMeasures, frame: number): boolean {
-  return 1 - measures.at("correlation", frame) < VEIL_LOSS_MAX &&
-    measures.at("contrast", frame) < VEIL_CONTRAST_MAX * measures.at("contrast", frame - 1);
+  return 1 - measures.at(MEASURES.correlation, frame) < VEIL_LOSS_MAX &&
+    measures.at(MEASURES.contrast, frame) < VEIL_CONTRAST_MAX * measures.at(MEASURES.contrast, frame - 1);
 }
 
 /** 0 where it is no run. */
@@ -81,15 +83,19 @@ function strengthOf(measures: ArtifactMeasures, start: number, frames: number): 
   const after = start + frames;
   const change = Math.min(measures.change(start), measures.change(after));
   const left = frames === 1
-    ? measures.at("luma2", after) + measures.at("chroma2", after)
-    : measures.at("luma3", after) + measures.at("chroma3", after);
-  const loss = 1 - Math.max(measures.at("correlation", start), measures.at("correlation", after));
-  const unexplained = Math.min(measures.at("unexplained", start), measures.at("unexplained", after));
+    ? measures.at(MEASURES.luma2, after) + measures.at(MEASURES.chroma2, after)
+    : measures.at(MEASURES.luma3, after) + measures.at(MEASURES.chroma3, after);
+  const loss = 1 -
+    Math.max(measures.at(MEASURES.correlation, start), measures.at(MEASURES.correlation, after));
+  const unexplained = Math.min(
+    measures.at(MEASURES.unexplained, start),
+    measures.at(MEASURES.unexplained, after),
+  );
   if (change < CHANGE_MIN || left > LEFT_MAX * change || loss < LOSS_MIN || unexplained < UNEXPLAINED_MIN) {
     return 0;
   }
   if (frames === 2) {
-    const second = measures.at("luma2", start + 1) + measures.at("chroma2", start + 1);
+    const second = measures.at(MEASURES.luma2, start + 1) + measures.at(MEASURES.chroma2, start + 1);
     if (second < 2 * left) return 0;
   }
   if (change <= UNUSUAL * usualChange(measures, start, after)) return 0;

@@ -1,6 +1,6 @@
 /** Frames that are held: motion that was smooth goes on in every second frame only, and each of these is shown twice. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 /** A frame that is shown again differs by at most this part of the steps before and behind it, which have so many levels. */
 const REPEAT_MAX = 0.28;
@@ -62,9 +62,9 @@ export class JudderingFrames {
 
   /** Whether later frames may show that the frame is held: it is the first one that is like the one before. */
   isOpen(frame: number): boolean {
-    const before = this.#measures.at("luma1", frame - 1), least = REPEAT_MAX * before;
-    return before >= STEP_MIN && this.#measures.at("luma1", frame) <= least &&
-      this.#measures.at("luma1", frame - 2) > least;
+    const before = this.#measures.at(MEASURES.luma1, frame - 1), least = REPEAT_MAX * before;
+    return before >= STEP_MIN && this.#measures.at(MEASURES.luma1, frame) <= least &&
+      this.#measures.at(MEASURES.luma1, frame - 2) > least;
   }
 
   /** Goes on to the next frame. Returns 1 where it is one of those that are held, else 0. */
@@ -87,10 +87,10 @@ export class JudderingFrames {
     if (first + 4 >= measures.count || frame - this.#shotStart < SMOOTH_LEAST) return false;
     if (!this.#repeats(first, REPEAT_MAX)) return false;
     if (!this.#repeats(first + 2, REPEAT_MAX) || !this.#repeats(first + 4, REPEAT_MAX)) return false;
-    const one = measures.at("luma1", first + 1), two = measures.at("luma1", first + 3);
-    const least = Math.min(measures.at("luma1", first - 1), one, two);
+    const one = measures.at(MEASURES.luma1, first + 1), two = measures.at(MEASURES.luma1, first + 3);
+    const least = Math.min(measures.at(MEASURES.luma1, first - 1), one, two);
     if (least < STEP_MIN || this.#stepMs < LEAST_MS) return false;
-    if (measures.at("contrast", frame) < CONTRAST_MIN) return false;
+    if (measures.at(MEASURES.contrast, frame) < CONTRAST_MIN) return false;
     if (measures.lightBefore(first, this.#shotStart) > LIGHT_MAX) return false;
     if (Math.max(one, two) > EVEN_MAX * Math.min(one, two)) return false;
     const usual = this.#usualStep(frame);
@@ -103,7 +103,7 @@ export class JudderingFrames {
     const steps = this.#steps;
     let count = 0;
     for (let back = Math.max(this.#shotStart + 1, frame - USUAL_FRAMES); back < frame; back++, count++) {
-      const step = this.#measures.at("luma1", back);
+      const step = this.#measures.at(MEASURES.luma1, back);
       let at = count;
       for (; at > 0 && steps[at - 1]! > step; at--) steps[at] = steps[at - 1]!;
       steps[at] = step;
@@ -113,11 +113,11 @@ export class JudderingFrames {
 
   #isSmoothBefore(end: number, usual: number): boolean {
     const first = Math.max(this.#shotStart + 2, end - SMOOTH_FRAMES);
-    const least = this.#measures.leastBefore("luma1", end, end - first);
+    const least = this.#measures.leastBefore(MEASURES.luma1, end, end - first);
     const rest = least < REST_MAX * usual ? least : 0;
     let alike = 0;
     for (let at = first; at < end; at++) {
-      const step = this.#measures.at("luma1", at);
+      const step = this.#measures.at(MEASURES.luma1, at);
       if (step >= JUMP_MIN * usual) return false;
       if (step - rest <= ALIKE_USUAL_MAX * usual || this.#repeats(at, ALIKE_MAX, rest)) alike++;
     }
@@ -126,9 +126,9 @@ export class JudderingFrames {
 
   /** Whether the step to a frame, beyond what is left of a picture that rests, is at most so large beside those before and behind it. */
   #repeats(frame: number, most: number, rest = 0): boolean {
-    const before = this.#measures.at("luma1", frame - 1);
+    const before = this.#measures.at(MEASURES.luma1, frame - 1);
     const isNewest = frame + 1 >= this.#measures.count;
-    const behind = isNewest ? UNKNOWN_STEP * before : this.#measures.at("luma1", frame + 1);
-    return this.#measures.at("luma1", frame) - rest <= most * (Math.min(before, behind) - rest);
+    const behind = isNewest ? UNKNOWN_STEP * before : this.#measures.at(MEASURES.luma1, frame + 1);
+    return this.#measures.at(MEASURES.luma1, frame) - rest <= most * (Math.min(before, behind) - rest);
   }
 }

@@ -1,7 +1,7 @@
 /** Faults that begin at once, last for a while, and are seen in the frame itself: gray, green, wrong colours, noise, torn lines. */
 
 import type { ArtifactKind } from "../../../model/frames/detected_range.ts";
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 import { chromaStep } from "./chroma_step.ts";
 import { areChangingLines, mayBeLines, noiseAt } from "./noise_onset.ts";
 
@@ -104,7 +104,7 @@ export class LastingFault {
     if (isCut || frame === 0) return this.#sign === null ? 0 : this.#strength;
     if (this.#sign !== null && this.#hasEnded(frame, this.#sign)) {
       const isOther = this.#sign === "chroma" &&
-        this.#measures.at("chroma1", frame) > CHROMA_NEXT * this.#rise;
+        this.#measures.at(MEASURES.chroma1, frame) > CHROMA_NEXT * this.#rise;
       this.#sign = null;
       if (isOther) this.#begin(frame, isKey);
     } else if (this.#sign === null) this.#begin(frame, isKey);
@@ -119,7 +119,7 @@ export class LastingFault {
   /** So much was lost that it may look like a new shot. */
   #beginLost(frame: number): void {
     if (this.#beginGreen(frame)) return;
-    if (this.#measures.at("gray", frame) > GRAY_CLEAR && this.#beginGray(frame)) return;
+    if (this.#measures.at(MEASURES.gray, frame) > GRAY_CLEAR && this.#beginGray(frame)) return;
     if (frame - this.#cutBefore > 1 && areChangingLines(this.#measures, frame)) {
       this.#beginNoise(frame, false);
     }
@@ -127,10 +127,10 @@ export class LastingFault {
 
   #beginGreen(frame: number): boolean {
     const measures = this.#measures;
-    if (measures.at("green", frame) <= GREEN_MIN) return false;
-    const green = measures.at("green", frame) - measures.largestBefore("green", frame, 4);
+    if (measures.at(MEASURES.green, frame) <= GREEN_MIN) return false;
+    const green = measures.at(MEASURES.green, frame) - measures.largestBefore(MEASURES.green, frame, 4);
     if (green <= GREEN_MIN || measures.change(frame) <= CHANGE_MIN) return false;
-    this.#found("green", frame, measures.at("green", frame - 1), green, green / GREEN_MIN);
+    this.#found("green", frame, measures.at(MEASURES.green, frame - 1), green, green / GREEN_MIN);
     return true;
   }
 
@@ -139,10 +139,10 @@ export class LastingFault {
     if (this.#beginGray(frame) || this.#beginGreen(frame)) return;
     const step = chromaStep(measures, frame, isKey);
     if (step > 0) {
-      const chroma = measures.at("chroma1", frame);
+      const chroma = measures.at(MEASURES.chroma1, frame);
       const goesOn = frame + 1 < measures.count &&
-        measures.at("chroma1", frame + 1) > CHROMA_STEP_MAX * chroma;
-      const isBack = measures.at("chroma2", frame + 1) < 0.4 * chroma;
+        measures.at(MEASURES.chroma1, frame + 1) > CHROMA_STEP_MAX * chroma;
+      const isBack = measures.at(MEASURES.chroma2, frame + 1) < 0.4 * chroma;
       if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, step);
     }
     if (frame - this.#lastCut > 1) this.#beginNoise(frame, isKey);
@@ -150,23 +150,23 @@ export class LastingFault {
 
   #beginGray(frame: number): boolean {
     const measures = this.#measures;
-    const gray = measures.at("gray", frame);
+    const gray = measures.at(MEASURES.gray, frame);
     if (gray <= GRAY_MIN) return false;
     const change = measures.change(frame);
     const isAbrupt = change > ABRUPT * largestChangeBefore(measures, frame, 3);
-    const more = gray - measures.largestBefore("gray", frame, 4);
-    const isFlat = measures.at("flat", frame) > GRAY_FLAT_MIN * gray;
+    const more = gray - measures.largestBefore(MEASURES.gray, frame, 4);
+    const isFlat = measures.at(MEASURES.flat, frame) > GRAY_FLAT_MIN * gray;
     // A plain ground that becomes darker is gray too, but nothing is lost.
-    if (1 - measures.at("correlation", frame) < GRAY_LOSS_MIN) return false;
+    if (1 - measures.at(MEASURES.correlation, frame) < GRAY_LOSS_MIN) return false;
     if (more <= GRAY_MIN || change <= CHANGE_MIN || !isAbrupt || !isFlat) return false;
-    this.#found("gray", frame, measures.at("gray", frame - 1), change, more / GRAY_MIN);
+    this.#found("gray", frame, measures.at(MEASURES.gray, frame - 1), change, more / GRAY_MIN);
     return true;
   }
 
   #beginNoise(frame: number, isKey: boolean): void {
     const { sign, before, rise, strength } = noiseAt(this.#measures, frame);
-    const isGrain = isKey && sign === "salt" && this.#measures.at("novel", frame) < SALT_KEY_NOVEL &&
-      this.#measures.at("spikesAcross", frame + 1) < before + GONE * rise;
+    const isGrain = isKey && sign === "salt" && this.#measures.at(MEASURES.novel, frame) < SALT_KEY_NOVEL &&
+      this.#measures.at(MEASURES.spikesAcross, frame + 1) < before + GONE * rise;
     if (sign !== null && !isGrain) this.#found(sign, frame, before, rise, strength);
   }
 
@@ -174,8 +174,8 @@ export class LastingFault {
     this.#sign = sign;
     this.#start = frame;
     this.#before = before;
-    this.#contrastBefore = this.#measures.at("contrast", frame - 1);
-    this.#flatBefore = this.#measures.at("flat", frame - 1);
+    this.#contrastBefore = this.#measures.at(MEASURES.contrast, frame - 1);
+    this.#flatBefore = this.#measures.at(MEASURES.flat, frame - 1);
     this.#rise = rise;
     this.#strength = Math.max(1, Math.min(strength, 4));
     this.kind = KIND_OF[sign];
@@ -189,11 +189,11 @@ export class LastingFault {
       case "gray":
         return this.#grayHasEnded(frame);
       case "green":
-        return measures.at("green", frame) < rest;
+        return measures.at(MEASURES.green, frame) < rest;
       case "salt":
         return this.#saltHasEnded(frame);
       case "lines":
-        return measures.at("spikesDown", frame) < rest;
+        return measures.at(MEASURES.spikesDown, frame) < rest;
       case "chroma":
         return this.#chromaHasEnded(frame);
     }
@@ -202,21 +202,23 @@ export class LastingFault {
   /** Of what was left in the frame before, little is; of the first one, as good as nothing. */
   #saltHasEnded(frame: number): boolean {
     const measures = this.#measures;
-    const left = frame - 1 === this.#start ? 0 : measures.at("spikesAcross", frame - 1) - this.#before;
-    return measures.at("spikesAcross", frame) - this.#before < Math.max(SALT_GONE * this.#rise, GONE * left);
+    const left = frame - 1 === this.#start ? 0 : measures.at(MEASURES.spikesAcross, frame - 1) - this.#before;
+    return measures.at(MEASURES.spikesAcross, frame) - this.#before <
+      Math.max(SALT_GONE * this.#rise, GONE * left);
   }
 
   /** Chroma changes back, or the picture is another one. */
   #chromaHasEnded(frame: number): boolean {
     const measures = this.#measures;
-    const chroma = measures.at("chroma1", frame);
+    const chroma = measures.at(MEASURES.chroma1, frame);
     const isAbrupt = frame - 1 === this.#start
-      ? measures.at("chroma2", frame) < CHROMA_BACK_LEFT * this.#rise
-      : chroma > CHROMA_BACK_ABRUPT * measures.at("chroma1", frame - 1);
+      ? measures.at(MEASURES.chroma2, frame) < CHROMA_BACK_LEFT * this.#rise
+      : chroma > CHROMA_BACK_ABRUPT * measures.at(MEASURES.chroma1, frame - 1);
     const isBack = isAbrupt && chroma > CHROMA_BACK * this.#rise &&
-      chroma > CHROMA_BACK_OVER_LUMA * measures.at("luma1", frame);
+      chroma > CHROMA_BACK_OVER_LUMA * measures.at(MEASURES.luma1, frame);
     return isBack ||
-      (1 - measures.at("correlation", frame) > CHROMA_OTHER_LOSS && chroma > CHROMA_OTHER * this.#rise);
+      (1 - measures.at(MEASURES.correlation, frame) > CHROMA_OTHER_LOSS &&
+        chroma > CHROMA_OTHER * this.#rise);
   }
 
   /**
@@ -226,7 +228,7 @@ export class LastingFault {
   #grayHasEnded(frame: number): boolean {
     const measures = this.#measures;
     const change = measures.change(frame);
-    const gray = measures.at("gray", frame), grayBefore = measures.at("gray", frame - 1);
+    const gray = measures.at(MEASURES.gray, frame), grayBefore = measures.at(MEASURES.gray, frame - 1);
     if (gray <= this.#before + 0.02 && this.#isAsBefore(frame)) return true;
     if (change <= Math.max(5, 0.3 * this.#rise)) return false;
     if (gray >= this.#before + 0.5 * (grayBefore - this.#before) + 0.02) return false;
@@ -235,8 +237,8 @@ export class LastingFault {
   }
 
   #isAsBefore(frame: number): boolean {
-    const contrast = this.#measures.at("contrast", frame) - this.#contrastBefore;
-    const flat = this.#measures.at("flat", frame) - this.#flatBefore;
+    const contrast = this.#measures.at(MEASURES.contrast, frame) - this.#contrastBefore;
+    const flat = this.#measures.at(MEASURES.flat, frame) - this.#flatBefore;
     return Math.abs(contrast) <= CONTRAST_BACK * this.#contrastBefore && Math.abs(flat) <= FLAT_BACK;
   }
 }

@@ -1,6 +1,6 @@
 /** Where bursts of noise begin: salt and pepper, torn lines and white ones, by the fine texture of a frame beside those before it. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, type Measure, MEASURES } from "./artifact_measures.ts";
 
 export interface NoiseOnset {
   /** Null where none begins. */
@@ -82,29 +82,29 @@ const onset: NoiseOnset = { sign: null, before: 0, rise: 0, strength: 0 };
 /** The burst that begins with this frame. The object is the same in every call. */
 export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   onset.sign = null;
-  if (measures.at("grown", frame) <= FEW_LINES_SPREAD && !mayBeLines(measures, frame)) return onset;
-  const loss = 1 - measures.at("correlation", frame);
-  const calm = measures.leastBefore("correlation", frame, 3);
+  if (measures.at(MEASURES.grown, frame) <= FEW_LINES_SPREAD && !mayBeLines(measures, frame)) return onset;
+  const loss = 1 - measures.at(MEASURES.correlation, frame);
+  const calm = measures.leastBefore(MEASURES.correlation, frame, 3);
   const lift = measures.lift(frame);
-  const isDarker = lift < -DARKER_MAX * measures.at("luma1", frame);
+  const isDarker = lift < -DARKER_MAX * measures.at(MEASURES.luma1, frame);
   if (isDarker || (loss >= NOISE_LOSS_MAX && !areManyLines(measures, frame))) return onset;
-  const acrossBefore = measures.largestBefore("spikesAcross", frame, 3);
-  const downBefore = measures.largestBefore("spikesDown", frame, 3);
-  const across = spikeGrowth(measures, "spikesAcross", frame, acrossBefore);
-  const down = spikeGrowth(measures, "spikesDown", frame, downBefore);
+  const acrossBefore = measures.largestBefore(MEASURES.spikesAcross, frame, 3);
+  const downBefore = measures.largestBefore(MEASURES.spikesDown, frame, 3);
+  const across = spikeGrowth(measures, MEASURES.spikesAcross, frame, acrossBefore);
+  const down = spikeGrowth(measures, MEASURES.spikesDown, frame, downBefore);
   const salt = Math.min(across, down) / (SALT_GROWTH * lightGrowth(measures, frame));
-  const more = measures.at("spikesAcross", frame) - acrossBefore;
+  const more = measures.at(MEASURES.spikesAcross, frame) - acrossBefore;
   if ((calm > CALM_MIN || salt > SALT_CLEAR) && isSalt(measures, frame, salt, more)) {
     return found("salt", acrossBefore, more, salt);
   }
   if (calm <= CALM_LINES_MIN || measures.isShaken(frame)) return onset;
   const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
   if (lines > 1 && areLines(measures, frame, across, down) && !goesOnward(measures, frame)) {
-    return found("lines", downBefore, measures.at("spikesDown", frame) - downBefore, lines);
+    return found("lines", downBefore, measures.at(MEASURES.spikesDown, frame) - downBefore, lines);
   }
   const steady = steadyLines(measures, frame);
   if (steady > 1 && changesAgain(measures, frame) && !goesOnward(measures, frame)) {
-    return found("lines", downBefore, measures.at("spikesDown", frame) - downBefore, steady);
+    return found("lines", downBefore, measures.at(MEASURES.spikesDown, frame) - downBefore, steady);
   }
   return onset;
 }
@@ -112,17 +112,18 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
 /** Whether lines appear that took so much of the structure away that it looks like a cut, and change with the next frame. */
 export function areChangingLines(measures: ArtifactMeasures, frame: number): boolean {
   return areManyLines(measures, frame) && frame + 1 < measures.count &&
-    measures.largestBefore("edgesAcrossNew", frame, 3) <= FEW_LINES_BEFORE && changesAgain(measures, frame);
+    measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3) <= FEW_LINES_BEFORE &&
+    changesAgain(measures, frame);
 }
 
 /** Whether the frame may be the first with lines, by what came until then. */
 export function mayBeLines(measures: ArtifactMeasures, frame: number): boolean {
-  return measures.at("edgesAcrossNew", frame) > STEADY_EDGES && steadyLines(measures, frame) > 1;
+  return measures.at(MEASURES.edgesAcrossNew, frame) > STEADY_EDGES && steadyLines(measures, frame) > 1;
 }
 
 /** What is drawn over a picture stays as it is; lines change with the next frame, or go. */
 function changesAgain(measures: ArtifactMeasures, frame: number): boolean {
-  return measures.at("luma1", frame + 1) > CHANGING_MIN * measures.at("luma1", frame);
+  return measures.at(MEASURES.luma1, frame + 1) > CHANGING_MIN * measures.at(MEASURES.luma1, frame);
 }
 
 function found(sign: "salt" | "lines", before: number, rise: number, strength: number): NoiseOnset {
@@ -134,61 +135,67 @@ function found(sign: "salt" | "lines", before: number, rise: number, strength: n
 }
 
 function isSalt(measures: ArtifactMeasures, frame: number, salt: number, more: number): boolean {
-  const spread = measures.at("grown", frame), novel = measures.at("novel", frame);
+  const spread = measures.at(MEASURES.grown, frame), novel = measures.at(MEASURES.novel, frame);
   if (salt <= 1 || spread <= LITTLE_SALT_SPREAD) return false;
-  const before = measures.largestBefore("novel", frame, 3);
+  const before = measures.largestBefore(MEASURES.novel, frame, 3);
   const isNew = novel > SALT_NOVEL + SALT_NOVEL_MORE * before ||
-    measures.at("contrast", frame) < SALT_CONTRAST * measures.at("contrast", frame - 1);
+    measures.at(MEASURES.contrast, frame) < SALT_CONTRAST * measures.at(MEASURES.contrast, frame - 1);
   if (spread > SALT_SPREAD && more > SALT_MORE && isNew) return true;
   return salt > LITTLE_SALT_GROWTH && more > LITTLE_SALT_MORE &&
-    measures.at("luma1", frame) < LITTLE_SALT_CHANGE_MAX &&
+    measures.at(MEASURES.luma1, frame) < LITTLE_SALT_CHANGE_MAX &&
     novel > Math.max(LITTLE_SALT_NOVEL, LITTLE_SALT_NOVEL_MORE * before);
 }
 
 /** `across` and `down`: how much the spikes grew. */
 function areLines(measures: ArtifactMeasures, frame: number, across: number, down: number): boolean {
-  const spread = measures.at("grown", frame);
+  const spread = measures.at(MEASURES.grown, frame);
   if (spread > LINES_SPREAD) {
-    const line = measures.at("newLine", frame) - 2 * measures.largestBefore("newLine", frame, 3);
+    const line = measures.at(MEASURES.newLine, frame) -
+      2 * measures.largestBefore(MEASURES.newLine, frame, 3);
     if ((line > LINE_MIN && across <= LINES_ACROSS_MAX) || down > LINES_CLEAR * across) return true;
   }
   return down > FEW_LINES_GROWTH && spread > FEW_LINES_SPREAD &&
-    measures.at("edgesAcrossNew", frame) > FEW_LINES_EDGES &&
-    measures.largestBefore("edgesAcrossNew", frame, 3) <= FEW_LINES_BEFORE;
+    measures.at(MEASURES.edgesAcrossNew, frame) > FEW_LINES_EDGES &&
+    measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3) <= FEW_LINES_BEFORE;
 }
 
 /** How clearly lines appear in a picture that was steady: 1 where the rule just holds. */
 function steadyLines(measures: ArtifactMeasures, frame: number): number {
-  const before = measures.largestBefore("spikesDown", frame, 3);
-  if (measures.at("spikesDown", frame) <= before) return 0;
-  if (measures.leastBefore("spikesDown", frame, 3) < STEADY * before) return 0;
-  const down = (measures.at("spikesDown", frame) + SPIKES_MORE) / (before + SPIKES_MORE);
-  const across = (measures.at("spikesAcross", frame) + SPIKES_MORE) /
-    (measures.largestBefore("spikesAcross", frame, 3) + SPIKES_MORE);
+  const before = measures.largestBefore(MEASURES.spikesDown, frame, 3);
+  if (measures.at(MEASURES.spikesDown, frame) <= before) return 0;
+  if (measures.leastBefore(MEASURES.spikesDown, frame, 3) < STEADY * before) return 0;
+  const down = (measures.at(MEASURES.spikesDown, frame) + SPIKES_MORE) / (before + SPIKES_MORE);
+  const across = (measures.at(MEASURES.spikesAcross, frame) + SPIKES_MORE) /
+    (measures.largestBefore(MEASURES.spikesAcross, frame, 3) + SPIKES_MORE);
   if (across < STEADY_ACROSS_MIN || across > STEADY_ACROSS_MAX) return 0;
-  const edges = measures.at("edgesAcrossNew", frame);
-  const edgesBefore = measures.largestBefore("edgesAcrossNew", frame, 3);
+  const edges = measures.at(MEASURES.edgesAcrossNew, frame);
+  const edgesBefore = measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3);
   if (edges < STEADY_EDGES || edges < STEADY_EDGES_MORE * edgesBefore) return 0;
-  if (1 - measures.at("correlation", frame) > STEADY_LOSS_MAX) return 0;
+  if (1 - measures.at(MEASURES.correlation, frame) > STEADY_LOSS_MAX) return 0;
   return Math.min(down / STEADY_GROWTH, down / (STEADY_OVER_ACROSS * across));
 }
 
 function areManyLines(measures: ArtifactMeasures, frame: number): boolean {
-  if (measures.at("edgesAcrossNew", frame) < MANY_LINES_EDGES) return false;
+  if (measures.at(MEASURES.edgesAcrossNew, frame) < MANY_LINES_EDGES) return false;
   const across = spikeGrowth(
     measures,
-    "spikesAcross",
+    MEASURES.spikesAcross,
     frame,
-    measures.largestBefore("spikesAcross", frame, 3),
+    measures.largestBefore(MEASURES.spikesAcross, frame, 3),
   );
-  const down = spikeGrowth(measures, "spikesDown", frame, measures.largestBefore("spikesDown", frame, 3));
+  const down = spikeGrowth(
+    measures,
+    MEASURES.spikesDown,
+    frame,
+    measures.largestBefore(MEASURES.spikesDown, frame, 3),
+  );
   return down > MANY_LINES_OVER_ACROSS * Math.max(1, across);
 }
 
 /** By what factor spikes grew beside those `before`. */
 function spikeGrowth(
   measures: ArtifactMeasures,
-  measure: "spikesAcross" | "spikesDown",
+  measure: Measure,
   frame: number,
   before: number,
 ): number {
@@ -197,17 +204,21 @@ function spikeGrowth(
 
 function goesOnward(measures: ArtifactMeasures, frame: number): boolean {
   return frame + 1 < measures.count &&
-    measures.at("luma2", frame + 1) > LINES_ONWARD * measures.at("luma1", frame);
+    measures.at(MEASURES.luma2, frame + 1) > LINES_ONWARD * measures.at(MEASURES.luma1, frame);
 }
 
 /** How much a change of light alone makes spikes grow: as contrast and brightness do. */
 function lightGrowth(measures: ArtifactMeasures, frame: number): number {
-  return Math.max(1, growth(measures, "contrast", frame, 2), growth(measures, "lumaMean", frame, 8));
+  return Math.max(
+    1,
+    growth(measures, MEASURES.contrast, frame, 2),
+    growth(measures, MEASURES.lumaMean, frame, 8),
+  );
 }
 
 function growth(
   measures: ArtifactMeasures,
-  measure: "contrast" | "lumaMean",
+  measure: Measure,
   frame: number,
   floor: number,
 ): number {

@@ -1,6 +1,6 @@
 /** Pairs of frames that changed places, one pair behind the other. */
 
-import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 /** A far step, then a near one back to what was shown three frames before: frames that changed places. */
 const FAR_NEAR_MIN = 1.25;
@@ -42,19 +42,19 @@ export function swapStrength(measures: ArtifactMeasures, frame: number): number 
 
 /** A step that leads away from the frame two before. */
 export function mayBeFar(measures: ArtifactMeasures, frame: number): boolean {
-  const step = measures.at("luma1", frame);
-  return frame >= 2 && step > FAR_MIN && step > 1.05 * measures.at("luma2", frame);
+  const step = measures.at(MEASURES.luma1, frame);
+  return frame >= 2 && step > FAR_MIN && step > 1.05 * measures.at(MEASURES.luma2, frame);
 }
 
 function swapAt(measures: ArtifactMeasures, first: number): number {
   if (first < 2 || first + 2 >= measures.count) return 0;
-  const to = measures.at("luma1", first), near = measures.at("luma1", first + 1);
+  const to = measures.at(MEASURES.luma1, first), near = measures.at(MEASURES.luma1, first + 1);
   if (near <= NEAR_MIN || !mayBeFar(measures, first)) return 0;
   const lift = measures.lift(first);
   if (Math.abs(lift) >= SWAP_LIGHT_MAX * to) return 0;
-  const far = Math.min(to, measures.at("luma1", first + 2));
-  const acrossThree = measures.at("luma3", first + 1);
-  const acrossTwo = Math.min(measures.at("luma2", first + 1), measures.at("luma2", first + 2));
+  const far = Math.min(to, measures.at(MEASURES.luma1, first + 2));
+  const acrossThree = measures.at(MEASURES.luma3, first + 1);
+  const acrossTwo = Math.min(measures.at(MEASURES.luma2, first + 1), measures.at(MEASURES.luma2, first + 2));
   if (far <= FAR_MIN || far <= FAR_NEAR_MIN * near) return 0;
   if (acrossThree >= 0.85 * acrossTwo || acrossThree >= 1.35 * near + 0.3) return 0;
   return far / near / FAR_NEAR_MIN;
