@@ -442,17 +442,28 @@ Deno.test("real cameras are watched side by side: one of JPEGs, one that restart
     SERVICE_ALLOW_INSECURE_HTTP: "true",
     SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
   }, { sourcesFile });
-  let seen: Record<string, { state: string; reason: string | null; run_id: string; kind: string }> = {};
-  const stored = async (name: string) => kindsOf(await eventsOf(test, seen[name]!.run_id));
-  await until("all are known", async () => {
-    seen = Object.fromEntries((await looks(test)).map((look: { name: string }) => [look.name, look]));
-    return seen.jpegs!.state === "live" && seen.dock!.run_id !== null && seen.wrong!.state === "failed" &&
-      seen.garbage!.state === "failed" && (await stored("jpegs")).includes("keyframe_stored") &&
-      (await stored("dock")).includes("source_resumed");
-  });
-  assert.deepEqual([seen.jpegs!.kind, seen.dock!.kind], ["mjpeg", "rtsp"]);
-  assert.match(seen.wrong!.reason!, /refuses the user name and the password/);
-  assert.match(seen.garbage!.reason!, /does not answer in RTSP/);
-  const [frame] = payloads(await eventsOf(test, seen.jpegs!.run_id), "keyframe_stored");
+  // One after the other, as each is requested again at times of its own, and is connecting then.
+  const stored = async (name: string, kind: string) => {
+    const { run_id } = await lookOf(test, name);
+    return run_id === null ? [] : payloads(await eventsOf(test, run_id), kind);
+  };
+  const reasonOf = async (name: string): Promise<string> => {
+    let look: { state: string; reason: string };
+    await until(`${name} has failed`, async () => (look = await lookOf(test, name)).state === "failed");
+    return look!.reason;
+  };
+  await until("JPEGs are live", async () => (await stored("jpegs", "keyframe_stored")).length > 0);
+  await until(
+    "the dock was requested again",
+    async () => (await stored("dock", "source_resumed")).length > 0,
+  );
+  assert.match(await reasonOf("wrong"), /refuses the user name and the password/);
+  assert.match(await reasonOf("garbage"), /does not answer in RTSP/);
+  await until("JPEGs are live all the same", async () => (await lookOf(test, "jpegs")).state === "live");
+  assert.deepEqual([(await lookOf(test, "jpegs")).kind, (await lookOf(test, "dock")).kind], [
+    "mjpeg",
+    "rtsp",
+  ]);
+  const [frame] = await stored("jpegs", "keyframe_stored");
   assert.deepEqual(frame.coordinates.source_extent, { width: 160, height: 120 });
 });
