@@ -1,110 +1,24 @@
 /** Sessions in a real live Worker, without the rest of the service. */
 
-import { TestBroker } from "../support/test_broker.ts";
-import { localRunner } from "../support/local_runner.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
-import { quietLog } from "../../src/base/log.ts";
-import { realWorld } from "../../src/base/world.ts";
+import type { SessionReport } from "../../src/live/messages.ts";
 import type { SessionCounter } from "../../src/live/session_counts.ts";
-import type { SessionReport, SessionSettings } from "../../src/live/messages.ts";
-import { LiveWorkerPool, type Opening, type SessionPort } from "../../src/live/worker_pool.ts";
 import { fileInput } from "../../src/media/input.ts";
-import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
-import { findTools } from "../../src/environment.ts";
-import { TemporaryFolder } from "../support/folders.ts";
-import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
-import { frameHashes, frameTimesMs, make, TempFolder } from "../support/media.ts";
+import { probeMedia } from "../../src/media/probe.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
-import { childProcesses } from "../support/own_process.ts";
+import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
+import { pulled, SETTINGS, TOOLS, Workers, WORLD } from "../support/live/live_workers.ts";
+import { localRunner } from "../support/local_runner.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { frameHashes, frameTimesMs, make, TempFolder } from "../support/media.ts";
+import { childProcesses } from "../support/own_process.ts";
 import { until } from "../support/until.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());
 const CLIP = media.vp8("clip", testVideo("320x180", 2));
-
-const SETTINGS: Omit<SessionSettings, "sessionId"> = {
-  generation: 1,
-  gateThresholds: {
-    keepaliveEveryFrames: 30,
-    sceneCutHammingThreshold: 18,
-    lumaShiftThreshold: 0.15,
-    flickerThreshold: 0.55,
-    ghostingThreshold: 0.55,
-    noiseVarianceThreshold: 0.55,
-  },
-  windowSize: 16,
-  crop: null,
-  zone: null,
-  trigger: null,
-  clip: null,
-  wantsKeyframes: true,
-  wantsAudio: false,
-  record: null,
-  recording: null,
-  maxFrame: { width: 1920, height: 1080 },
-  mediaIdleMs: 60_000,
-  ice: { stunServers: [], turn: null, candidates: { listenHost: "127.0.0.1", allowedNetworks: [] } },
-};
-
-/** A session and everything that it reported. */
-interface Opened {
-  readonly port: SessionPort;
-  readonly reports: SessionReport[];
-  /** Resolves with the first report of this kind. */
-  waitFor<Kind extends SessionReport["kind"]>(kind: Kind): Promise<Extract<SessionReport, { kind: Kind }>>;
-}
-
-class Workers implements AsyncDisposable {
-  readonly #folder = new TemporaryFolder();
-  readonly #broker = new TestBroker(TOOLS, {
-    tempDir: this.#folder.path,
-    uploadRoot: this.#folder.path,
-    ingestRoots: ["/tmp"],
-  });
-  readonly #pool: LiveWorkerPool;
-  #sessions = 0;
-  /** Workers that were started. */
-  started = 0;
-
-  constructor(world = WORLD) {
-    this.#pool = new LiveWorkerPool({
-      start: { socketDir: this.#folder.path },
-      connect: () => {
-        this.started++;
-        return this.#broker.connect();
-      },
-      readable: [],
-      world,
-      workersMax: 1,
-    });
-  }
-
-  open(opening: Opening, settings: Partial<SessionSettings> = {}): Opened {
-    const sessionId = `sess-${this.#sessions++}`;
-    const reports: SessionReport[] = [];
-    const port = this.#pool.open({ ...SETTINGS, ...settings, sessionId }, opening, (report) => {
-      assert.equal(report.sessionId, sessionId);
-      reports.push(report);
-    });
-    const waitFor: Opened["waitFor"] = async (kind) => {
-      await until(`it reports ${kind}`, () => reports.some((report) => report.kind === kind));
-      return reports.find((report) => report.kind === kind) as never;
-    };
-    return { port, reports, waitFor };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool[Symbol.asyncDispose]();
-    await this.#broker[Symbol.asyncDispose]();
-    this.#folder[Symbol.dispose]();
-  }
-}
-
-const WORLD = realWorld(quietLog());
-const TOOLS = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
 
 /** They come when they come. */
 const UNTIMED: readonly string[] = ["counts", "samples", "loop_detected"];
@@ -427,19 +341,6 @@ Deno.test("no program is left when the Workers are closed with open sessions", a
   }
   await until("no program is left", () => childProcesses("unix:").length === 0);
 });
-
-/** A file that is pulled like a live source. */
-async function pulled(
-  path: string,
-  changes: Partial<MediaInfo> = {},
-): Promise<Extract<Opening, { kind: "pull" }>> {
-  const info = await probeMedia(fileInput(path), {
-    runner: localRunner(TOOLS),
-    world: WORLD,
-    signal: new AbortController().signal,
-  });
-  return { kind: "pull", input: fileInput(path), info: { ...info, durationMs: 2_000, ...changes } };
-}
 
 function sum(reports: readonly SessionReport[], counter: SessionCounter): number {
   return reports.reduce((all, report) => report.kind === "counts" ? all + report.counts[counter] : all, 0);

@@ -168,6 +168,24 @@ Deno.test("a segment that cannot be kept is lost and counted, and the gap is the
   assert.equal(gap, Math.round((segments[0]!.endMs - segments[0]!.startMs) / 40));
 });
 
+Deno.test("what came behind the last cut is a segment, also where it is two pictures", async () => {
+  using folder = new TempFolder();
+  const film = source(folder);
+  const keys = film.units.flatMap((unit, at) => unit.isVideo && unit.isKeyframe ? [at] : []);
+  let cut = 0;
+  // The cut waits for sound and pictures, and what it waits for may be the last that comes.
+  for (let end = keys[2]! + 1; end < keys[2]! + 12; end++) {
+    const { segments, lost } = await recorded({ ...film, units: film.units.slice(0, end) });
+    assert.equal(lost, 0);
+    const [first, second] = segments;
+    if (!second) continue;
+    cut++;
+    assert.deepEqual([first!.endMs, first!.endTicks], [second.startMs, second.startTicks]);
+    assert.ok(second.endMs > second.startMs && second.endMs < STARTED_MS + 4_000, `${end}: ${second.endMs}`);
+  }
+  assert.ok(cut > 0);
+});
+
 Deno.test("the clock of segments follows that of the machine slowly, and a step of it is a gap", () => {
   const clock = new SegmentClock();
   const place = (startMs: number, lagMs: number) => clock.place({ startMs, endMs: startMs + 10_000, lagMs });

@@ -11,7 +11,7 @@ import type { ClipSoundState } from "../../model/live/recording/record_plan.ts";
 import type { LivePicture, RecordedClip, SessionSettings } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
 import type { SessionCounts } from "../session_counts.ts";
-import type { EncodedStreams, UnitTap } from "./unit_tap.ts";
+import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
 export interface ClipStageOptions {
   readonly plan: NonNullable<SessionSettings["record"]>;
@@ -20,13 +20,17 @@ export interface ClipStageOptions {
   readonly counts: SessionCounts;
 }
 
-interface OpenClip {
+interface WantedClip {
   readonly cause: ClipCause;
   readonly frameIndex: number;
   readonly causePtsMs: number;
   readonly jpeg: Uint8Array<ArrayBuffer>;
-  /** Times of the units. */
+  /** Times of the units: of the cause, and of the begin of the clip. */
+  readonly atMs: number;
   readonly startMs: number;
+}
+
+interface OpenClip extends WantedClip {
   endMs: number;
   /** Ends the clip of a source that gives nothing more. */
   silence: Disposable;
@@ -44,17 +48,19 @@ const HALF_MS = 0.5;
  *   units ──▶ UnitRing ───────────────┐
  *   cause ──▶ open clip ──post-roll──▶ close ──[2 credits]──▶ clipFile ──▶ recorded
  *               ▲                      ▲
- *   cause ──────┘ prolongs it          └── gap, end of the session, no more room: with what there is
+ *   cause ──────┘ prolongs it          └── gap, other format, end of the session, no more room: with what there is
  * ```
  * One file is made at a time. Without credit the clip is lost and counted.
  */
-export class ClipStage implements UnitTap, AsyncDisposable {
+export class ClipStage implements FormatTap, AsyncDisposable {
   readonly #options: ClipStageOptions;
   readonly #ring: UnitRing;
   #streams: EncodedStreams | null = null;
   /** Media time of the session minus the time of the units. */
   #offsetMs = 0;
   #newestMs = -Infinity;
+  /** Media time up to which streams have ended: of them nothing is kept. */
+  #endedPtsMs = -Infinity;
   /** Whether pictures come in another order than they are shown. */
   #isReordered = false;
   #open: OpenClip | null = null;
@@ -75,8 +81,16 @@ export class ClipStage implements UnitTap, AsyncDisposable {
     this.#streams = streams;
   }
 
+  /** A picture from before may still be a cause, and one from behind may have been one: it is decoded beside the copy. */
+  changeFormat(keyMs: number): void {
+    if (this.#open && this.#open.atMs < keyMs - HALF_MS) this.interrupt();
+    this.#ring.cut();
+    this.#isReordered = false;
+  }
+
   end(): void {
     this.interrupt();
+    this.#endedPtsMs = Math.max(this.#endedPtsMs, this.#newestMs + this.#offsetMs);
     this.#ring.clear();
     this.#streams = null;
     this.#newestMs = -Infinity;
@@ -98,12 +112,24 @@ export class ClipStage implements UnitTap, AsyncDisposable {
 
   /** A picture that is reported: begins a clip, or prolongs the open one, if it is a cause. Call it before its JPEG is moved. */
   onPicture(picture: LivePicture): void {
-    const { plan, world } = this.#options;
+    const { plan, world, counts } = this.#options;
     const { frame: { frameIndex, ptsMs, gateReason }, jpeg } = picture;
     const cause = causeOf({ ...picture, isCut: gateReason === "scene_cut" }, plan.on);
     if (cause === null) return;
+    if (ptsMs <= this.#endedPtsMs + HALF_MS) return counts.add("recordingsLost");
     const atMs = ptsMs - this.#offsetMs;
     const endMs = atMs + plan.postRollMs;
+    const startMs = atMs - plan.preRollMs;
+    const wanted = () => ({
+      cause,
+      frameIndex,
+      causePtsMs: ptsMs,
+      atMs,
+      startMs,
+      jpeg: new Uint8Array(jpeg),
+    });
+    const partEndMs = this.#ring.partEndMs(atMs + HALF_MS);
+    if (partEndMs < Infinity) return this.#finish(wanted(), Math.min(endMs, partEndMs));
     const silence = timer(
       world,
       plan.postRollMs + LIMITS.evidence.silenceMs,
@@ -115,11 +141,7 @@ export class ClipStage implements UnitTap, AsyncDisposable {
       this.#open.silence[Symbol.dispose]();
       this.#open.silence = silence;
     } else {
-      const startMs = atMs - plan.preRollMs;
-      this.#open = {
-        ...{ cause, frameIndex, causePtsMs: ptsMs, startMs, endMs, silence },
-        jpeg: new Uint8Array(jpeg),
-      };
+      this.#open = { ...wanted(), endMs, silence };
       this.#ring.hold(startMs);
     }
     this.#closeIfOver();
@@ -149,7 +171,14 @@ export class ClipStage implements UnitTap, AsyncDisposable {
     this.#open = null;
     clip.silence[Symbol.dispose]();
     this.#ring.release();
-    const units = before(this.#ring.from(clip.startMs + HALF_MS), endMs - HALF_MS);
+    this.#finish(clip, endMs);
+  }
+
+  #finish(clip: WantedClip, endMs: number): void {
+    const units = before(
+      this.#ring.partFrom(clip.startMs + HALF_MS, clip.atMs + HALF_MS),
+      endMs - HALF_MS,
+    );
     const streams = this.#streams;
     const { outbox, counts } = this.#options;
     if (!streams || units.length === 0 || !outbox.take("recordings")) return counts.add("recordingsLost");
@@ -158,7 +187,7 @@ export class ClipStage implements UnitTap, AsyncDisposable {
   }
 
   async #make(
-    { cause, frameIndex, causePtsMs, jpeg }: OpenClip,
+    { cause, frameIndex, causePtsMs, jpeg }: WantedClip,
     { units, streams, offsetMs }: {
       readonly units: readonly CopiedUnit[];
       readonly streams: EncodedStreams;
@@ -189,8 +218,16 @@ export function soundState({ hasOtherSound }: EncodedStreams, hasSound: boolean)
   return hasOtherSound ? "not_supported" : "none";
 }
 
-/** Pictures in decoding order up to the last one that is shown before `endMs`, as others may refer to those between, and the sound until then. */
+/**
+ * Pictures in decoding order up to the last one that is shown before `endMs`, and the sound until then. One that others refer to may be
+ * shown later; then all that are shown before it are there, so that none is missing between.
+ */
 function before(units: readonly CopiedUnit[], endMs: number): CopiedUnit[] {
-  const last = units.findLastIndex(({ isVideo, ptsMs }) => isVideo && ptsMs < endMs);
-  return units.filter(({ isVideo, ptsMs }, index) => isVideo ? index <= last : ptsMs < endMs);
+  const lastBefore = (ms: number) => units.findLastIndex(({ isVideo, ptsMs }) => isVideo && ptsMs < ms);
+  const needed = units.slice(0, lastBefore(endMs) + 1).filter(({ isVideo }) => isVideo);
+  const latestMs = needed.reduce((latest, { ptsMs }) => Math.max(latest, ptsMs), -Infinity);
+  const last = Math.max(lastBefore(endMs), lastBefore(latestMs));
+  return units.filter(({ isVideo, ptsMs }, index) =>
+    isVideo ? index <= last : ptsMs < Math.max(endMs, latestMs)
+  );
 }

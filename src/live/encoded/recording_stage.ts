@@ -9,7 +9,7 @@ import type { SessionSettings } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
 import type { SessionCounts } from "../session_counts.ts";
 import { soundState } from "./clip_stage.ts";
-import type { EncodedStreams, UnitTap } from "./unit_tap.ts";
+import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
 export interface RecordingStageOptions {
   readonly plan: NonNullable<SessionSettings["recording"]>;
@@ -23,6 +23,8 @@ interface SegmentCut {
   /** Its place among the units. */
   readonly at: number;
   readonly keyMs: number;
+  /** Whether the pictures from there on are others, so that they cannot be in one file with those before. */
+  readonly isOther: boolean;
 }
 
 /** The units of one segment, and what they are. */
@@ -45,7 +47,7 @@ const SOUND_LATE_MS = 1_000;
  * A picture that is shown before the key frame it comes behind belongs to the segment of that key frame. One file is made at a
  * time; without credit the segment is lost and counted.
  */
-export class RecordingStage implements UnitTap, AsyncDisposable {
+export class RecordingStage implements FormatTap, AsyncDisposable {
   readonly isUrgent = false;
   readonly #options: RecordingStageOptions;
   readonly #clock = new SegmentClock();
@@ -61,6 +63,8 @@ export class RecordingStage implements UnitTap, AsyncDisposable {
   #newestSoundMs = -Infinity;
   /** The least of arrival minus time of the units of this segment, milliseconds. */
   #lagMs = Infinity;
+  /** Of the newest picture. */
+  #newestLagMs = Infinity;
   #making: Promise<void> = Promise.resolve();
 
   constructor(options: RecordingStageOptions) {
@@ -82,19 +86,29 @@ export class RecordingStage implements UnitTap, AsyncDisposable {
     if (this.#units.length === 0 && !isKeyframe) return;
     if (isKeyframe && this.#units.length > 0 && !this.#cut) {
       const isLong = unit.ptsMs - this.#units[0]!.ptsMs >= segmentMs;
-      if (isLong || this.#bytes >= bytesMax / 2) this.#cut = { at: this.#units.length, keyMs: unit.ptsMs };
+      if (isLong || this.#bytes >= bytesMax / 2) {
+        this.#cut = { at: this.#units.length, keyMs: unit.ptsMs, isOther: false };
+      }
     }
     this.#units.push(unit);
     this.#bytes += unit.data.length;
     if (unit.isVideo) {
       this.#newestVideoMs = Math.max(this.#newestVideoMs, unit.ptsMs);
-      this.#lagMs = Math.min(this.#lagMs, this.#options.world.now() - unit.ptsMs);
+      this.#newestLagMs = this.#options.world.now() - unit.ptsMs;
+      this.#lagMs = Math.min(this.#lagMs, this.#newestLagMs);
     } else this.#newestSoundMs = Math.max(this.#newestSoundMs, unit.ptsMs);
     if (this.#cut) this.#cutIfKnown(this.#cut);
   }
 
+  /** The segment under way ends there, and the next one touches it. */
+  changeFormat(keyMs: number): void {
+    if (this.#cut) this.#cutAt(this.#cut);
+    if (this.#units.length > 0) this.#cut = { at: this.#units.length, keyMs, isOther: true };
+  }
+
   /** The segment under way ends with what there is. */
   interrupt(): void {
+    if (this.#cut?.isOther) this.#cutAt(this.#cut);
     if (this.#units.length === 0) return;
     this.#close(this.#units, null);
     this.#keep([], false);
@@ -121,16 +135,26 @@ export class RecordingStage implements UnitTap, AsyncDisposable {
   }
 
   /** Cuts when every unit has come that is shown or heard before the next segment. */
-  #cutIfKnown({ at, keyMs }: SegmentCut): void {
+  #cutIfKnown(cut: SegmentCut): void {
+    const { keyMs } = cut;
     if (this.#newestVideoMs <= keyMs) return;
-    const rest = this.#units.slice(at);
-    const startMs = Math.min(...rest.filter(({ isVideo }) => isVideo).map(({ ptsMs }) => ptsMs));
-    const isHeard = !this.#streams?.sound || this.#newestSoundMs >= startMs ||
+    const isHeard = !this.#streams?.sound || this.#newestSoundMs >= this.#startBehind(cut) ||
       this.#newestVideoMs - keyMs >= SOUND_LATE_MS;
-    if (!isHeard) return;
+    if (isHeard) this.#cutAt(cut);
+  }
+
+  /** When the first picture behind the cut is shown. */
+  #startBehind({ at, keyMs }: SegmentCut): number {
+    const shown = this.#units.slice(at).filter(({ isVideo }) => isVideo);
+    return shown.reduce((least, { ptsMs }) => Math.min(least, ptsMs), keyMs);
+  }
+
+  #cutAt(cut: SegmentCut): void {
+    const startMs = this.#startBehind(cut);
+    const [before, rest] = [this.#units.slice(0, cut.at), this.#units.slice(cut.at)];
     const belongsBefore = ({ isVideo, ptsMs }: CopiedUnit) => !isVideo && ptsMs < startMs;
-    this.#close([...this.#units.slice(0, at), ...rest.filter(belongsBefore)], startMs);
-    this.#keep(rest.filter((unit) => !belongsBefore(unit)), true);
+    this.#close([...before, ...rest.filter(belongsBefore)], startMs);
+    this.#keep(rest.filter((unit) => !belongsBefore(unit)), !cut.isOther);
   }
 
   #keep(units: CopiedUnit[], isContinued: boolean): void {
@@ -138,7 +162,8 @@ export class RecordingStage implements UnitTap, AsyncDisposable {
     this.#isContinued = isContinued;
     this.#bytes = units.reduce((sum, { data }) => sum + data.length, 0);
     this.#cut = null;
-    this.#lagMs = Infinity;
+    // Of those that are kept, the last one is the newest picture.
+    this.#lagMs = units.length > 0 ? this.#newestLagMs : Infinity;
   }
 
   #close(units: readonly CopiedUnit[], endMs: number | null): void {

@@ -26,3 +26,9 @@ export interface UnitTap {
   /** Another stream will follow: nothing of this one is kept. */
   end(): void;
 }
+
+/** A tap whose key frames all have parameter sets, and that is told where the pictures become others. */
+export interface FormatTap extends UnitTap {
+  /** The next unit is a key frame of another picture size or profile than those before, shown at `keyMs`: no file may have both. */
+  changeFormat(keyMs: number): void;
+}

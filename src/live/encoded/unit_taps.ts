@@ -1,12 +1,14 @@
 /** Gives each encoded unit of a session to all that take them. */
 
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
-import type { EncodedStreams, UnitTap } from "./unit_tap.ts";
+import { FormatFollower } from "./format_follower.ts";
+import type { EncodedStreams, FormatTap, UnitTap } from "./unit_tap.ts";
 
 export class UnitTaps implements UnitTap {
-  readonly #taps: readonly UnitTap[];
+  readonly #taps: readonly FormatTap[];
+  readonly #format = new FormatFollower();
 
-  constructor(taps: readonly UnitTap[]) {
+  constructor(taps: readonly FormatTap[]) {
     this.#taps = taps;
   }
 
@@ -15,6 +17,7 @@ export class UnitTaps implements UnitTap {
   }
 
   begin(streams: EncodedStreams): void {
+    this.#format.begin(streams);
     for (const tap of this.#taps) tap.begin(streams);
   }
 
@@ -22,8 +25,12 @@ export class UnitTaps implements UnitTap {
     for (const tap of this.#taps) tap.setOffset(offsetMs);
   }
 
-  push(unit: CopiedUnit): void {
-    for (const tap of this.#taps) tap.push(unit);
+  push(given: CopiedUnit): void {
+    const { unit, isOther } = this.#format.follow(given);
+    for (const tap of this.#taps) {
+      if (isOther) tap.changeFormat(unit.ptsMs);
+      tap.push(unit);
+    }
   }
 
   interrupt(): void {

@@ -9,7 +9,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { ViewReport } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
 import type { SessionCounts } from "../session_counts.ts";
-import type { EncodedStreams, UnitTap } from "./unit_tap.ts";
+import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
 export interface ViewStageOptions {
   readonly outbox: Outbox;
@@ -39,7 +39,7 @@ const GROUP_MS = 3_000;
  * ```
  * Without credit a fragment is lost, and all others until the next key frame; they are counted.
  */
-export class ViewStage implements UnitTap {
+export class ViewStage implements FormatTap {
   readonly #options: ViewStageOptions;
   readonly #ring = new UnitRing({ bytesMax: LIMITS.view.keptBytesMax, keepMs: 0 });
   #streams: EncodedStreams | null = null;
@@ -99,6 +99,9 @@ export class ViewStage implements UnitTap {
     if (unit.isVideo) this.#newestMs = unit.ptsMs;
     this.#fragmenter?.push(this.#placed(unit));
   }
+
+  /** A fragment begins with each key frame, and tells what it is. */
+  changeFormat(): void {}
 
   interrupt(): void {
     this.#fragmenter?.finish();

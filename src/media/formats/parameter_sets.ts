@@ -53,7 +53,7 @@ function reversed(bits: number): number {
 }
 
 /** The first sequence parameter set, from its NAL unit's header on; it may be followed by other bytes. Null without one. */
-function sequenceSet(codec: ClipCodec, data: Uint8Array): Uint8Array | null {
+export function sequenceSet(codec: ClipCodec, data: Uint8Array): Uint8Array | null {
   for (let at = startOf(data, 0); at !== -1; at = startOf(data, at)) {
     const header = data[at]!;
     if (codec === "h264" ? (header & 31) === H264_SPS : (header >> 1 & 63) === H265_SPS) {

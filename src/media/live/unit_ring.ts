@@ -14,6 +14,7 @@ export interface UnitRingOptions {
  *     ^ oldest      ^ keepMs ago     ^ newest
  * ```
  * The ring always begins with a key frame. Beyond `bytesMax` it begins with a later one, and is empty where there is none.
+ * Its parts, between the calls of `cut`, do not fit into one file.
  */
 export class UnitRing {
   readonly #options: UnitRingOptions;
@@ -21,6 +22,9 @@ export class UnitRing {
   #bytes = 0;
   /** Nothing from here on is forgotten for its age. */
   #heldFromMs = Infinity;
+  /** Key frames with which a part begins. */
+  readonly #begins = new WeakSet<CopiedUnit>();
+  #isCut = false;
 
   constructor(options: UnitRingOptions) {
     this.#options = options;
@@ -42,6 +46,14 @@ export class UnitRing {
     if (this.#units.length === 0 && (!isKeyframe || this.isFullFor(unit))) return;
     this.#units.push(unit);
     this.#bytes += unit.data.length;
+    if (!this.#isCut || !isKeyframe) return;
+    this.#begins.add(unit);
+    this.#isCut = false;
+  }
+
+  /** The next key frame begins another part. */
+  cut(): void {
+    this.#isCut = true;
   }
 
   /** Keeps what is needed from this time on until `release`, if it fits. */
@@ -56,6 +68,7 @@ export class UnitRing {
   clear(): void {
     this.#units = [];
     this.#bytes = 0;
+    this.#isCut = false;
   }
 
   /** The units from the last key frame at or before `fromMs` on, or from the first one; sound of before is left out. */
@@ -63,6 +76,24 @@ export class UnitRing {
     const at = Math.max(0, this.#lastKeyframeUntil(fromMs));
     const startMs = this.#units[at]?.ptsMs ?? 0;
     return this.#units.slice(at).filter(({ isVideo, ptsMs }) => isVideo || ptsMs >= startMs);
+  }
+
+  /** Those of `from` that are in the part of the picture that is shown at `atMs`; none where that part is gone. */
+  partFrom(fromMs: number, atMs: number): CopiedUnit[] {
+    const units = this.from(fromMs);
+    const begin = units.findLastIndex((unit) => this.#begins.has(unit) && unit.ptsMs <= atMs);
+    if (begin === -1 && units[0] && this.#begins.has(units[0])) return [];
+    const startMs = units[begin]?.ptsMs ?? -Infinity;
+    const end = units.findIndex((unit, at) => at > begin && this.#begins.has(unit));
+    const endMs = units[end]?.ptsMs ?? Infinity;
+    return units.filter(({ isVideo, ptsMs }, at) =>
+      isVideo ? at >= begin && (end === -1 || at < end) : ptsMs >= startMs && ptsMs < endMs
+    );
+  }
+
+  /** When the part ends that has the picture shown at `atMs`; Infinity for the newest part. */
+  partEndMs(atMs: number): number {
+    return this.#units.find((unit) => this.#begins.has(unit) && unit.ptsMs > atMs)?.ptsMs ?? Infinity;
   }
 
   #lastKeyframeUntil(ptsMs: number): number {
