@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { BackupLock } from "../src/store/backup/backup_lock.ts";
 import { DataDirectory } from "./support/data_directory.ts";
 import { TempFolder } from "./support/media.ts";
 import { PROJECT_ROOT, startService } from "./support/service.ts";
@@ -62,7 +63,7 @@ Deno.test("a backup of a running service is restored into an empty directory, an
   assert.equal(Deno.readTextFileSync(join(service.uploadRoot, "public__film.mp4")), "an upload");
 });
 
-Deno.test("a backup that is killed in the middle is no backup, and arguments that are wrong say what is right", async () => {
+Deno.test("a backup that is killed in the middle is no backup, one that drops others runs alone, and arguments that are wrong say what is right", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();
   const target = join(folder.path, "backups");
@@ -81,10 +82,22 @@ Deno.test("a backup that is killed in the middle is no backup, and arguments tha
       return false;
     }
   });
+  const dropping = await tool(["backup", target, "--keep", "1", ...options]);
+  assert.deepEqual([dropping.code, dropping.stdout], [3, ""]);
+  assert.match(
+    dropping.stderr,
+    /^cannot backup: another backup runs into .*backups, and --keep could remove/,
+  );
   child.kill("SIGKILL");
   assert.equal((await child.output()).code, 137);
   const listed = await tool(["backups", target, "--json", ...options]);
   assert.deepEqual(JSON.parse(listed.stdout).backups, [], listed.stderr);
+  {
+    using _lock = BackupLock.acquire(target, { dropsOthers: true });
+    const second = await tool(["backup", target, ...options]);
+    assert.deepEqual([second.code, second.stdout], [3, ""]);
+    assert.match(second.stderr, /^cannot backup: a backup with --keep runs into .*backups, and could remove/);
+  }
 
   const wrong: [args: string[], message: RegExp][] = [
     [["verify", "x"], /service verify: it takes no argument 'x'/],

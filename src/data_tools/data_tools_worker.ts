@@ -5,6 +5,7 @@ import { errorText, quietLog } from "../base/log.ts";
 import { realWorld, type World } from "../base/world.ts";
 import type { BackupStorage } from "../model/backup_storage.ts";
 import { makeBackup } from "../store/backup/backup.ts";
+import { BackupLock } from "../store/backup/backup_lock.ts";
 import { type BackupHead, backupIds, readHead } from "../store/backup/backup_list.ts";
 import { FolderStorage } from "../store/backup/folder_storage.ts";
 import { pruneBackups } from "../store/backup/prune.ts";
@@ -72,8 +73,12 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
     return TOOL_EXIT.done;
   }
   if (order.tool === "backup") {
+    const { place, keep } = order;
+    using _lock = "folder" in place
+      ? BackupLock.acquire(place.folder, { dropsOthers: keep !== undefined })
+      : null;
     const result = await makeBackup(places, storage, world);
-    const pruned = order.keep === undefined ? null : await pruneBackups(storage, order.keep);
+    const pruned = keep === undefined ? null : await pruneBackups(storage, keep);
     const { json, lines } = backupReport(result, pruned, storage.name, time());
     told(order, json, lines);
     return result.damagedBlobs.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
