@@ -1594,7 +1594,7 @@ export interface components {
                 hours: number;
                 /** @description Beyond so many bytes the oldest segments go */
                 bytes: number | null;
-                /** @description The end of the newest segment since the start of the service */
+                /** @description The end of the newest segment; null before the first */
                 newest_end_at_ms: number | null;
             } | null;
         };

@@ -466,8 +466,16 @@ Deno.test("segments of recordings go by age and size, and before any run where t
   await at.retention.pass();
   assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[40], [30, 40], [30, 40]]);
   assert.equal(timeline.view.run(id(1))!.removedSeq, 0);
+  // A service that starts anew finds the newest one on the disk.
+  const newest = startMs + 40 * HOUR_MS + 10_000;
+  const again = Recordings.open(bench.dataDir, bench.world);
+  assert.deepEqual([await at.recordings.newestEndMs("dock"), await again.newestEndMs("dock")], [
+    newest,
+    newest,
+  ]);
   free = -9_000;
   await at.retention.pass();
   assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[], [], []]);
+  assert.equal(await at.recordings.newestEndMs("dock"), null);
   assert.ok(timeline.view.run(id(1))!.removedSeq > 0);
 });

@@ -30,11 +30,17 @@ export class SourceLooks {
   }
 
   /** Those that the caller may use, in the order of the file. */
-  list({ principalKey }: Pick<Caller, "principalKey">): NamedSourceLook[] {
-    return this.#options.named.ofPrincipal(principalKey).map((source) => this.#look(source, principalKey));
+  async list({ principalKey }: Pick<Caller, "principalKey">): Promise<NamedSourceLook[]> {
+    const sources = this.#options.named.ofPrincipal(principalKey);
+    const recordings = await Promise.all(sources.map((source) => this.#recordingOf(source)));
+    return sources.map((source, at) => this.#look(source, principalKey, recordings[at]!));
   }
 
-  #look(source: NamedSource, principalKey: string): NamedSourceLook {
+  #look(
+    source: NamedSource,
+    principalKey: string,
+    recording: NamedSourceLook["recording"],
+  ): NamedSourceLook {
     const { alwaysOn, armed, world } = this.#options;
     const { name, kind } = source;
     const watched = alwaysOn.look(name);
@@ -50,13 +56,13 @@ export class SourceLooks {
       last_frame_age_ms: lastFrameMs === null ? null : Math.max(0, world.now() - lastFrameMs),
       reason,
       ...(isAlwaysOn(source) ? lookOf(armed.stateOf(source)) : NOT_ARMED),
-      recording: this.#recordingOf(source),
+      recording,
     };
   }
 
-  #recordingOf({ name, watch }: NamedSource): NamedSourceLook["recording"] {
+  async #recordingOf({ name, watch }: NamedSource): Promise<NamedSourceLook["recording"]> {
     if (!watch?.recording) return null;
-    return { ...watch.recording, newest_end_at_ms: this.#options.recordings.newestEndMs(name) };
+    return { ...watch.recording, newest_end_at_ms: await this.#options.recordings.newestEndMs(name) };
   }
 
   /** Of a source that is not always watched: the newest session of the caller that watches it. */

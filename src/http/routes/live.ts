@@ -52,8 +52,8 @@ export const LIVE_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/sources",
     summary: "Lists the named sources that the caller may use, with their state.",
-    handle: ({ caller, sourceLooks }) =>
-      json({ request_id: caller.requestId, sources: sourceLooks.list(caller) }),
+    handle: async ({ caller, sourceLooks }) =>
+      json({ request_id: caller.requestId, sources: await sourceLooks.list(caller) }),
   },
   armRoute("arm", "Arms an always-on camera until its schedule changes next, or for a time."),
   armRoute("disarm", "Disarms an always-on camera until its schedule changes next, or for a time."),

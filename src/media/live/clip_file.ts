@@ -50,6 +50,8 @@ export interface SegmentPlace {
 
 /** A source of 25 frames a second has one such frame, and the length of a single frame is not known. */
 const LONE_FRAME_MS = 40;
+/** So many of the last steps from unit to unit tell how long the last one is. */
+const LAST_STEPS = 9;
 
 /**
  * `units` begin with a key frame and are in decoding order. A segment that goes on from another one also has the pictures that are
@@ -112,12 +114,18 @@ function shownFrames(units: readonly CopiedUnit[]): CopiedUnit[] {
   return video.filter(({ ptsMs }) => ptsMs >= startMs);
 }
 
-/** The end of each unit, by its time: where the next one in time begins. The last one is as long as the one before, unless its end is known. */
+/**
+ * The end of each unit, by its time: where the next one in time begins. The last one is as long as most of those before it, unless its
+ * end is known: pictures that are shown before it may be missing, as they come behind it.
+ */
 function endsOf(times: readonly number[], endMs: number | null = null): Map<number, number> {
   const sorted = times.toSorted((one, other) => one - other);
   const stepOf = (index: number) => (sorted[index + 1] ?? NaN) - sorted[index]!;
-  const last = sorted.length > 1 ? stepOf(sorted.length - 2) : LONE_FRAME_MS;
-  const ends = new Map(sorted.map((time, index) => [time, time + (stepOf(index) || last || LONE_FRAME_MS)]));
+  const steps = sorted.slice(1).map((_, index) => stepOf(index)).slice(-LAST_STEPS).sort((one, other) =>
+    one - other
+  );
+  const last = steps[Math.floor(steps.length / 2)] || LONE_FRAME_MS;
+  const ends = new Map(sorted.map((time, index) => [time, time + (stepOf(index) || last)]));
   if (endMs !== null && sorted.length > 0) ends.set(sorted.at(-1)!, endMs);
   return ends;
 }

@@ -25,6 +25,6 @@ export interface RecordedSegmentLook {
 export interface RecordingLook {
   readonly hours: number;
   readonly bytes: number | null;
-  /** The end of the newest segment that was stored since the service started, epoch milliseconds. */
+  /** The end of the newest segment, epoch milliseconds; null where there is none. */
   readonly newest_end_at_ms: number | null;
 }

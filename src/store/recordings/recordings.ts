@@ -27,7 +27,7 @@ export class Recordings {
   readonly #root: string;
   readonly #world: World;
   readonly #days: SegmentDays;
-  /** The end of the newest segment of each source that was stored since the start. */
+  /** The end of the newest segment of each source, as far as it was asked for or stored. */
   readonly #newestEndMs = new Map<string, number>();
 
   private constructor(root: string, world: World) {
@@ -69,9 +69,19 @@ export class Recordings {
     return placed;
   }
 
-  /** Of what was stored since the start of the service; null where that is nothing. */
-  newestEndMs(source: string): number | null {
-    return this.#newestEndMs.get(source) ?? null;
+  /** The end of the newest segment; null where there is none. */
+  async newestEndMs(source: string): Promise<number | null> {
+    const known = this.#newestEndMs.get(source);
+    if (known !== undefined) return known;
+    for (const day of (await this.#days.of(source)).reverse()) {
+      const newest = (await this.#days.read(source, day)).names.at(-1);
+      if (newest === undefined) continue;
+      const { endMs } = segmentOfName(newest)!;
+      // One that was stored meanwhile is newer.
+      if (!this.#newestEndMs.has(source)) this.#newestEndMs.set(source, endMs);
+      return this.#newestEndMs.get(source)!;
+    }
+    return null;
   }
 
   /** Every source that has a folder, also one that no file names any more. */
@@ -127,6 +137,7 @@ export class Recordings {
   /** False where it was gone already. Refuses with `storage_unavailable` when the disk fails. */
   async remove(source: string, segment: RecordedSegment): Promise<boolean> {
     const day = segmentDay(segment.startMs);
+    if (this.#newestEndMs.get(source) === segment.endMs) this.#newestEndMs.delete(source);
     const isRemoved = await onDisk(this.#world, async () => {
       try {
         await Deno.remove(this.#pathOf(source, segment));

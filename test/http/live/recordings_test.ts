@@ -6,6 +6,7 @@ import { principalKeyOf } from "../../../src/model/identifiers.ts";
 import { metric } from "../../support/live/live.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { frameHashes, make, makeClip, TempFolder } from "../../support/media.ts";
+import { playedFile } from "../../support/live/played_file.ts";
 import { eventsOf, payloads, startReason } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
@@ -42,7 +43,8 @@ Deno.test("a camera is recorded all day, and a moment of its run leads to the fr
   using folder = new TempFolder();
   const film = camera(join(folder.path, "camera.ts"));
   const old = makeClip(join(folder.path, "old.ts"), { size: "160x120", frames: 25 });
-  await using dock = serveRtsp(Deno.readFileSync(film), { isEndless: true });
+  await using cameras = new AsyncDisposableStack();
+  const dock = cameras.use(serveRtsp(Deno.readFileSync(film), { isEndless: true }));
   await using other = serveRtsp(Deno.readFileSync(old));
   const recording = "recording = { hours = 48 }";
   await using live = await startReason({ answer: () => "A picture." }, {
@@ -142,10 +144,21 @@ Deno.test("a camera is recorded all day, and a moment of its run leads to the fr
 
   // What a run is, and whether it is there, has nothing to do with the recording.
   await test.call("DELETE", `/v1/runs/${first.run_id}`);
-  await test.restart();
+  await test.restart(() => cameras.disposeAsync());
   const after = (await list()).json.segments;
   assert.deepEqual(after.slice(0, 2).map(({ segment_id }: { segment_id: string }) => segment_id), [
     first.segment_id,
     second.segment_id,
   ]);
+  // The camera is gone. What it sent until the service was stopped is the last segment, and ends there.
+  const last = after.at(-1);
+  assert.ok(last.end_at_ms > second.end_at_ms, `${last.end_at_ms}`);
+  await saved(test, `/v1/sources/dock/recordings/${last.segment_id}`, path);
+  const { videoMs, errors } = playedFile(path);
+  const mediaMs = last.end_pts_ms - last.start_pts_ms;
+  assert.deepEqual([videoMs, errors], [mediaMs, ""]);
+  assert.ok(Math.abs(last.end_at_ms - last.start_at_ms - mediaMs) <= mediaMs / 100 + 1);
+  const [look] = (await test.call("GET", "/v1/sources")).json.sources;
+  assert.ok(["connecting", "failed"].includes(look.state) && look.run_id === null, look.state);
+  assert.equal(look.recording.newest_end_at_ms, last.end_at_ms);
 });

@@ -88,9 +88,7 @@ export const NAMED_SOURCE = open({
   recording: open({
     hours: positive.describe("After how many hours a segment goes"),
     bytes: positive.nullable().describe("Beyond so many bytes the oldest segments go"),
-    newest_end_at_ms: count.nullable().describe(
-      "The end of the newest segment since the start of the service",
-    ),
+    newest_end_at_ms: count.nullable().describe("The end of the newest segment; null before the first"),
   }).nullable().describe("How it is recorded all day; null where it is not"),
 });
 
