@@ -219,7 +219,7 @@ Deno.test({
 Deno.test({
   ...needing(
     CHROMIUM,
-    "a camera on the network is watched, also while the service is away for a moment",
+    "a camera on the network is watched, with films and explanations, also while the service is away for a moment",
   ),
   ...LONG_TEST,
   async fn() {
@@ -271,8 +271,35 @@ Deno.test({
     await page.getByLabel("Address").fill(
       `rtsp://camera.test:${camera.port}/dock`,
     );
+    await page.getByLabel("Keep a film of what happens").check();
+    const filmed = page.getByRole("group", { name: "A film of" });
+    assert.ok(await filmed.getByLabel("motion in the zone").isDisabled());
+    await page.getByLabel("Seconds before").fill("30.5");
+    await page.getByText("A number from 0 to 30.").waitFor();
     await page.getByRole("button", { name: "Watch it" }).click();
+    await page.getByLabel("Seconds before").fill("1.5");
+    await page.getByLabel("Seconds after").fill("1");
+    await filmed.getByLabel("cuts").uncheck();
+    await page.getByText("Choose one at least.").waitFor();
+    await filmed.getByLabel("every picture that is kept").check();
+    await page.getByLabel("Tell at once, explain later").check();
+    await page.getByLabel("Within seconds").fill("0");
+    await page.getByText("A number from 1 to 120.").waitFor();
+    await page.getByLabel("Within seconds").fill("20");
+    assert.ok(await page.getByRole("option", { name: "Short clips, one after the other" }).isDisabled());
+    await shown.checkAccessible();
+    await shown.photograph("live-evidence");
+    const asked = page.waitForRequest(/\/v1\/runs\/run-[0-9a-f]+\/live$/);
+    await page.getByRole("button", { name: "Watch it" }).click();
+    const { record, enrich } = (await asked).postDataJSON();
+    assert.deepEqual(record, { pre_roll_ms: 1_500, post_roll_ms: 1_000, on: ["keyframe"] });
+    assert.deepEqual(enrich, { on: ["scene_cut"], deadline_ms: 20_000 });
     await page.waitForURL(/#\/live\/run-/);
+    const runId = /run-[0-9a-f]+/.exec(page.url())![0];
+    await until(
+      "a film is stored",
+      async () => kindsOf(await eventsOf(test, runId)).includes("clip_stored"),
+    );
     await page.getByRole("heading", { name: `camera.test:${camera.port}/dock` })
       .waitFor();
     await page.getByRole("img", { name: "What the session sees now" })

@@ -54,6 +54,7 @@ Deno.test({
     await dialog.getByRole("button", { name: "Make webhook" }).click();
     await dialog.getByText(/must be from 0 to 1/).waitFor();
     await dialog.getByLabel("Least confidence").fill("");
+    await dialog.getByLabel("Armed cameras").selectOption("any");
     await dialog.getByRole("button", { name: "Make webhook" }).click();
 
     // The secret is shown once, and signs what comes.
@@ -68,6 +69,7 @@ Deno.test({
     await made.getByRole("link", { name: "See the webhook" }).click();
     await page.waitForURL(/#\/webhooks\/wh_/);
     await page.getByText("Nothing was sent yet").waitFor();
+    await page.getByText("armed or not").waitFor();
     assert.ok(!(await page.content()).includes(secret));
 
     await keepAlive(test, runId, 3);

@@ -1,7 +1,7 @@
 /** The fields of a new webhook for conditions on the content of events, and for its cooldown. */
 
 import type { WebhookRequest } from "../../../client/mod.ts";
-import { TextField } from "../../ui/field.tsx";
+import { ChoiceField, TextField } from "../../ui/field.tsx";
 
 /** As they are typed; empty for no condition. */
 export interface Conditions {
@@ -9,14 +9,18 @@ export interface Conditions {
   readonly zones: string;
   readonly sources: string;
   readonly confidence: string;
+  readonly armed: Armed;
   readonly cooldown: string;
 }
+
+type Armed = NonNullable<NonNullable<WebhookRequest["filter"]>["armed"]>;
 
 export const NO_CONDITIONS: Conditions = {
   labels: "",
   zones: "",
   sources: "",
   confidence: "",
+  armed: "armed",
   cooldown: "",
 };
 
@@ -25,7 +29,14 @@ const PATHS = [
   "filter.zones",
   "filter.sources",
   "filter.min_confidence",
+  "filter.armed",
   "cooldown.interval_ms",
+];
+
+const ARMED: readonly { readonly value: Armed; readonly text: string }[] = [
+  { value: "armed", text: "What an armed camera finds, and all else" },
+  { value: "disarmed", text: "Only what a disarmed camera finds" },
+  { value: "any", text: "Everything, armed or not" },
 ];
 
 export function ConditionFields({ of, onChange, faultOf }: {
@@ -34,7 +45,7 @@ export function ConditionFields({ of, onChange, faultOf }: {
   readonly faultOf: (field: string) => string | undefined;
 }) {
   const field = (
-    name: keyof Conditions,
+    name: Exclude<keyof Conditions, "armed">,
     label: string,
     path: string,
     hint: string,
@@ -62,6 +73,14 @@ export function ConditionFields({ of, onChange, faultOf }: {
       {field("zones", "Zones", "filter.zones", "Policy ids of zones")}
       {field("sources", "Sources", "filter.sources", "Names of named sources")}
       {field("confidence", "Least confidence", "filter.min_confidence", "From 0 to 1", "number")}
+      <ChoiceField
+        label="Armed cameras"
+        value={of.armed}
+        onChange={(armed) => onChange({ ...of, armed: armed as Armed })}
+        choices={ARMED}
+        hint="Of zones and triggers of cameras with armed times"
+        fault={faultOf("filter.armed")}
+      />
       {field(
         "cooldown",
         "Cooldown in seconds",
@@ -82,6 +101,7 @@ export function conditionsOf(given: Conditions): Pick<WebhookRequest, "filter" |
       zones: list(given.zones),
       sources: list(given.sources),
       ...(given.confidence.trim() !== "" && { min_confidence: Number(given.confidence) }),
+      ...(given.armed !== "armed" && { armed: given.armed }),
     },
     ...(given.cooldown.trim() !== "" && {
       cooldown: { interval_ms: Math.round(Number(given.cooldown) * 1000) },

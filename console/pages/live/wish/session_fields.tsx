@@ -1,8 +1,16 @@
-/** The fields of a session that is about to start: the question, the part of the picture, pictures or clips, trigger, sound. */
+/** The fields of a session that is about to start: the question, the part of the picture, pictures or clips, trigger, sound, evidence. */
 
 import { ChoiceField, TextField } from "../../../ui/field.tsx";
+import { EvidenceFields } from "./evidence_fields.tsx";
 import { PromptField } from "./prompt_field.tsx";
-import { type Area, clipFaults, type ClipWish, type SessionWish, tokensFault } from "./session_wish.ts";
+import {
+  type Area,
+  besideOf,
+  clipFaults,
+  type ClipWish,
+  type SessionWish,
+  tokensFault,
+} from "./session_wish.ts";
 import { SoundFields } from "./sound_fields.tsx";
 import { TriggerFields } from "./trigger_fields.tsx";
 import { RegionSides, ZoneFields } from "./zone_fields.tsx";
@@ -23,8 +31,9 @@ const AREAS: readonly { readonly value: Area; readonly text: string }[] = [
 const FIRST_CLIPS: ClipWish = { framesASecond: "6", seconds: "2", pauseSeconds: "0.5" };
 
 export function SessionFields({ wish, onChange }: SessionFieldsProps) {
-  const { prompt, area, part, zone, clips, trigger, sound, tokensASecond } = wish;
+  const { prompt, area, part, zone, clips, trigger, sound, films, explain, tokensASecond } = wish;
   const isZone = area === "zone";
+  const hasEvidence = films !== null || explain !== null;
   return (
     <>
       <PromptField prompt={prompt} onPrompt={(changed) => onChange({ prompt: changed })} />
@@ -53,10 +62,16 @@ export function SessionFields({ wish, onChange }: SessionFieldsProps) {
           {
             value: "clips",
             text: "Short clips, one after the other",
-            isDisabled: isZone || trigger !== null,
+            isDisabled: isZone || trigger !== null || hasEvidence,
           },
         ]}
-        hint={!clips && (isZone || trigger) ? "Clips go with neither a zone nor a trigger" : undefined}
+        hint={clips
+          ? undefined
+          : isZone || trigger
+          ? "Clips go with neither a zone nor a trigger"
+          : hasEvidence
+          ? "Clips go with neither films nor explanations"
+          : undefined}
       />
       {clips && <ClipFields wish={clips} onChange={(changed) => onChange({ clips: changed })} />}
       <TriggerFields
@@ -66,6 +81,14 @@ export function SessionFields({ wish, onChange }: SessionFieldsProps) {
         onCompiled={(compiled) => onChange({ compiled })}
       />
       <SoundFields wish={sound} onChange={(changed) => onChange({ sound: changed })} />
+      <EvidenceFields
+        films={films}
+        explain={explain}
+        beside={besideOf(wish)}
+        isBarred={clips !== null}
+        onFilms={(changed) => onChange({ films: changed })}
+        onExplain={(changed) => onChange({ explain: changed })}
+      />
       <details>
         <summary>Limit of the answers</summary>
         <TextField

@@ -2,6 +2,16 @@
 
 import type { AttachConfig, TriggerProgram } from "../../../../client/mod.ts";
 import type { ZoneRegion } from "../../../ui/zone_editor.tsx";
+import {
+  enrichOf,
+  type EvidenceBeside,
+  explainFaults,
+  type ExplainWish,
+  filmFaults,
+  type FilmWish,
+  rangeFault,
+  recordOf,
+} from "./evidence_wish.ts";
 import { promptFault } from "./prompt_field.tsx";
 import { FIRST_ZONE, zoneFaults, zoneOf, type ZoneWish } from "./zone_fields.tsx";
 
@@ -41,6 +51,10 @@ export interface SessionWish {
   /** Of the last source without faults, which may be another one. */
   readonly compiled: CompiledTrigger | null;
   readonly sound: SoundWish | null;
+  /** Null: none are kept. */
+  readonly films: FilmWish | null;
+  /** Null: nothing is explained by an event of its own. */
+  readonly explain: ExplainWish | null;
   /** Empty: as the service is configured. */
   readonly tokensASecond: string;
 }
@@ -54,6 +68,8 @@ export const FIRST_WISH: SessionWish = {
   trigger: null,
   compiled: null,
   sound: null,
+  films: null,
+  explain: null,
   tokensASecond: "",
 };
 
@@ -95,16 +111,23 @@ export function tokensFault(tokens: string): string | undefined {
 
 /** Whether the session can be asked for; each field says its own fault. */
 export function isComplete(wish: SessionWish): boolean {
-  const { prompt, area, zone, clips, sound, tokensASecond } = wish;
+  const { prompt, area, zone, clips, sound, films, explain, tokensASecond } = wish;
   const faults = [
     promptFault(prompt),
     ...(area === "zone" ? Object.values(zoneFaults(zone)) : []),
     ...(clips ? Object.values(clipFaults(clips)) : []),
     sound ? confidenceFault(sound) : undefined,
+    ...(films ? Object.values(filmFaults(films, besideOf(wish))) : []),
+    ...(explain ? Object.values(explainFaults(explain, besideOf(wish))) : []),
     tokensFault(tokensASecond),
     hasNoProgram(wish) ? "It has no program." : undefined,
   ];
   return faults.every((fault) => fault === undefined);
+}
+
+/** What films and explanations can be of. */
+export function besideOf({ area, trigger }: SessionWish): EvidenceBeside {
+  return { hasZone: area === "zone", hasTrigger: trigger !== null };
 }
 
 /** Whether its trigger has no program: it is being checked, or has faults that are shown beside it. */
@@ -118,7 +141,7 @@ function programOf({ trigger, compiled }: SessionWish): TriggerProgram | null {
 
 /** As the service wants it; `device` is the name of the camera in the events of a zone. */
 export function attachOf(wish: SessionWish, device: string): AttachConfig {
-  const { prompt, area, part, zone, clips, sound, tokensASecond } = wish;
+  const { prompt, area, part, zone, clips, sound, films, explain, tokensASecond } = wish;
   const program = programOf(wish);
   return {
     ...(prompt.trim() !== "" && { prompt: prompt.trim() }),
@@ -139,13 +162,8 @@ export function attachOf(wish: SessionWish, device: string): AttachConfig {
         min_confidence: Number(sound.minConfidence),
       },
     }),
+    ...(films && { record: recordOf(films, besideOf(wish)) }),
+    ...(explain && { enrich: enrichOf(explain, besideOf(wish)) }),
     ...(tokensASecond.trim() !== "" && { max_output_tokens_per_second: Number(tokensASecond) }),
   };
-}
-
-function rangeFault(text: string, least: number, most: number): string | undefined {
-  const value = Number(text);
-  return text.trim() !== "" && value >= least && value <= most
-    ? undefined
-    : `A number from ${least} to ${most}.`;
 }
