@@ -478,19 +478,20 @@ const INTERLEAVE_US = 200_000;
 const JUMPED_S = "st(0,ld(0)+if(gt(abs(T-PREV_INT),10),T-PREV_INT-0.04,0))";
 const NO_JUMPS = `'${JUMPED_S};PTS-ld(0)/TB'`;
 
-/**
- * The same for packets, whose time of decoding always grows. ffmpeg knows no time of the first picture of a stream whose pictures
- * are reordered, and a packet without one would end NUT.
- */
-const PACKET_JUMPED = "st(0,ld(0)+if(gt(N,0)*gt(abs(DTS-PREV_INDTS)*TB,10),DTS-PREV_INDTS-0.04/TB,0))";
-const PACKET_TIMES =
-  `setts=pts='${PACKET_JUMPED};if(eq(PTS,NOPTS),DTS,PTS)-ld(0)':dts='${PACKET_JUMPED};DTS-ld(0)'`;
+/** The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks. */
+function packetTimes(step: string): string {
+  const jumped = `st(0,ld(0)+if(gt(N,0)*gt(abs(DTS-PREV_INDTS)*TB,10),DTS-PREV_INDTS-${step},0))`;
+  // ffmpeg knows no time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT.
+  return `setts=pts='${jumped};if(eq(PTS,NOPTS),DTS,PTS)-ld(0)':dts='${jumped};DTS-ld(0)'`;
+}
+const PICTURE_TIMES = packetTimes("0.04/TB");
+const SOUND_TIMES = packetTimes("if(gt(PREV_INDURATION,0),PREV_INDURATION,0.02/TB)");
 
 /** The packets of the video, and of the first sound stream, from the first keyframe on. See `readPackets`. */
 function copyArgs({ socket, withSound }: { socket: string; withSound: boolean }, stream: string): string[] {
   return [
-    ...["-map", stream, ...(withSound ? ["-map", "0:a:0"] : ["-an"]), "-sn", "-dn"],
-    ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy", "-bsf:v", PACKET_TIMES],
+    ...["-map", stream, ...(withSound ? ["-map", "0:a:0", "-bsf:a", SOUND_TIMES] : ["-an"]), "-sn", "-dn"],
+    ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy", "-bsf:v", PICTURE_TIMES],
     ...["-output_ts_offset", String(COPY_OFFSET_MS / 1000), "-avoid_negative_ts", "disabled"],
     ...["-max_interleave_delta", String(INTERLEAVE_US), "-flush_packets", "1"],
     ...["-f", "nut", "-write_index", "0", "-y", `${SOCKET}${socket}`],

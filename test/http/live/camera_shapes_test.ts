@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type CameraTrack, recordTrack, type ReplayOptions } from "../../support/live/camera_tracks.ts";
+import { playedFile } from "../../support/live/played_file.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { frameTimesMs, TempFolder } from "../../support/media.ts";
 import { eventsOf, kindsOf, payloads, startReason } from "../../support/models/reason.ts";
@@ -32,6 +33,10 @@ function shapes(): Readonly<Record<string, Shape>> {
       payloadType: 97,
     },
   );
+  const aac = recordTrack(
+    ["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=44100", "-c:a", "aac"],
+    { seconds: SECONDS, payloadType: 97 },
+  );
   const h265 = film("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:keyint=25");
   return {
     reordered: { tracks: [film(...H264, ...GLOBAL, "-bf", "2", "-b_strategy", "0")] },
@@ -43,8 +48,13 @@ function shapes(): Readonly<Record<string, Shape>> {
     wrapping: { tracks: [inBand], replay: { startTicks: 2 ** 32 - 90_000 } },
     // An hour back after each replay; a clock of sound, of which 25 frames a second are no whole number of ticks.
     jumping: { tracks: [withClock(inBand, 44_100)], replay: { startTicks: 2 ** 31, jumpSeconds: -3_600 } },
+    // An hour ahead, the sound as well.
+    heard: { tracks: [inBand, aac], replay: { jumpSeconds: 3_600 } },
   };
 }
+
+/** What clips say of the sound of those that have some. */
+const SOUNDS: Readonly<Record<string, string>> = { sound: "not_supported", heard: "included" };
 
 /** The first packet of the third picture. */
 function packetAfterFirstPicture({ packets }: CameraTrack): number {
@@ -111,7 +121,7 @@ Deno.test("cameras of every shape give each frame at its time and whole clips, b
     assert.deepEqual(times, times.toSorted((one, other) => one - other), name);
     for (const [at, clip] of payloads(events, "clip_stored").entries()) {
       const what = `${name}, clip ${at}`;
-      assert.equal(clip.sound, name === "sound" ? "not_supported" : "none", what);
+      assert.equal(clip.sound, SOUNDS[name] ?? "none", what);
       assert.match(clip.codec, name === "h265" ? /^hvc1/ : /^avc1/, what);
       const lengthMs = clip.end_pts_ms - clip.start_pts_ms;
       assert.ok(lengthMs >= 300, `${what}: ${JSON.stringify(clip)}`);
@@ -121,13 +131,21 @@ Deno.test("cameras of every shape give each frame at its time and whole clips, b
       assert.deepEqual([media.status, media.headers.get("content-type")], [200, "video/mp4"], what);
       const mp4 = join(folder.path, `${name}-${at}.mp4`);
       Deno.writeFileSync(mp4, new Uint8Array(await media.arrayBuffer()));
+      if (clip.sound === "included") {
+        const { soundMs, soundFromMs, videoMs, errors } = playedFile(mp4);
+        assert.equal(errors, "", what);
+        assert.ok(
+          Math.abs(soundFromMs + soundMs - videoMs) < 100,
+          `${what}: ${soundMs} of ${videoMs} ms are heard`,
+        );
+      }
       // Of the first pictures of a stream ffmpeg does not know the times.
       const frames = frameTimesMs(mp4, 0).slice(at === 0 ? 10 : 0);
       const steps = frames.slice(1).map((time, index) => time - frames[index]!);
       // Of reordered pictures those between the last ones are left out, as the clip ends before them.
       if (name === "reordered" || name === "h265") steps.splice(-3);
       // Where the clock has jumped, only the order says how far apart two pictures are.
-      const tolerance = name === "jumping" ? FRAME_MS / 2 : 2;
+      const tolerance = name === "jumping" || name === "heard" ? FRAME_MS / 2 : 2;
       assert.ok(steps.every((step) => Math.abs(step - FRAME_MS) <= tolerance), `${what}: ${steps}`);
     }
   }
