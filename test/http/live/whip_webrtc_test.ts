@@ -3,6 +3,7 @@
 import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { fileInput } from "../../../src/media/input.ts";
@@ -13,6 +14,7 @@ import { findTools } from "../../../src/environment.ts";
 import { openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
 import { metric } from "../../support/live/live.ts";
+import { playedFile } from "../../support/live/played_file.ts";
 import { LivePublisher, PublisherMedia, testVideo } from "../../support/live/live_publisher.ts";
 import { childProcesses, pipesAndDatagramSockets } from "../../support/own_process.ts";
 import {
@@ -268,6 +270,30 @@ Deno.test("the live view of a publisher has its pictures and its sound, at the t
   assert.ok(times.every((time, at) => at === 0 || time > times[at - 1]!), `${times}`);
   const heard = packetTimesMs(path, "a:0");
   assert.ok(heard.length > 30 && Math.abs(heard[0]! - times[0]!) < 1_000, `${heard}`);
+});
+
+Deno.test("clips of a publisher that changes its picture size have one size each", LONG_TEST, async () => {
+  using folder = new TemporaryFolder();
+  const sizes = ["320x180", "480x270"];
+  const parts = sizes.map((size) => media.h264(`part-${size}`, testVideo(size, 2)));
+  const path = join(folder.path, "changing.h264");
+  Deno.writeFileSync(path, joinedBytes(...parts.map((part) => Deno.readFileSync(part))));
+  await using live = await startLive();
+  const record = { pre_roll_ms: 1_500, post_roll_ms: 500, on: ["keyframe"] };
+  await using publishing = publisher(live, ["--video", path, "--audio", SOUND], { record });
+  await publishing.waitFor("sent");
+  await publishing.finished();
+  const clips = payloads(await eventsAfter(live, publishing), "clip_stored");
+  const seen = [];
+  for (const { sha256 } of clips) {
+    const url = `${live.test.url}/v1/runs/${await publishing.runId()}/media/${sha256}`;
+    const clip = join(folder.path, `${sha256}.mp4`);
+    Deno.writeFileSync(clip, await (await fetch(url, { headers: { "x-api-key": KEY_A } })).bytes());
+    const { codecs, sizes, errors } = playedFile(clip);
+    assert.deepEqual([codecs, errors, sizes.length], [["h264", "opus"], "", 1], sizes.join());
+    seen.push(sizes[0]!);
+  }
+  assert.deepEqual([...new Set(seen)], sizes);
 });
 
 const ZONE = {
