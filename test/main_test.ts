@@ -384,6 +384,20 @@ Deno.test("a client that does not read its answer cannot keep the process from e
   assert.match(stdout, /responses under way did not end/);
 });
 
+Deno.test("the process is started with bounds for its memory, after which an operator's own come", async () => {
+  let seen = "";
+  const own = { DENO_V8_FLAGS: "--max-semi-space-size=4", GLIBC_TUNABLES: "glibc.malloc.arena_max=3" };
+  const ended = await runMain({ ...own, SERVICE_REQUIRE_API_KEY: "false" }, (_url, pid) => {
+    seen = Deno.readTextFileSync(`/proc/${pid}/environ`);
+    return Promise.resolve();
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(seen, /DENO_V8_FLAGS=[^\0]*--max-semi-space-size=8,[^\0]*,--max-semi-space-size=4\0/);
+  // The C library takes the list apart where it lies.
+  assert.match(seen, /GLIBC_TUNABLES=(glibc\.malloc\.\w+=\d+[:\0])+glibc\.malloc\.arena_max=3\0/);
+  assert.match(seen, /GLIBC_TUNABLES=glibc\.malloc\.arena_max=2[:\0]/);
+});
+
 Deno.test("the environment of a running service tells no setting, whoever may read it", async () => {
   const folder = Deno.makeTempDirSync({ prefix: "service-secrets-" });
   Deno.writeTextFileSync(join(folder, "webhook"), "hunter2".repeat(6));

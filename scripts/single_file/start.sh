@@ -74,10 +74,13 @@ runtime_is_recorded() {
 }
 
 # move_into_place NAME CHECK. The folder has its name only once it is complete, so that a crash, or two first starts at once, leave no part of it.
+# Returns 1 where another start was earlier: what lies there is not what was compared here.
 move_into_place() {
   "$2" "$new" || fail "$0 cannot be unpacked into $base: it is damaged, or the disk is full"
-  mv -T -- "$new" "$base/$1" 2>/dev/null || [ -d "$base/$1" ] || fail "cannot create $base/$1"
+  if mv -T -- "$new" "$base/$1" 2>/dev/null; then return 0; fi
+  [ -d "$base/$1" ] || fail "cannot create $base/$1"
   rm -rf -- "$new"
+  return 1
 }
 
 make_new() {
@@ -88,7 +91,7 @@ unpack_code() {
   make_new
   tail -c $((runtime_bytes + code_bytes)) -- "$self" | head -c "$code_bytes" | gzip -dc |
     tar -x -f - -C "$new" --no-same-owner || true
-  move_into_place "$code" code_is_recorded
+  if move_into_place "$code" code_is_recorded; then is_code_compared=yes; fi
 }
 
 unpack_runtime() {
@@ -117,7 +120,7 @@ unpack_runtime() {
     fail "it needs xz to unpack itself; install xz-utils (Debian) or xz"
   fi
   chmod 0500 "$new/deno"
-  move_into_place "$runtime" runtime_is_recorded
+  if move_into_place "$runtime" runtime_is_recorded; then is_runtime_compared=yes; fi
 }
 
 clean_cache() {
@@ -135,6 +138,9 @@ esac
 base=$cache/service
 notes=$base/$runtime.notes
 user=$(id -u)
+# Whether this start has unpacked them, and so has compared them.
+is_code_compared=no
+is_runtime_compared=no
 
 if [ ! -d "$base/$code" ] || [ ! -d "$base/$runtime" ]; then
   (umask 077 && mkdir -p -- "$base") || fail "cannot create $base; set XDG_CACHE_HOME to a folder in which this user may write"
@@ -156,8 +162,8 @@ for folder in "$base" "$base/$code" "$base/$runtime" "$notes"; do refuse_open_to
 changed() {
   fail "$1 was changed or damaged: its bytes are not those of this program; remove it: rm -r $1"
 }
-code_is_recorded "$base/$code" || changed "$base/$code"
-runtime_is_recorded "$base/$runtime" || changed "$base/$runtime"
+[ $is_code_compared = yes ] || code_is_recorded "$base/$code" || changed "$base/$code"
+[ $is_runtime_compared = yes ] || runtime_is_recorded "$base/$runtime" || changed "$base/$runtime"
 if [ "${1-}" = --clean-cache ]; then
   clean_cache
   exit 0

@@ -36,7 +36,8 @@ export interface Tracing {
   traceparent(): string | null;
 }
 
-const NO_SPAN: TraceSpan = {
+/** Records nothing. */
+export const NO_SPAN: TraceSpan = {
   rename() {},
   set() {},
   failed() {},

@@ -249,16 +249,22 @@ function killNow(pid: number, withGroup: boolean): void {
 const LOG_PAUSE_MS = 2;
 const LOG_PIECE_BYTES = 16 << 10;
 
-/** What `log` keeps of a stream. */
+/** What `log` keeps of a stream. All pieces are read into the same memory: of a stream as it is, each few bytes would take 64 KB anew. */
 async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader({ mode: "byob" });
   try {
-    for await (const part of stream) {
+    let memory = new ArrayBuffer(LOG_PIECE_BYTES);
+    for (;;) {
+      const { value: part, done } = await reader.read(new Uint8Array(memory));
+      if (done) break;
       const kept = log.read(part);
+      memory = part.buffer;
       if (kept.length > 0) yield kept;
       // A program writes its log in pieces of a few bytes, and each reading costs more than all that is done with a piece.
       if (part.length < LOG_PIECE_BYTES) await gatherFor(LOG_PAUSE_MS);
     }
   } finally {
+    await reader.cancel();
     const rest = log.end();
     if (rest.length > 0) yield rest;
   }

@@ -22,7 +22,13 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import type { Log } from "../base/log.ts";
 import type { Metrics } from "../base/metrics.ts";
-import type { SpanAttributes, SpanStart, TraceSpan, Tracing } from "../base/tracing.ts";
+import {
+  NO_SPAN,
+  type SpanAttributes,
+  type SpanStart,
+  type TraceSpan,
+  type Tracing,
+} from "../base/tracing.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -86,7 +92,7 @@ export class OtlpTracing implements Tracing, AsyncDisposable {
 
   child(name: string, start: SpanStart = {}): TraceSpan {
     const current = this.#current.getStore();
-    if (!current) return UNRECORDED;
+    if (!current) return NO_SPAN;
     if (current instanceof SkippedSpan || this.#queue.isFull) return this.#skip(current.context);
     return this.#start(name, start, current.context);
   }
@@ -170,8 +176,6 @@ class SkippedSpan implements TraceSpan {
   failed(): void {}
   [Symbol.dispose](): void {}
 }
-
-const UNRECORDED: TraceSpan = { rename() {}, set() {}, failed() {}, [Symbol.dispose]() {} };
 
 /** Version 00 of W3C Trace Context; later versions begin in the same way. A header that breaks the rules begins a new trace. */
 function parentOf(traceparent: string | null): Context {
