@@ -17,7 +17,7 @@ export function configInAdts(frame: Uint8Array): Uint8Array<ArrayBuffer> | null 
 }
 
 /** The frame without its header. */
-export function withoutAdts(frame: Uint8Array): Uint8Array {
+export function withoutAdts(frame: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   if (!hasHeader(frame)) return frame;
   const hasChecksum = (frame[1]! & 1) === 0;
   return frame.subarray(HEADER_BYTES + (hasChecksum ? CHECKSUM_BYTES : 0));

@@ -3,9 +3,9 @@
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { SOUND_TRACK_ID, VIDEO_TRACK_ID } from "../formats/mp4_fragments.ts";
 import { isSizedPrefix, videoCodecName } from "../formats/parameter_sets.ts";
-import { type ClipSound, type ClipStreams, withParameterSets } from "../live/clip_file.ts";
+import { carriedSound, type ClipSound, type ClipStreams, withParameterSets } from "../live/clip_file.ts";
 import type { CopiedUnit } from "../live/copied_packets.ts";
-import { configInAdts, withoutAdts } from "./adts.ts";
+import { withoutAdts } from "./adts.ts";
 import { DecodeTimes } from "./decode_times.ts";
 import { fragmentBytes, type Sample, type TrackRun } from "./fragment_bytes.ts";
 import { areSameTracks, type Tracks } from "./init_segment.ts";
@@ -90,7 +90,8 @@ export class Fragmenter {
   }
 
   #pushSound(unit: CopiedUnit): void {
-    const sound = this.#carried ??= carriedSound(this.#options.streams.sound, unit.data);
+    const { sound: given } = this.#options.streams;
+    const sound = this.#carried ??= given && carriedSound(given, unit.data);
     if (!sound || unit.ptsMs <= this.#lastSoundMs || unit.ptsMs < 0) return;
     this.#lastSoundMs = unit.ptsMs;
     this.#sound.push({ unit, ticks: Math.round(unit.ptsMs * sampleRateOf(sound) / 1000) });
@@ -163,13 +164,6 @@ export class Fragmenter {
     const tracks = { codec: streams.codec, ...known, sound };
     if (!before || !areSameTracks(before, tracks)) this.#tracks = tracks;
   }
-}
-
-/** Some sources say what their AAC is in each frame only. */
-function carriedSound(sound: ClipSound | null, frame: Uint8Array): ClipSound | null {
-  if (!sound || sound.codec === "opus" || sound.codecData.length > 0) return sound;
-  const codecData = configInAdts(frame);
-  return codecData && { ...sound, codecData };
 }
 
 /** Opus has one rate in MP4, whatever was recorded. */

@@ -12,6 +12,7 @@ import {
   isSizedPrefix,
   videoCodecName,
 } from "../formats/parameter_sets.ts";
+import { configInAdts, withoutAdts } from "../fragments/adts.ts";
 import type { CopiedUnit } from "./copied_packets.ts";
 
 /** What a clip has to say of the units besides themselves. */
@@ -74,11 +75,8 @@ export async function clipFile(
   );
   if (videoCodec === null) return null;
   const startPtsMs = video.reduce((least, { ptsMs }) => Math.min(least, ptsMs), Infinity);
-  const sound = streams.sound ? units.filter((unit) => !unit.isVideo && unit.ptsMs >= startPtsMs) : [];
-  const file = await openFile({ ...streams, sound: sound.length > 0 ? streams.sound : null }, {
-    videoCodec,
-    size,
-  });
+  const { carried, sound } = soundFrom(units, streams.sound, startPtsMs);
+  const file = await openFile({ ...streams, sound: carried }, { videoCodec, size });
   const soundEnds = endsOf(sound.map(({ ptsMs }) => ptsMs));
   const videoEnds = endsOf(video.map(({ ptsMs }) => ptsMs), segment?.endMs);
   let heard = 0;
@@ -93,18 +91,41 @@ export async function clipFile(
     await file.addSound(sound[heard]!.data, intervalOf(sound[heard]!.ptsMs, soundEnds, startPtsMs));
   }
   const mp4 = await file.finish();
-  const hasSound = sound.length > 0;
   return {
     mp4,
     startPtsMs,
     endPtsMs: videoEnds.values().reduce((latest, end) => Math.max(latest, end), -Infinity),
-    codec: [videoCodec, ...(hasSound ? [soundCodecName(streams.sound!)] : [])].join(", "),
-    hasSound,
+    codec: carried ? `${videoCodec}, ${soundCodecName(carried)}` : videoCodec,
+    hasSound: carried !== null,
     formats: {
       video: shortHash(videoCodec, size.width, size.height, decoderConfiguration(mp4).toHex()),
-      sound: hasSound ? soundFormat(streams.sound!) : null,
+      sound: carried && soundFormat(streams.sound!),
     },
   };
+}
+
+/** The sound that a file can have, from this time on; null for `carried` where that is none. Its times rise, and it has no headers of its own. */
+function soundFrom(units: readonly CopiedUnit[], given: ClipSound | null, fromMs: number) {
+  const none = { carried: null, sound: [] };
+  if (!given) return none;
+  const heard: CopiedUnit[] = [];
+  for (const unit of units) {
+    const latestMs = heard.at(-1)?.ptsMs ?? -Infinity;
+    if (!unit.isVideo && unit.ptsMs >= fromMs && unit.ptsMs > latestMs) heard.push(unit);
+  }
+  const first = heard.find(({ data }) => carriedSound(given, data) !== null);
+  const carried = first ? carriedSound(given, first.data) : null;
+  if (!carried) return none;
+  if (carried === given) return { carried, sound: heard };
+  const whole = heard.filter(({ data }) => carriedSound(given, data) !== null);
+  return { carried, sound: whole.map((unit) => ({ ...unit, data: withoutAdts(unit.data) })) };
+}
+
+/** The sound with what a decoder has to know. Some sources say what their AAC is in each frame only; null for a frame that does not. */
+export function carriedSound(sound: ClipSound, frame: Uint8Array): ClipSound | null {
+  if (sound.codec === "opus" || sound.codecData.length > 0) return sound;
+  const codecData = configInAdts(frame);
+  return codecData && { ...sound, codecData };
 }
 
 /** Without pictures that are shown before the first key frame: what they refer to is not there. */

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { videoCodecName } from "../../../src/media/formats/parameter_sets.ts";
 import { clipFile, type ClipStreams } from "../../../src/media/live/clip_file.ts";
 import { UnitRing } from "../../../src/media/live/unit_ring.ts";
-import { recorded } from "../../support/live/copied_units.ts";
+import { recorded, recordedAsTs } from "../../support/live/copied_units.ts";
+import { playedFile } from "../../support/live/played_file.ts";
 import { frameTimesMs, TempFolder } from "../../support/media.ts";
 
 function codecsOf(path: string): string[] {
@@ -48,6 +49,25 @@ Deno.test("H.264 and H.265 become clips with their sound, also where the paramet
     { codec: "h265", sound: "aac" },
     /^hvc1\.1\.6\.L\d+\.[0-9A-F.]+, mp4a\.40\.2$/,
   );
+});
+
+Deno.test("of AAC with a header before each frame the frames go into the clip, and what has none is left out", async () => {
+  using folder = new TempFolder();
+  const { units, streams } = recordedAsTs(folder, "-c:v", "libx264", "-preset", "ultrafast", "-bf", "0");
+  const [video, sound] = streams;
+  const broken = units.map((unit, at) =>
+    unit.isVideo || at % 9 !== 0 ? unit : { ...unit, data: new Uint8Array(40).fill(0x21) }
+  );
+  const parts = { codec: "h264", codecData: video!.codecData, sound: { codec: "aac", ...sound! } } as const;
+  const paths = await Promise.all([units, broken].map(async (all, at) => {
+    const file = await clipFile(all, parts);
+    assert.match(file!.codec, /^avc1\.[0-9a-f]{6}, mp4a\.40\.2$/);
+    return folder.file(`${at}.mp4`, file!.mp4);
+  }));
+  const [whole, part] = paths.map(playedFile);
+  assert.deepEqual([whole!.errors, part!.errors, whole!.codecs], ["", "", ["h264", "aac"]]);
+  assert.ok(Math.abs(whole!.soundMs - 1_000) < 60, `${whole!.soundMs} ms of sound`);
+  assert.ok(part!.soundMs > 500 && part!.soundMs < whole!.soundMs, `${part!.soundMs} ms of sound`);
 });
 
 Deno.test("what is no picture of the codec makes no clip", async () => {
