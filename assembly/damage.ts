@@ -1,8 +1,9 @@
-/** The numbers that damaged parts of the picture are decided on: codes of a frame beside those of the frames around it. */
+/** The numbers that damaged parts of the picture are decided on, codes of a frame beside those of the frames around it; and fitted trees. */
 
 /*
  *   CODES     64 x 32 x u8   a byte for each measure of a frame, frame i in slot i % KEPT, written by the caller
  *   FEATURES  32 x 8 x u8    of the frame that was asked for: eight numbers of each measure, see `measureFeatures`
+ *   TREES     512 x 80 x u8  pairs of trees, written by the caller, see `sumLeaves`
  *
  * Sixteen measures are taken at once.
  */
@@ -10,6 +11,9 @@
 export const KEPT: i32 = 64;
 export const CODES: usize = memory.data(64 * 32, 16);
 export const FEATURES: usize = memory.data(32 * 8, 16);
+export const PAIR_BYTES: i32 = 80;
+export const TREES_BYTES: i32 = 512 * 80;
+export const TREES: usize = memory.data(512 * 80, 16);
 
 const FRAME_BYTES: i32 = 32;
 /** What is usual in a shot is the median of so many frames before, the nearest of which may be damaged already. */
@@ -24,6 +28,7 @@ const EXCHANGES: usize = memory.data<u8>([
   1, 2, 4, 5, 7, 8, 0, 1, 3, 4, 6, 7, 1, 2, 4, 5, 7, 8, 0, 3, 5, 8, 4, 7, 3, 6, 1, 4, 2, 5, 4, 7, 4, 2, 6, 4, 4, 2,
 ]);
 const EXCHANGES_END: usize = 38;
+const SIXTEENS: usize = memory.data<u8>([16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16], 16);
 
 /**
  * Fills FEATURES for a frame of the shot that began with `first`, of a stream of `count` frames by now; frames that have not come count as
@@ -111,4 +116,65 @@ function lowBytes(a: v128, b: v128): v128 {
 
 function highBytes(a: v128, b: v128): v128 {
   return v128.shuffle<i8>(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/**
+ * The sum of the leaves that the numbers in FEATURES come to, of so many pairs of trees at `trees`. A tree has eight leaves, from left to
+ * right, and eight nodes that ask whether a number is above a threshold; where it is, none of the leaves on their left side are meant.
+ *
+ *   16 x u8   which number the nodes ask for, of the one tree and of the other; below 240
+ *   16 x u8   their thresholds
+ *   16 x u8   the leaves that stay where it is above: bit i for leaf i
+ *   16 x i16  the leaves
+ */
+export function sumLeaves(trees: usize, pairs: i32): i32 {
+  const sixteen = v128.load(SIXTEENS), none = i8x16.splat(0);
+  const end = trees + pairs * PAIR_BYTES;
+  let sum = 0;
+  for (let at = trees; at < end; at += PAIR_BYTES) {
+    const above = i8x16.sub_sat_u(numbersAt(v128.load(at), sixteen), v128.load(at, 16));
+    let left = v128.or(i8x16.eq(above, none), v128.load(at, 32));
+    left = v128.and(left, i64x2.shr_u(left, 32));
+    left = v128.and(left, i64x2.shr_u(left, 16));
+    left = v128.and(left, i64x2.shr_u(left, 8));
+    // The first leaf that is left is the one.
+    sum += load<i16>(at + (ctz<i32>(i8x16.extract_lane_u(left, 0)) << 1), 48);
+    sum += load<i16>(at + (ctz<i32>(i8x16.extract_lane_u(left, 8)) << 1), 64);
+  }
+  return sum;
+}
+
+/** Sixteen of the first 240 numbers: each vector of them gives those that lie in it, and 0 for the others. */
+function numbersAt(places: v128, sixteen: v128): v128 {
+  let at = places;
+  let numbers = i8x16.swizzle(v128.load(FEATURES), at);
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 16), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 32), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 48), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 64), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 80), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 96), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 112), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 128), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 144), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 160), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 176), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 192), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 208), at));
+  at = i8x16.sub(at, sixteen);
+  numbers = v128.or(numbers, i8x16.swizzle(v128.load(FEATURES, 224), at));
+  return numbers;
 }

@@ -82,7 +82,8 @@ function fitTrees(
       if (shots.includes(frame)) shot = frame;
       const label = labelAt(video, frame);
       if (label === null) continue;
-      history.features(frame, shot, numbers.subarray(labels.length * DAMAGE_FEATURES));
+      history.measure(frame, shot);
+      numbers.set(history.numbers, labels.length * DAMAGE_FEATURES);
       labels.push(label ? 1 : 0);
     }
     first += frames;
@@ -161,7 +162,8 @@ function damagedSpans(
     for (; pushed < Math.min(frames, frame + DAMAGE_LOOKAHEAD + 1); pushed++) {
       detector.pushCodes(codes, pushed * width);
     }
-    if (detector.step(frame, shots.includes(frame), lasting !== undefined) === 0) continue;
+    detector.step(frame, shots.includes(frame), lasting !== undefined);
+    if (detector.strength === 0) continue;
     const last = spans.at(-1);
     if (last?.[1] === frame) last[1]++;
     else spans.push([frame, frame + 1]);

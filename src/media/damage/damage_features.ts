@@ -54,13 +54,23 @@ export const DAMAGE_REACH = 3;
 const LONGEST_SINCE_CUT = 60;
 /** Codes of a unit, of which the root is taken: so a difference of codes matters alike where there is much and where there is little. */
 const CODES = 8;
+const INDEXES = Uint8Array.from(SCALES, ([index]) => index);
+const FACTORS = Float64Array.from(SCALES, ([, scale]) => scale);
+
 /** The newest frames as codes, a byte for each measure. Allocates nothing per frame. */
 export class DamageHistory {
   /** Frames since the start. */
   count = 0;
-  readonly #kernel = new DamageKernel();
-  readonly #codes = this.#kernel.codes;
-  readonly #measured = this.#kernel.features.subarray(0, DAMAGE_FEATURES - 1);
+  /** The DAMAGE_FEATURES numbers of the frame that was measured last. */
+  readonly numbers: Uint8Array;
+  readonly #kernel: DamageKernel;
+  readonly #codes: Uint8Array;
+
+  constructor(kernel = new DamageKernel()) {
+    this.#kernel = kernel;
+    this.#codes = kernel.codes;
+    this.numbers = kernel.features.subarray(0, DAMAGE_FEATURES);
+  }
 
   reset(): void {
     this.count = 0;
@@ -73,9 +83,9 @@ export class DamageHistory {
     }
     const at = this.#placeOf(this.count);
     for (let i = 0; i < DAMAGE_CODES; i++) {
-      const index = SCALES[i]![0], scale = SCALES[i]![1];
+      const measure = measures[INDEXES[i]!]!, scale = FACTORS[i]!;
       // A correlation counts by what is missing to 1.
-      const amount = scale < 0 ? (measures[index]! - 1) * scale : measures[index]! * scale;
+      const amount = scale < 0 ? (measure - 1) * scale : measure * scale;
       this.#codes[at + i] = Math.min(255, Math.floor(CODES * Math.sqrt(Math.max(0, amount))));
     }
     this.count++;
@@ -95,13 +105,12 @@ export class DamageHistory {
   }
 
   /**
-   * Fills `into` with the DAMAGE_FEATURES numbers of a frame of the shot that began with `shotStart`. Frames that have not come yet
-   * count as the newest one.
+   * Makes `numbers` those of a frame of the shot that began with `shotStart`. Frames that have not come yet count as the newest
+   * one.
    */
-  features(frame: number, shotStart: number, into: Uint8Array): void {
+  measure(frame: number, shotStart: number): void {
     this.#kernel.measureFeatures(frame, shotStart, this.count);
-    into.set(this.#measured);
-    into[DAMAGE_FEATURES - 1] = Math.min(LONGEST_SINCE_CUT, frame - shotStart);
+    this.numbers[DAMAGE_FEATURES - 1] = Math.min(LONGEST_SINCE_CUT, frame - shotStart);
   }
 
   #placeOf(frame: number): number {

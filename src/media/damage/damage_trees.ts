@@ -1,5 +1,7 @@
 /** Fitted trees that say how likely it is that a frame is damaged. */
 
+import type { DamageKernel } from "../kernels/damage_kernel.ts";
+
 /** Trees that were fitted, in whole numbers: nodes of all trees in one list, leaves as -1 - index. */
 export interface DamageWeights {
   readonly bias: number;
@@ -14,94 +16,77 @@ export interface DamageWeights {
 }
 
 /** One unit of the logarithm of the odds in the weights. */
-const LEAF_ONE = 4096;
+export const LEAF_ONE = 4096;
 /** A tree has at most so many nodes that ask. */
 const NODES = 7;
-const ANSWERS = 1 << NODES;
-/** No number is above it. */
-const NEVER = 255;
+/** Where the parts of a pair of trees begin, and how long it is; see assembly/damage.ts. */
+const THRESHOLDS = 16, STAY = 32, LEAVES = 48, PAIR_BYTES = 80;
+const LEAVES_BYTES = 16;
+const ALL_LEAVES = 255;
 
-/**
- * The same trees without branches, as a processor guesses most of them wrong: all nodes of a tree are asked, and the answers, a bit for
- * each, are the place of its leaf in a table.
- */
-interface AnswerTables {
-  readonly trees: number;
-  /** NODES of each tree; where it has fewer, the rest never say yes. */
-  readonly features: Uint8Array;
-  readonly thresholds: Uint8Array;
-  /** ANSWERS of each tree. */
-  readonly leaves: Int16Array;
-}
+/** Those of weights that were used before, as the kernel takes them. */
+const pairsOfWeights = new WeakMap<DamageWeights, Uint8Array>();
 
-/** Those of weights that were used before: they are larger than the weights. */
-const tablesOfWeights = new WeakMap<DamageWeights, AnswerTables>();
-
-/** Decides by trees. */
+/** Decides by trees, without branches, as a processor guesses most of them wrong: the kernel asks all nodes of two trees at once. */
 export class DamageTrees {
+  readonly #kernel: DamageKernel;
   readonly #bias: number;
-  readonly #tables: AnswerTables;
+  readonly #at: number;
+  readonly #pairs: number;
 
-  constructor(weights: DamageWeights) {
-    const known = tablesOfWeights.get(weights);
+  constructor(kernel: DamageKernel, weights: DamageWeights) {
+    const pairs = pairsOfWeights.get(weights) ?? pairsOf(weights);
+    pairsOfWeights.set(weights, pairs);
+    this.#kernel = kernel;
     this.#bias = weights.bias;
-    this.#tables = known ?? tablesOf(weights);
-    if (!known) tablesOfWeights.set(weights, this.#tables);
+    this.#at = kernel.keepTrees(pairs);
+    this.#pairs = pairs.length / PAIR_BYTES;
   }
 
-  /** The logarithm of the odds that a frame with these numbers is damaged. */
-  odds(row: Uint8Array): number {
-    const { trees, features, thresholds, leaves } = this.#tables;
-    let sum = this.#bias;
-    for (let tree = 0, node = 0; tree < trees; tree++, node += NODES) {
-      // The sign of the difference is the answer.
-      const answers = (thresholds[node]! - row[features[node]!]!) >>> 31 |
-        (thresholds[node + 1]! - row[features[node + 1]!]!) >>> 31 << 1 |
-        (thresholds[node + 2]! - row[features[node + 2]!]!) >>> 31 << 2 |
-        (thresholds[node + 3]! - row[features[node + 3]!]!) >>> 31 << 3 |
-        (thresholds[node + 4]! - row[features[node + 4]!]!) >>> 31 << 4 |
-        (thresholds[node + 5]! - row[features[node + 5]!]!) >>> 31 << 5 |
-        (thresholds[node + 6]! - row[features[node + 6]!]!) >>> 31 << 6;
-      sum += leaves[tree * ANSWERS + answers]!;
-    }
-    return sum / LEAF_ONE;
+  /** The logarithm of the odds that a frame with the numbers in the kernel's `features` is damaged, times LEAF_ONE: so it is whole. */
+  odds(): number {
+    return this.#bias + this.#kernel.sumLeaves(this.#at, this.#pairs);
   }
 }
 
-function tablesOf(weights: DamageWeights): AnswerTables {
+function pairsOf(weights: DamageWeights): Uint8Array {
   const trees = weights.roots.length;
-  const features = new Uint8Array(trees * NODES), thresholds = new Uint8Array(trees * NODES).fill(NEVER);
-  const leaves = new Int16Array(trees * ANSWERS);
+  const bytes = new Uint8Array(Math.ceil(trees / 2) * PAIR_BYTES), view = new DataView(bytes.buffer);
+  // What is not written asks whether number 0 is above 0, and leaves all leaves where they are; where there is no tree they are 0.
+  for (let at = 0; at < bytes.length; at += PAIR_BYTES) bytes.fill(ALL_LEAVES, at + STAY, at + LEAVES);
   for (let tree = 0; tree < trees; tree++) {
-    const root = weights.roots[tree]!, nodes = nodesBelow(weights, root);
+    const { nodes, leaves } = layOut(weights, weights.roots[tree]!);
     if (nodes.length > NODES) throw new RangeError(`A tree has ${nodes.length} nodes, and ${NODES} at most`);
-    nodes.forEach((node, i) => {
-      features[tree * NODES + i] = weights.features[node]!;
-      thresholds[tree * NODES + i] = weights.thresholds[node]!;
+    const pair = (tree >> 1) * PAIR_BYTES, at = pair + (tree % 2) * (NODES + 1);
+    nodes.forEach(({ node, leftFrom, leftEnd }, i) => {
+      bytes[at + i] = weights.features[node]!;
+      bytes[at + THRESHOLDS + i] = weights.thresholds[node]!;
+      for (let leaf = leftFrom; leaf < leftEnd; leaf++) bytes[at + STAY + i]! &= ~(1 << leaf);
     });
-    for (let answers = 0; answers < ANSWERS; answers++) {
-      leaves[tree * ANSWERS + answers] = leafOf(weights, root, nodes, answers);
-    }
+    leaves.forEach((leaf, i) =>
+      view.setInt16(pair + LEAVES + (tree % 2) * LEAVES_BYTES + 2 * i, weights.leaves[leaf]!, true)
+    );
   }
-  return { trees, features, thresholds, leaves };
+  return bytes;
 }
 
-/** A node and those below it that ask. */
-function nodesBelow(weights: DamageWeights, node: number): number[] {
-  if (node < 0) return [];
-  return [
-    node,
-    ...nodesBelow(weights, weights.low[node]!),
-    ...nodesBelow(weights, weights.high[node]!),
-  ];
+/** A tree as its nodes, each with the range of leaves on its left side, and its leaves from left to right. */
+interface LaidOutTree {
+  readonly nodes: { readonly node: number; readonly leftFrom: number; readonly leftEnd: number }[];
+  readonly leaves: number[];
 }
 
-/** The leaf where the nodes, in the order of `nodes`, give these answers. */
-function leafOf(weights: DamageWeights, root: number, nodes: readonly number[], answers: number): number {
-  let node = root;
-  while (node >= 0) {
-    const isHigh = (answers >> nodes.indexOf(node)) & 1;
-    node = isHigh ? weights.high[node]! : weights.low[node]!;
+function layOut(
+  weights: DamageWeights,
+  node: number,
+  tree: LaidOutTree = { nodes: [], leaves: [] },
+): LaidOutTree {
+  if (node < 0) {
+    tree.leaves.push(-1 - node);
+    return tree;
   }
-  return weights.leaves[-1 - node]!;
+  const leftFrom = tree.leaves.length;
+  layOut(weights, weights.low[node]!, tree);
+  tree.nodes.push({ node, leftFrom, leftEnd: tree.leaves.length });
+  return layOut(weights, weights.high[node]!, tree);
 }

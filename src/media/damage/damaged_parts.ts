@@ -1,7 +1,8 @@
 /** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted trees. */
 
-import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
-import { DamageTrees, type DamageWeights } from "./damage_trees.ts";
+import { DamageKernel } from "../kernels/damage_kernel.ts";
+import { DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
+import { DamageTrees, type DamageWeights, LEAF_ONE } from "./damage_trees.ts";
 import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
 
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
@@ -24,7 +25,7 @@ const OPEN = -2;
 const CLEARER = 2;
 /** Damage is over where the logarithm of the odds of that is so much, because the picture comes back. */
 const HEALED = 0;
-/** Odds of the newest frames, in slot i % KEPT. */
+/** Odds of so many of the newest frames are kept. */
 const KEPT = 8;
 
 /** Frames behind a frame that its judgement looks at. */
@@ -32,20 +33,24 @@ export const DAMAGE_LOOKAHEAD = DAMAGE_REACH + BEGIN_FRAMES - 1;
 
 /** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
 export class DamagedParts {
-  readonly #history = new DamageHistory();
+  /** Of the frame that was judged last: 0, or how clearly it is damaged, 1 where it just is. */
+  strength = NaN;
+
+  readonly #history: DamageHistory;
   readonly #usual: DamageTrees;
   readonly #silent: DamageTrees;
   readonly #healing: DamageTrees;
   /** Those that are asked. */
   #trees: DamageTrees;
-  readonly #features = new Uint8Array(DAMAGE_FEATURES);
-  readonly #odds = new Float64Array(KEPT);
+  /** The logarithm of the odds of a frame, times LEAF_ONE, in slot i % KEPT. */
+  readonly #odds = new Int32Array(KEPT);
   /** Frames below this one have their odds. */
   #known = 0;
   #shotStart = 0;
   /** The first damaged frame; -1 where none is. */
   #start = -1;
-  #strength = 0;
+  /** How clearly the damage began. */
+  #clearness = NaN;
   /** Behind clear damage: the first frame that it no longer counts for. */
   #againEnd = 0;
 
@@ -56,9 +61,11 @@ export class DamagedParts {
     /** Those that tell where damage is over that would last. */
     readonly healing?: DamageWeights;
   } = {}) {
-    this.#usual = new DamageTrees(damage);
-    this.#silent = new DamageTrees(silent);
-    this.#healing = new DamageTrees(healing);
+    const kernel = new DamageKernel();
+    this.#history = new DamageHistory(kernel);
+    this.#usual = new DamageTrees(kernel, damage);
+    this.#silent = new DamageTrees(kernel, silent);
+    this.#healing = new DamageTrees(kernel, healing);
     this.#trees = this.#usual;
   }
 
@@ -81,39 +88,37 @@ export class DamagedParts {
 
   /** Whether later frames may change what is said of this one, which is the next to be judged. */
   isOpen(frame: number): boolean {
-    return this.#start >= 0 || this.#oddsNow(frame) > OPEN;
+    return this.#start >= 0 || this.#oddsNow(frame) > OPEN * LEAF_ONE;
   }
 
   /**
-   * Goes on to the next frame. Returns 0, or how clearly the frame is damaged: 1 where it just is. `isSilent`: the decoder does not notice
-   * changed bytes. `beginsAnew`: it says that the frame is made of no other.
+   * Goes on to the next frame, and sets `strength`. `isSilent`: the decoder does not notice changed bytes. `beginsAnew`: it says that the
+   * frame is made of no other.
    */
-  step(frame: number, isCut: boolean, isSilent: boolean, beginsAnew = false): number {
+  step(frame: number, isCut: boolean, isSilent: boolean, beginsAnew = false): void {
     this.#trees = isSilent ? this.#silent : this.#usual;
     if (isCut || frame === 0) {
       this.#known = frame;
       this.#shotStart = frame;
       this.#start = -1;
-      return 0;
-    }
-    if (this.#start < 0) this.#begin(frame, BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
-    else if (this.#oddsOf(frame) < GOES_ON || this.#hasEnded(frame)) this.#start = -1;
-    return this.#start < 0 ? 0 : this.#strength;
+    } else if (this.#start < 0) this.#begin(frame, beginsAnew);
+    else if (this.#oddsOf(frame) < GOES_ON * LEAF_ONE || this.#hasEnded(frame)) this.#start = -1;
+    this.strength = this.#start < 0 ? 0 : this.#clearness;
   }
 
   /** Whether damage that lasted until the frame before is over with a frame: by trees of their own. */
   isOver(frame: number): boolean {
-    this.#history.features(frame, this.#shotStart, this.#features);
-    return this.#healing.odds(this.#features) >= HEALED;
+    this.#history.measure(frame, this.#shotStart);
+    return this.#healing.odds() >= HEALED * LEAF_ONE;
   }
 
   #hasEnded(frame: number): boolean {
     return frame - this.#start >= LONGEST || this.#history.heals(frame) || this.isOver(frame);
   }
 
-  #begin(frame: number, least: number): void {
+  #begin(frame: number, beginsAnew: boolean): void {
     const isAgain = frame < this.#againEnd;
-    const each = BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0);
+    const each = (BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0)) * LEAF_ONE;
     let sum = 0;
     for (let later = 0; later < BEGIN_FRAMES; later++) {
       if (frame + later >= this.#history.count) return;
@@ -121,14 +126,14 @@ export class DamagedParts {
       if (odds < each) return;
       sum += odds;
     }
-    const more = sum / BEGIN_FRAMES - least;
+    const more = sum / LEAF_ONE / BEGIN_FRAMES - (BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
     if (more < (isAgain ? -AGAIN_LESS : 0)) return;
     if (more >= 0) this.#againEnd = frame + AGAIN_FRAMES;
     this.#start = frame;
-    this.#strength = Math.max(1, Math.min(4, 1 + more / CLEARER));
+    this.#clearness = Math.max(1, Math.min(4, 1 + more / CLEARER));
   }
 
-  /** The odds of a frame are decided once, with the frames that have come by then; asked for in order. */
+  /** The odds of a frame, times LEAF_ONE, are decided once, with the frames that have come by then; asked for in order. */
   #oddsOf(frame: number): number {
     if (frame >= this.#known) {
       this.#odds[frame % KEPT] = this.#oddsNow(frame);
@@ -138,7 +143,7 @@ export class DamagedParts {
   }
 
   #oddsNow(frame: number): number {
-    this.#history.features(frame, this.#shotStart, this.#features);
-    return this.#trees.odds(this.#features);
+    this.#history.measure(frame, this.#shotStart);
+    return this.#trees.odds();
   }
 }

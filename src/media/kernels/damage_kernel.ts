@@ -1,4 +1,4 @@
-/** Calls `wasm/damage.wasm`, which puts the codes of a frame beside those of the frames around it. */
+/** Calls `wasm/damage.wasm`, which puts the codes of a frame beside those of the frames around it, and asks fitted trees. */
 
 import { type ExportKinds, loadKernelNow } from "./load_kernel.ts";
 
@@ -7,7 +7,10 @@ interface DamageExports {
   readonly KEPT: WebAssembly.Global;
   readonly CODES: WebAssembly.Global;
   readonly FEATURES: WebAssembly.Global;
+  readonly TREES: WebAssembly.Global;
+  readonly TREES_BYTES: WebAssembly.Global;
   measureFeatures(frame: number, first: number, count: number): void;
+  sumLeaves(trees: number, pairs: number): number;
 }
 
 const EXPORTS: ExportKinds<DamageExports> = {
@@ -15,7 +18,10 @@ const EXPORTS: ExportKinds<DamageExports> = {
   KEPT: "global",
   CODES: "global",
   FEATURES: "global",
+  TREES: "global",
+  TREES_BYTES: "global",
   measureFeatures: "function",
+  sumLeaves: "function",
 };
 
 /** Bytes of the codes of a frame: there are at most so many measures. */
@@ -23,7 +29,7 @@ export const CODE_STRIDE = 32;
 /** Numbers of each measure. */
 export const PER_MEASURE = 8;
 
-/** Room for the codes of the newest frames, which the caller fills. Allocates nothing per frame. */
+/** Room for the codes of the newest frames, which the caller fills, and for trees. Allocates nothing per frame. */
 export class DamageKernel {
   /** Frames that are kept, frame i in slot i % `kept`. */
   readonly kept: number;
@@ -32,6 +38,9 @@ export class DamageKernel {
   /** PER_MEASURE numbers for each measure, in turn. */
   readonly features: Uint8Array<ArrayBuffer>;
   readonly #module: DamageExports;
+  readonly #trees: Uint8Array<ArrayBuffer>;
+  /** Bytes of `#trees` that are taken. */
+  #taken = 0;
 
   constructor() {
     const module = loadKernelNow<DamageExports>("damage", EXPORTS);
@@ -40,10 +49,27 @@ export class DamageKernel {
     this.kept = module.KEPT.value as number;
     this.codes = new Uint8Array(buffer, module.CODES.value as number, this.kept * CODE_STRIDE);
     this.features = new Uint8Array(buffer, module.FEATURES.value as number, CODE_STRIDE * PER_MEASURE);
+    this.#trees = new Uint8Array(buffer, module.TREES.value as number, module.TREES_BYTES.value as number);
   }
 
   /** Fills `features` for a frame of the shot that began with `first`, where `count` frames have come. */
   measureFeatures(frame: number, first: number, count: number): void {
     this.#module.measureFeatures(frame, first, count);
+  }
+
+  /** Keeps pairs of trees, laid out as assembly/damage.ts says. Returns what `sumLeaves` asks for. Throws a RangeError where there is no room. */
+  keepTrees(pairs: Uint8Array): number {
+    if (this.#taken + pairs.length > this.#trees.length) {
+      throw new RangeError(`Cannot keep more than ${this.#trees.length} bytes of trees`);
+    }
+    this.#trees.set(pairs, this.#taken);
+    const at = this.#trees.byteOffset + this.#taken;
+    this.#taken += pairs.length;
+    return at;
+  }
+
+  /** The sum of the leaves that `features` comes to, of so many pairs of trees from `trees` on. */
+  sumLeaves(trees: number, pairs: number): number {
+    return this.#module.sumLeaves(trees, pairs);
   }
 }

@@ -132,11 +132,12 @@ export class LostFrames {
 
   /** Change of luma in this frame, or usual change in those before it. */
   motion(frame: number): number {
-    const one = this.#measures.at(MEASURES.luma1, frame - 1);
-    const two = this.#measures.at(MEASURES.luma1, frame - 2);
-    const three = this.#measures.at(MEASURES.luma1, frame - 3);
+    const measures = this.#measures, { values } = measures;
+    const one = values[measures.placeOf(frame - 1) + MEASURES.luma1]!;
+    const two = values[measures.placeOf(frame - 2) + MEASURES.luma1]!;
+    const three = values[measures.placeOf(frame - 3) + MEASURES.luma1]!;
     const median = Math.max(Math.min(one, two), Math.min(Math.max(one, two), three));
-    return Math.max(this.#measures.at(MEASURES.luma1, frame), median);
+    return Math.max(values[measures.placeOf(frame) + MEASURES.luma1]!, median);
   }
 
   /** How many steady steps are missing before a frame; 0 where there is no gap. */
@@ -179,11 +180,12 @@ export class LostFrames {
     if (missing >= SILENT_STEPS_MAX || frame - this.#gapBefore <= RARE_FRAMES) return false;
     if (this.motion(frame) <= SILENT_MIN) return false;
     const measures = this.#measures;
-    const change = measures.at(MEASURES.luma1, frame);
+    const { values } = measures, place = measures.placeOf(frame);
+    const change = values[place + MEASURES.luma1]!;
     if (!measures.movesOnward(frame) || change > LIKE_LATER * measures.usual(MEASURES.luma1, frame + 1)) {
       return false;
     }
-    const edges = measures.at(MEASURES.edgesAcrossNew, frame) + measures.at(MEASURES.edgesDownNew, frame);
+    const edges = values[place + MEASURES.edgesAcrossNew]! + values[place + MEASURES.edgesDownNew]!;
     const isDrawnWrong = edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change);
     if (missing > 1 || isDrawnWrong) return true;
     if (frame - this.#gapAt <= RARE_FRAMES) return false;

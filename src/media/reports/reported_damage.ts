@@ -148,7 +148,7 @@ export class ReportedDamage {
   #isSeen(frame: number): boolean {
     const later = this.#lost.reportOf(frame + 1);
     const next = later !== 0 && (later & REPORT.isKey) === 0
-      ? this.#measures.at(MEASURES.luma1, frame + 1)
+      ? this.#measures.values[this.#measures.placeOf(frame + 1) + MEASURES.luma1]!
       : 0;
     return Math.max(next, this.#lost.motion(frame)) > CONCEALED_MIN;
   }

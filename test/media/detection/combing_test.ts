@@ -109,7 +109,10 @@ function judged(
   const measures = new ArtifactMeasures(), detector = new CombedFrames(measures);
   const row = new Float32Array(MEASURE_COUNT);
   let found = "";
-  const step = () => found += detector.step(found.length, cuts.includes(found.length)) > 0 ? "x" : ".";
+  const step = () => {
+    detector.step(found.length, cuts.includes(found.length));
+    found += detector.strength > 0 ? "x" : ".";
+  };
   for (const [alternation, apart, before, spikesAcross = 0, contrast = 0] of frames) {
     row[MEASURES.alternation] = alternation;
     row[MEASURES.fieldsApart] = apart;

@@ -25,7 +25,8 @@ function beginOf(odds: number, keyFrame: number | null): number | null {
     parts.pushCodes(new Uint8Array(DAMAGE_CODES), 0);
   }
   for (let frame = 0; frame < FRAMES; frame++) {
-    if (parts.step(frame, frame === 0, false, frame === keyFrame) > 0) return frame;
+    parts.step(frame, frame === 0, false, frame === keyFrame);
+    if (parts.strength > 0) return frame;
   }
   return null;
 }
@@ -57,7 +58,8 @@ function secondBeginOf(odds: number, before: number, isReset = false): number | 
     push();
   }
   for (let frame = isReset ? 0 : 6; frame < FRAMES; frame++) {
-    if (parts.step(frame, frame === 0 || frame === 6, true) > 0) return frame;
+    parts.step(frame, frame === 0 || frame === 6, true);
+    if (parts.strength > 0) return frame;
   }
   return null;
 }

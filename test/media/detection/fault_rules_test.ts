@@ -114,7 +114,7 @@ function chromaStepOf(changes: readonly number[]): number {
     row[MEASURES.chroma1] = change;
     measures.push(row);
   }
-  return chromaStep(measures, changes.length - 1, false);
+  return chromaStep(measures, changes.length - 1, false).strength;
 }
 
 Deno.test("fault rules: chroma that is mended every few frames is no fault, nor where nothing shows yet what is usual", () => {

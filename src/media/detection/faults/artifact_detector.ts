@@ -4,7 +4,7 @@ import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_
 import { ArtifactMeasures } from "./artifact_measures.ts";
 import { DamagedParts } from "../../damage/damaged_parts.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
-import { flickerStrength, mayFlicker } from "./flickering_light.ts";
+import { FlickeringLight } from "./flickering_light.ts";
 import { CombedFrames } from "./combed_frames.ts";
 import { DisorderedFrames } from "./disordered_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
@@ -21,7 +21,7 @@ const NOISE_BURST = artifactCode("noise_burst");
  */
 export class ArtifactDetector {
   /** Of the frame that was decided last: [0,1], at fault from .5 on. */
-  score = 0;
+  score = NaN;
   /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
   kind = 0;
   /** Whether a cut there would be none, because damage only begins or ends. */
@@ -32,13 +32,14 @@ export class ArtifactDetector {
   readonly #lasting = new LastingFault(this.#measures);
   readonly #disordered = new DisorderedFrames(this.#measures);
   readonly #juddering = new JudderingFrames(this.#measures);
+  readonly #flickering = new FlickeringLight(this.#measures);
   readonly #cuts = new CutsOfDamage();
   readonly #damaged = new DamagedParts();
   #wasReported = false;
   #decided = 0;
   /** Frames up to this one belong to a run that was found. */
   #runEnd = -1;
-  #runStrength = 0;
+  #runStrength = NaN;
   #runKind: ArtifactKind = "foreign_frame";
   readonly #combed = new CombedFrames(this.#measures);
 
@@ -62,6 +63,7 @@ export class ArtifactDetector {
     this.#cuts.push(cellSums);
     this.#reported.push(ptsMs);
     this.#juddering.push(ptsMs);
+    this.#flickering.push();
     this.#damaged.push(measures);
   }
 
@@ -86,7 +88,7 @@ export class ArtifactDetector {
       return true;
     }
     if (this.#juddering.isOpen(frame)) return true;
-    return this.#disordered.isOpen(frame) || mayBeginRun(measures, frame) || mayFlicker(measures, frame);
+    return this.#disordered.isOpen(frame) || mayBeginRun(measures, frame) || this.#flickering.isOpen(frame);
   }
 
   /** Decides the next frame; then `score`, `kind` and `isNoCut` are its own. */
@@ -106,50 +108,62 @@ export class ArtifactDetector {
     // Behind reported damage the picture comes back, which is as abrupt as a fault.
     const isCutOff = isCut || reported > 0 || this.#wasReported;
     const beginsAnew = this.#reported.beginsAnew(frame);
-    const lasting = this.#lasting.step(frame, isCutOff, beginsAnew);
+    this.#lasting.step(frame, isCutOff, beginsAnew);
     this.#wasReported = reported > 0;
-    const disorder = this.#disordered.step(frame, isCut);
-    const judder = this.#juddering.step(frame, isCut);
+    this.#disordered.step(frame, isCut);
+    const isHeld = this.#juddering.step(frame, isCut);
     const isSilent = this.#reported.isSilent(frame);
-    const damage = this.#damaged.step(
+    this.#damaged.step(
       frame,
       isCut || isRefreshed,
       isSilent,
       beginsAnew || this.#reported.beginsAnew(frame - 1),
     );
-    const combed = this.#combed.step(frame, isCut);
+    this.#combed.step(frame, isCut);
+    const isLasting = this.#lasting.strength > 0, isCombed = this.#combed.strength > 0;
+    const isDamaged = this.#damaged.strength > 0;
     // What shows itself what it is was in the picture before it was encoded.
-    if (damage > 0 && lasting === 0 && combed === 0) this.#reported.show(frame);
+    if (isDamaged && !isLasting && !isCombed) this.#reported.show(frame);
     if (reported > 0) {
       this.score = reported;
       this.kind = DECODE_DAMAGE;
       return;
     }
-    if (combed > 0) return this.#found("combing", combed);
-    if (lasting > 0) return this.#found(this.#lasting.kind, lasting);
-    if (isCut || frame === 0) {
+    let kind: ArtifactKind | null = null, strength = 1;
+    if (isCombed) {
+      kind = "combing";
+      strength = this.#combed.strength;
+    } else if (isLasting) {
+      kind = this.#lasting.kind;
+      strength = this.#lasting.strength;
+    } else if (isCut || frame === 0) {
       this.#runEnd = -1;
-      return;
-    }
-    if (frame > this.#runEnd) {
-      const run = isolatedRun(this.#measures, frame);
-      if (run.frames > 0) {
-        this.#runEnd = frame + run.frames - 1;
-        this.#runStrength = run.strength;
-        this.#runKind = run.isChroma ? "chroma_fault" : "foreign_frame";
-      }
-    }
-    if (frame <= this.#runEnd) return this.#found(this.#runKind, this.#runStrength);
-    const flicker = flickerStrength(this.#measures, frame);
-    if (flicker > 0) return this.#found("flicker", flicker);
-    if (disorder > 0) return this.#found("foreign_frame", disorder);
-    if (damage > 0) return this.#found("decode_damage", damage);
-    if (judder > 0) this.#found("foreign_frame", judder);
-  }
-
-  /** `strength` is 1 where a rule just holds. */
-  #found(kind: ArtifactKind, strength: number): void {
+    } else if (this.#isInRun(frame)) {
+      kind = this.#runKind;
+      strength = this.#runStrength;
+    } else if (this.#flickering.judge(frame)) {
+      kind = "flicker";
+      strength = this.#flickering.strength;
+    } else if (this.#disordered.strength > 0) {
+      kind = "foreign_frame";
+      strength = this.#disordered.strength;
+    } else if (isDamaged) {
+      kind = "decode_damage";
+      strength = this.#damaged.strength;
+    } else if (isHeld) kind = "foreign_frame";
+    if (kind === null) return;
     this.score = 1 - 0.5 / strength;
     this.kind = artifactCode(kind);
+  }
+
+  /** Whether a frame is of a run of foreign frames, or the first of one. */
+  #isInRun(frame: number): boolean {
+    if (frame <= this.#runEnd) return true;
+    const run = isolatedRun(this.#measures, frame);
+    if (run.frames === 0) return false;
+    this.#runEnd = frame + run.frames - 1;
+    this.#runStrength = run.strength;
+    this.#runKind = run.isChroma ? "chroma_fault" : "foreign_frame";
+    return true;
   }
 }

@@ -1,6 +1,6 @@
 /** The measures of the newest frames that faults are decided on, by name. Allocates nothing per frame. */
 
-/** What the kernel measures of a frame, in its order; see assembly/artifact.ts. */
+/** What the kernel measures of a frame, in its order, see assembly/artifact.ts; and the last two, which are made of those. */
 export const MEASURES = {
   /** Mean of how far luma samples stick out of both neighbours, along rows and down columns. */
   spikesAcross: 0,
@@ -60,12 +60,19 @@ export const MEASURES = {
    */
   fieldsApart: 36,
   fieldsBefore: 37,
+  /** Change of luma and chroma to the frame before. */
+  change: 38,
+  /** By how much a frame is brighter than the one before: below 0 where it is darker. */
+  lift: 39,
 } as const;
 
 /** One of MEASURES: a number, as a name would be looked up anew at each use. */
 export type Measure = (typeof MEASURES)[keyof typeof MEASURES];
 
+/** Those of the kernel. */
 export const MEASURE_COUNT = 38;
+/** All of them. */
+const ROW = 40;
 
 /** Frames of which the usual change is taken. */
 const USUAL = 4;
@@ -80,15 +87,27 @@ const LIT_STEP_MIN = 1;
 /** How many frames are kept, a power of two: the longest look back and the look-ahead. */
 const KEPT = 64;
 
-/** Frame i is in slot i % KEPT. */
+/**
+ * Frame i is in row i % KEPT. The engine makes an object of each number with a fraction that a function takes or returns, unless the
+ * function becomes a part of its caller, which those that run seldom do not. So the rules read `values` themselves, and functions give
+ * places in them, tell what is true, or leave numbers in fields. Such a field begins with NaN, as one that begins with a whole number is
+ * laid out anew when it gets a fraction, and what was compiled for it is lost.
+ */
 export class ArtifactMeasures {
   /** Frames since the start. */
   count = 0;
-  readonly #values = new Float64Array(KEPT * MEASURE_COUNT);
+  /** The measures of a frame are from `placeOf` the frame on, in the order of MEASURES. */
+  readonly values = new Float64Array(KEPT * ROW);
+  /** Of the four frames before the one that was asked for: the usual change to the frame before, and to that three before. */
+  readonly #usual = new Float64Array(2);
 
   /** Adds the next frame. */
   push(measures: Float32Array): void {
-    this.#values.set(measures, (this.count % KEPT) * MEASURE_COUNT);
+    const { values } = this;
+    const place = (this.count % KEPT) * ROW, before = this.count > 0 ? this.placeOf(this.count - 1) : place;
+    for (let i = 0; i < MEASURE_COUNT; i++) values[place + i] = measures[i]!;
+    values[place + MEASURES.change] = values[place + MEASURES.luma1]! + values[place + MEASURES.chroma1]!;
+    values[place + MEASURES.lift] = values[place + MEASURES.lumaMean]! - values[before + MEASURES.lumaMean]!;
     this.count++;
   }
 
@@ -96,27 +115,39 @@ export class ArtifactMeasures {
     this.count = 0;
   }
 
-  /** A measure of a frame; of one outside the stream that of the first or the newest frame. */
-  at(measure: Measure, frame: number): number {
-    const known = Math.max(0, Math.min(frame, this.count - 1));
-    return this.#values[(known % KEPT) * MEASURE_COUNT + measure]!;
+  /** Where the measures of a frame begin; of one outside the stream those of the first or the newest frame. */
+  placeOf(frame: number): number {
+    return (Math.max(0, Math.min(frame, this.count - 1)) % KEPT) * ROW;
   }
 
-  /** Change of luma and chroma to the frame before. */
-  change(frame: number): number {
-    return this.at(MEASURES.luma1, frame) + this.at(MEASURES.chroma1, frame);
+  /** Whether the motion of the four frames before leads onward: a shaken camera goes back. */
+  movesOnward(frame: number): boolean {
+    this.#findUsual(0, MEASURES.luma1, frame);
+    this.#findUsual(1, MEASURES.luma3, frame);
+    return this.#usual[1]! >= ONWARD * this.#usual[0]!;
   }
 
-  /** By how much a frame is brighter than the one before: below 0 where it is darker. */
-  lift(frame: number): number {
-    return this.at(MEASURES.lumaMean, frame) - this.at(MEASURES.lumaMean, frame - 1);
+  /** Whether the picture of the four frames before moved to and fro. */
+  isShaken(frame: number): boolean {
+    this.#findUsual(0, MEASURES.luma1, frame);
+    return this.#usual[0]! > MOVES && !this.movesOnward(frame);
+  }
+
+  /** Fills a place of `#usual` with the mean of the middle two of four values. */
+  #findUsual(place: 0 | 1, measure: Measure, frame: number): void {
+    const { values } = this;
+    const sum = values[this.placeOf(frame - 4) + measure]! + values[this.placeOf(frame - 3) + measure]! +
+      values[this.placeOf(frame - 2) + measure]! + values[this.placeOf(frame - 1) + measure]!;
+    const least = values[this.leastBefore(measure, frame, USUAL)]!;
+    const largest = values[this.largestBefore(measure, frame, USUAL)]!;
+    this.#usual[place] = (sum - least - largest) / (USUAL - 2);
   }
 
   /** The mean of the middle two of the values of four frames from `first` on. */
   usual(measure: Measure, first: number): number {
     let sum = 0, least = Infinity, largest = -Infinity;
     for (let frame = first; frame < first + USUAL; frame++) {
-      const value = this.at(measure, frame);
+      const value = this.values[this.placeOf(frame) + measure]!;
       sum += value;
       least = Math.min(least, value);
       largest = Math.max(largest, value);
@@ -124,37 +155,36 @@ export class ArtifactMeasures {
     return (sum - least - largest) / (USUAL - 2);
   }
 
-  /** Whether the motion of the four frames before leads onward: a shaken camera goes back. */
-  movesOnward(frame: number): boolean {
-    return this.usual(MEASURES.luma3, frame - USUAL) >= ONWARD * this.usual(MEASURES.luma1, frame - USUAL);
-  }
-
-  /** Whether the picture of the four frames before moved to and fro. */
-  isShaken(frame: number): boolean {
-    return this.usual(MEASURES.luma1, frame - USUAL) > MOVES && !this.movesOnward(frame);
-  }
-
-  /** The part of what changed before a frame, in the shot that began with `first`, that light explains, on average; 0 where nothing was before. */
-  lightBefore(frame: number, first: number): number {
+  /** Whether light explains more than the part `most` of what changed before a frame, in the shot that began with `first`, on average. */
+  isLitBefore(frame: number, first: number, most: number): boolean {
+    const { values } = this;
     const from = Math.max(first + 1, frame - LIT_FRAMES);
     let light = 0;
     for (let at = from; at < frame; at++) {
-      light += Math.abs(this.lift(at)) / Math.max(LIT_STEP_MIN, this.at(MEASURES.luma1, at));
+      const place = this.placeOf(at);
+      light += Math.abs(values[place + MEASURES.lift]!) /
+        Math.max(LIT_STEP_MIN, values[place + MEASURES.luma1]!);
     }
-    return light / Math.max(1, frame - from);
+    return light / Math.max(1, frame - from) > most;
   }
 
-  /** The largest value in the frames before `frame`. */
+  /** Where the largest value in so many frames before `frame` is, at least one. */
   largestBefore(measure: Measure, frame: number, frames: number): number {
-    let largest = -Infinity;
-    for (let back = 1; back <= frames; back++) largest = Math.max(largest, this.at(measure, frame - back));
+    let largest = this.placeOf(frame - 1) + measure;
+    for (let back = 2; back <= frames; back++) {
+      const place = this.placeOf(frame - back) + measure;
+      if (this.values[place]! > this.values[largest]!) largest = place;
+    }
     return largest;
   }
 
-  /** The smallest value in the frames before `frame`. */
+  /** Where the smallest value in so many frames before `frame` is, at least one. */
   leastBefore(measure: Measure, frame: number, frames: number): number {
-    let least = Infinity;
-    for (let back = 1; back <= frames; back++) least = Math.min(least, this.at(measure, frame - back));
+    let least = this.placeOf(frame - 1) + measure;
+    for (let back = 2; back <= frames; back++) {
+      const place = this.placeOf(frame - back) + measure;
+      if (this.values[place]! < this.values[least]!) least = place;
+    }
     return least;
   }
 }

@@ -53,55 +53,60 @@ const COARSE_MOVES = 0.3;
 const COARSE_MIN = 12;
 const KEY_TEXTURE_MAX = 1.02;
 
+export interface ChromaStep {
+  /** 1 where the rule just holds; 0 for no step. */
+  strength: number;
+}
+
+const step: ChromaStep = { strength: NaN };
+
 /**
- * How clearly chroma changes abruptly, and nothing else: 1 where the rule just holds, 0 for no. `isKey`: the frame, and not the one before
- * it, refers to no other.
+ * How clearly chroma changes abruptly, and nothing else. `isKey`: the frame, and not the one before it, refers to no other. The object
+ * is the same in every call.
  */
-export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boolean): number {
-  const chroma = measures.at(MEASURES.chroma1, frame), luma = measures.at(MEASURES.luma1, frame);
-  if (chroma <= FAINT_MIN || chroma <= OVER_LUMA * luma || frame <= USUAL_FRAMES) return 0;
+export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boolean): ChromaStep {
+  step.strength = 0;
+  const { values } = measures, now = measures.placeOf(frame);
+  const chroma = values[now + MEASURES.chroma1]!, luma = values[now + MEASURES.luma1]!;
+  if (chroma <= FAINT_MIN || chroma <= OVER_LUMA * luma || frame <= USUAL_FRAMES) return step;
+  const before = measures.placeOf(frame - 1);
   const isGlaring = chroma > GLARING && luma < GLARING_LUMA_MAX;
   const least = isGlaring ? GLARING_CONTRAST_MIN : CONTRAST_MIN;
-  const contrast = measures.at(MEASURES.contrast, frame);
-  if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at(MEASURES.contrast, frame - 1))) return 0;
-  const chromaBefore = measures.largestBefore(MEASURES.chroma1, frame, USUAL_FRAMES);
-  if (chroma < MENDED * mendedBefore(measures, frame)) return 0;
-  const lumaBefore = measures.largestBefore(MEASURES.luma1, frame, 3);
-  const hasAppeared = lumaBefore < APPEARS_STILL && measures.at(MEASURES.novel, frame) > APPEARS_MIN;
-  if (hasAppeared && chroma < APPEARS_CHROMA_MAX) return 0;
+  const contrast = values[now + MEASURES.contrast]!;
+  if (contrast <= Math.max(least, CONTRAST_KEPT * values[before + MEASURES.contrast]!)) return step;
+  if (isMended(measures, frame)) return step;
+  const chromaBefore = values[measures.largestBefore(MEASURES.chroma1, frame, USUAL_FRAMES)]!;
+  const lumaBefore = values[measures.largestBefore(MEASURES.luma1, frame, 3)]!;
+  const hasAppeared = lumaBefore < APPEARS_STILL && values[now + MEASURES.novel]! > APPEARS_MIN;
+  if (hasAppeared && chroma < APPEARS_CHROMA_MAX) return step;
   const isCoarse = chromaBefore < COARSE_STILL && lumaBefore > COARSE_MOVES;
-  const texture = textureChange(measures, frame);
-  const isRedrawn = isKey && (luma > lumaBefore || texture > KEY_TEXTURE_MAX);
-  if ((isCoarse || isRedrawn) && chroma < COARSE_MIN) return 0;
-  const loss = measures.leastBefore(MEASURES.correlation, frame, 3) -
-    measures.at(MEASURES.correlation, frame);
-  if (loss >= LOSS_MAX || texture > TEXTURE_MAX) return 0;
+  const texture = TEXTURE_FLOOR + values[now + MEASURES.spikesAcross]! + values[now + MEASURES.spikesDown]!;
+  const textureBefore = TEXTURE_FLOOR + values[before + MEASURES.spikesAcross]! +
+    values[before + MEASURES.spikesDown]!;
+  const textureChange = Math.max(texture, textureBefore) / Math.min(texture, textureBefore);
+  const isRedrawn = isKey && (luma > lumaBefore || textureChange > KEY_TEXTURE_MAX);
+  if ((isCoarse || isRedrawn) && chroma < COARSE_MIN) return step;
+  const loss = values[measures.leastBefore(MEASURES.correlation, frame, 3)]! -
+    values[now + MEASURES.correlation]!;
+  if (loss >= LOSS_MAX || textureChange > TEXTURE_MAX) return step;
   const abrupt = chroma / (chromaBefore + MORE);
   const overRise = (chroma - chromaBefore) / (Math.max(0, luma - lumaBefore) + MORE);
   const strength = Math.min(chroma / CHROMA_MIN, abrupt / ABRUPT, overRise / OVER_LUMA_RISE);
-  if (strength > 1) return strength;
   const isFaint = chroma > FAINT_OVER_LUMA * luma && abrupt > FAINT_ABRUPT && overRise > FAINT_OVER_LUMA_RISE;
   const isFromStill = chroma > Math.max(STILL_MIN, STILL_OVER_LUMA * luma) && abrupt > STILL_ABRUPT &&
     overRise > STILL_OVER_LUMA_RISE;
-  return isFaint || isFromStill ? 1 : 0;
+  if (strength > 1) step.strength = strength;
+  else if (isFaint || isFromStill) step.strength = 1;
+  return step;
 }
 
-/** The largest step of chroma in the frames before that luma did not make: cuts change both. */
-function mendedBefore(measures: ArtifactMeasures, frame: number): number {
+/** Whether a step is small beside one of chroma in the frames before that luma did not make: cuts change both. */
+function isMended(measures: ArtifactMeasures, frame: number): boolean {
+  const { values } = measures;
   let largest = 0;
   for (let back = USUAL_FRAMES + 1; back <= Math.min(MENDED_FRAMES, frame - 1); back++) {
-    const chroma = measures.at(MEASURES.chroma1, frame - back);
-    if (measures.at(MEASURES.luma1, frame - back) < chroma) largest = Math.max(largest, chroma);
+    const place = measures.placeOf(frame - back), chroma = values[place + MEASURES.chroma1]!;
+    if (values[place + MEASURES.luma1]! < chroma) largest = Math.max(largest, chroma);
   }
-  return largest;
-}
-
-/** The texture of this frame and of the one before: the larger over the smaller. */
-function textureChange(measures: ArtifactMeasures, frame: number): number {
-  const now = textureAt(measures, frame), before = textureAt(measures, frame - 1);
-  return Math.max(now, before) / Math.min(now, before);
-}
-
-function textureAt(measures: ArtifactMeasures, frame: number): number {
-  return TEXTURE_FLOOR + measures.at(MEASURES.spikesAcross, frame) + measures.at(MEASURES.spikesDown, frame);
+  return values[measures.placeOf(frame) + MEASURES.chroma1]! < MENDED * largest;
 }

@@ -48,10 +48,15 @@ const OPEN_MIN = 0.08;
 
 /** Judges frames in order. Allocates nothing per frame. */
 export class CombedFrames {
+  /** Of the frame that was judged last: 0, or how clearly it is combed, 1 where the rule just holds. */
+  strength = NaN;
+
   readonly #measures: ArtifactMeasures;
-  /** Frames up to this one are combed. */
+  /** Frames up to this one are combed, so clearly. */
   #end = -1;
-  #strength = 0;
+  #clearness = NaN;
+  /** How clear the run of frames is that was asked for last. */
+  #found = NaN;
   /** The first frame of the shot. */
   #shot = 0;
   /** The most alternation just before the present run of frames that alternate; NaN outside of one. */
@@ -62,13 +67,13 @@ export class CombedFrames {
   #isSuddenComb = false;
   /**
    * Of the frames that were compared last: sums of how much one field is the older one, and of how much nearer both are to the frame before;
-   * the least and the most of the first, and the least alternation.
+   * the least and the most of the first, and where the least alternation is.
    */
-  #apart = 0;
-  #nearer = 0;
-  #lower = 0;
-  #upper = 0;
-  #least = 0;
+  #apart = NaN;
+  #nearer = NaN;
+  #lower = NaN;
+  #upper = NaN;
+  #leastAt = 0;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -84,13 +89,14 @@ export class CombedFrames {
 
   /** Whether frames behind it may yet show that a frame, which is the next to be judged, is combed. */
   isOpen(frame: number): boolean {
-    if (frame <= this.#end || this.#measures.at(MEASURES.alternation, frame) < ALTERNATION_MIN) return false;
-    return Math.abs(this.#measures.at(MEASURES.fieldsApart, frame)) >= OPEN_MIN ||
-      Math.abs(this.#measures.at(MEASURES.fieldsBefore, frame)) >= OPEN_MIN;
+    const { values } = this.#measures, place = this.#measures.placeOf(frame);
+    if (frame <= this.#end || values[place + MEASURES.alternation]! < ALTERNATION_MIN) return false;
+    return Math.abs(values[place + MEASURES.fieldsApart]!) >= OPEN_MIN ||
+      Math.abs(values[place + MEASURES.fieldsBefore]!) >= OPEN_MIN;
   }
 
-  /** Judges the next frame with those that have come: 0, or how clearly it is combed, 1 where the rule just holds. */
-  step(frame: number, isCut: boolean): number {
+  /** Judges the next frame with those that have come: sets `strength`. */
+  step(frame: number, isCut: boolean): void {
     if (isCut) {
       this.#end = frame - 1;
       this.#shot = frame;
@@ -99,97 +105,121 @@ export class CombedFrames {
     const isBehind = frame === this.#end + 1 || frame < this.#shot + SHOT_BEGIN;
     // A frame that is judged at once is also of the runs that began before it, which later frames have completed.
     for (let start = frame - TOGETHER + 1; start <= frame + (isBehind ? STILL_MAX : 0); start++) {
-      const strength = this.#strengthOf(start), inTurn = this.#strengthInTurnOf(start);
-      if (strength === 0 && inTurn === 0) continue;
-      this.#strength = Math.max(strength, inTurn);
-      this.#end = Math.max(this.#end, start + (inTurn > 0 ? TOGETHER_IN_TURN : TOGETHER) - 1);
-      this.#isSuddenComb = this.#isSudden(start, this.#measures.at(MEASURES.alternation, frame));
+      if (!this.#alternates(start)) continue;
+      const isOne = this.#isComb(start), clearness = isOne ? this.#found : 0;
+      const isInTurn = this.#isCombInTurn(start);
+      if (!isOne && !isInTurn) continue;
+      this.#clearness = isInTurn ? Math.max(clearness, this.#found) : clearness;
+      this.#end = Math.max(this.#end, start + (isInTurn ? TOGETHER_IN_TURN : TOGETHER) - 1);
+      this.#isSuddenComb = this.#isSudden(start, this.#measures.placeOf(frame) + MEASURES.alternation);
       break;
     }
     if (frame > this.#end) {
       for (let start = frame - LONG_TOGETHER + 1; start <= frame && frame > this.#end; start++) {
-        const strength = this.#longStrengthOf(start);
-        if (strength === 0) continue;
-        this.#strength = strength;
+        if (!this.#alternates(start) || !this.#isLongComb(start)) continue;
+        this.#clearness = this.#found;
         this.#end = start + LONG_TOGETHER - 1;
       }
     }
     if (this.#isSuddenComb && frame === this.#end + 1 && this.#goesOn(frame)) this.#end = frame;
-    return frame <= this.#end ? this.#strength : 0;
+    this.strength = frame <= this.#end ? this.#clearness : 0;
+  }
+
+  /** Whether a run may begin with a frame: in most films there is none. */
+  #alternates(start: number): boolean {
+    return this.#measures.values[this.#measures.placeOf(start) + MEASURES.alternation]! >= ALTERNATION_MIN;
   }
 
   /** Of more frames from `start` on, in which the same field is the older one. */
-  #longStrengthOf(start: number): number {
-    if (!this.#compare(start, LONG_TOGETHER, false)) return 0;
+  #isLongComb(start: number): boolean {
+    if (!this.#compare(start, LONG_TOGETHER, false)) return false;
     if (Math.max(this.#lower, -this.#upper) < LONG_APART_LEAST || this.#isFine(start, LONG_TOGETHER, false)) {
-      return 0;
+      return false;
     }
-    return clearness(Math.abs(this.#apart) / LONG_TOGETHER / LONG_APART_MIN);
+    this.#found = Math.abs(this.#apart) / LONG_TOGETHER / LONG_APART_MIN;
+    return this.#isFound();
   }
 
-  /** Whether the lines of frames from `start` on, which alternate by this, began to at once and just before, or in a sudden comb. */
-  #isSudden(start: number, alternation: number): boolean {
-    if (!(alternation >= SUDDEN * this.#before)) return false;
+  /** Whether the lines of frames from `start` on, which alternate by the value at `least`, began to at once and just before, or in a sudden comb. */
+  #isSudden(start: number, least: number): boolean {
+    if (!(this.#measures.values[least]! >= SUDDEN * this.#before)) return false;
     return start <= this.#run + SUDDEN_WITHIN || (this.#isSuddenComb && start <= this.#end + 1 + STILL_MAX);
   }
 
   /** Whether the frames from `start` on alternate no more than fine texture does that moves, such as small text. */
   #isFine(start: number, frames: number, isSudden: boolean): boolean {
+    const { values } = this.#measures;
     let alternation = 0, spikes = 0;
     for (let frame = start; frame < start + frames; frame++) {
-      alternation += this.#measures.at(MEASURES.alternation, frame);
-      spikes += this.#measures.at(MEASURES.spikesAcross, frame);
+      const place = this.#measures.placeOf(frame);
+      alternation += values[place + MEASURES.alternation]!;
+      spikes += values[place + MEASURES.spikesAcross]!;
     }
     return alternation < (isSudden ? SUDDEN_FINE_SHARE : FINE_SHARE) * spikes;
   }
 
   #goesOn(frame: number): boolean {
-    return this.#measures.at(MEASURES.alternation, frame) >=
+    return this.#measures.values[this.#measures.placeOf(frame) + MEASURES.alternation]! >=
       Math.max(ALTERNATION_MIN, GOES_ON * this.#before);
   }
 
   #noteBefore(frame: number, isCut: boolean): void {
-    if (this.#measures.at(MEASURES.alternation, frame) < ALTERNATION_MIN) this.#before = NaN;
+    if (!this.#alternates(frame)) this.#before = NaN;
     else if (isCut || frame === 0) this.#before = Infinity;
     else if (Number.isNaN(this.#before)) {
       this.#run = frame;
+      const measures = this.#measures, { values } = measures;
       const last = Math.max(0, frame - BLENDED_FRAMES);
       const frames = Math.min(last, BEFORE_FRAMES);
-      const contrast = this.#measures.leastBefore(MEASURES.contrast, frame, BEFORE_FRAMES + BLENDED_FRAMES);
-      const isShown = contrast >= CONTRAST_SHOWN * this.#measures.at(MEASURES.contrast, frame);
-      this.#before = isShown ? this.#measures.largestBefore(MEASURES.alternation, last, frames) : Infinity;
+      const least = measures.leastBefore(MEASURES.contrast, frame, BEFORE_FRAMES + BLENDED_FRAMES);
+      const contrast = values[measures.placeOf(frame) + MEASURES.contrast]!;
+      if (values[least]! < CONTRAST_SHOWN * contrast) this.#before = Infinity;
+      else if (frames === 0) this.#before = -Infinity;
+      else this.#before = values[measures.largestBefore(MEASURES.alternation, last, frames)]!;
     }
   }
 
   /** Of the frames from `start` on: always the same field is the older one. */
-  #strengthOf(start: number): number {
+  #isComb(start: number): boolean {
     if (!this.#compare(start, TOGETHER, false) || Math.min(-this.#lower, this.#upper) > OPPOSITE_MAX) {
-      return 0;
+      return false;
     }
     const apart = Math.abs(this.#apart) / TOGETHER, nearer = this.#nearer / TOGETHER;
-    const isSudden = this.#isSudden(start, this.#least);
-    if (this.#isFine(start, TOGETHER, isSudden)) return 0;
+    const isSudden = this.#isSudden(start, this.#leastAt);
+    if (this.#isFine(start, TOGETHER, isSudden)) return false;
     const isSteady = isSudden && (this.#lower > 0 || this.#upper < 0);
-    return clearness(Math.max(
+    this.#found = Math.max(
       apart / APART_MIN,
-      isSudden && this.#least >= SUDDEN_FROM ? apart / SUDDEN_MIN : 0,
+      isSudden && this.#hasStrongLines() ? apart / SUDDEN_MIN : 0,
       isSteady ? Math.min(apart / STEADY_APART_MIN, nearer / STEADY_BEFORE_MIN) : 0,
-    ));
+    );
+    return this.#isFound();
   }
 
   /** Of the frames from `start` on: the one field is the older one, and then the other one. */
-  #strengthInTurnOf(start: number): number {
-    if (!this.#compare(start, TOGETHER_IN_TURN, true)) return 0;
+  #isCombInTurn(start: number): boolean {
+    if (!this.#compare(start, TOGETHER_IN_TURN, true)) return false;
     const isInTurn = this.#lower > APART_IN_TURN_LEAST || this.#upper < -APART_IN_TURN_LEAST;
     const apart = isInTurn ? Math.abs(this.#apart) / TOGETHER_IN_TURN : 0;
     const nearer = Math.abs(this.#nearer) / TOGETHER_IN_TURN;
-    const isSudden = this.#isSudden(start, this.#least);
-    if (this.#isFine(start, TOGETHER_IN_TURN, isSudden)) return 0;
-    return clearness(Math.max(
+    const isSudden = this.#isSudden(start, this.#leastAt);
+    if (this.#isFine(start, TOGETHER_IN_TURN, isSudden)) return false;
+    this.#found = Math.max(
       apart / APART_MIN,
       nearer / IN_TURN_MIN,
-      isSudden && this.#least >= SUDDEN_FROM ? Math.max(apart, nearer) / SUDDEN_MIN : 0,
-    ));
+      isSudden && this.#hasStrongLines() ? Math.max(apart, nearer) / SUDDEN_MIN : 0,
+    );
+    return this.#isFound();
+  }
+
+  #hasStrongLines(): boolean {
+    return this.#measures.values[this.#leastAt]! >= SUDDEN_FROM;
+  }
+
+  /** Whether a rule holds, which it just does with 1; it may be at most 4. */
+  #isFound(): boolean {
+    this.#found = Math.min(this.#found, 4);
+    return this.#found >= 1;
   }
 
   /**
@@ -197,28 +227,26 @@ export class CombedFrames {
    * come, are not of one picture, or their lines do not alternate.
    */
   #compare(start: number, frames: number, inTurn: boolean): boolean {
-    const measures = this.#measures;
+    const measures = this.#measures, { values } = measures;
     if (start + frames > measures.count || start < this.#shot + SHOT_BEGIN) return false;
-    if (measures.at(MEASURES.alternation, start) < ALTERNATION_MIN) return false;
     this.#apart = this.#nearer = 0;
-    this.#lower = this.#least = Infinity;
+    this.#lower = Infinity;
     this.#upper = -Infinity;
+    this.#leastAt = measures.placeOf(start) + MEASURES.alternation;
     for (let n = 0; n < frames; n++) {
+      const place = measures.placeOf(start + n);
       const sign = inTurn && n % 2 === 1 ? -1 : 1;
-      const apart = sign * measures.at(MEASURES.fieldsApart, start + n);
-      const nearer = measures.at(MEASURES.fieldsBefore, start + n);
+      const apart = sign * values[place + MEASURES.fieldsApart]!;
+      const nearer = values[place + MEASURES.fieldsBefore]!;
       if (n > 0 && nearer < NEW_PICTURE) return false;
       this.#apart += apart;
       this.#nearer += sign * nearer;
       this.#lower = Math.min(this.#lower, apart);
       this.#upper = Math.max(this.#upper, apart);
-      this.#least = Math.min(this.#least, measures.at(MEASURES.alternation, start + n));
+      if (values[place + MEASURES.alternation]! < values[this.#leastAt]!) {
+        this.#leastAt = place + MEASURES.alternation;
+      }
     }
-    return this.#least >= ALTERNATION_MIN;
+    return values[this.#leastAt]! >= ALTERNATION_MIN;
   }
-}
-
-/** 0 where no rule holds, which it just does with 1; at most 4. */
-function clearness(strength: number): number {
-  return strength < 1 ? 0 : Math.min(strength, 4);
 }

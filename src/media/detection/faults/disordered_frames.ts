@@ -1,7 +1,7 @@
 /** Frames in the wrong order: what moved evenly goes forth and back between places that were just shown. */
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
-import { mayBeFar, swapStrength } from "./swapped_frames.ts";
+import { mayBeFar, swapAt } from "./swapped_frames.ts";
 
 /** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
 const STEP_MIN = 1;
@@ -48,14 +48,19 @@ const LONGEST = 90;
 
 /** Frames are judged in order, each with those that have come until then. Allocates nothing per frame. */
 export class DisorderedFrames {
+  /** Of the frame that was judged last: 0, or how clearly it is out of order, 1 where the rule just holds. */
+  strength = NaN;
+
   readonly #measures: ArtifactMeasures;
   #shotStart = 0;
   /** The first frame of a stretch that is doubtful or goes on; -1 where none is. */
   #start = -1;
   /** The usual step before it. */
-  #step = 0;
-  /** 0 while it is doubtful. */
-  #strength = 0;
+  #step = NaN;
+  /** How clear it is; 0 while it is doubtful. */
+  #clearness = NaN;
+  /** Of the frame that `#isNearer` was asked for last: the logarithm of how much nearer it is to one further back, 0 where it is not. */
+  #nearness = NaN;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -71,57 +76,61 @@ export class DisorderedFrames {
     return mayBeFar(this.#measures, frame) || mayBeFar(this.#measures, frame - 1);
   }
 
-  /** Goes on to the next frame. Returns 0, or how clearly the frame is out of order: 1 where the rule just holds. */
-  step(frame: number, isCut: boolean): number {
+  /** Goes on to the next frame, and sets `strength`. */
+  step(frame: number, isCut: boolean): void {
+    this.strength = 0;
     if (isCut || frame === 0) {
       this.#shotStart = frame;
       this.#start = -1;
-      return 0;
+      return;
     }
     if (this.#start >= 0 && this.#hasEnded(frame)) this.#start = -1;
     if (this.#start < 0 && this.#mayBegin(frame) && this.#isSteadyBefore(frame)) {
       this.#start = frame;
-      this.#strength = 0;
+      this.#clearness = 0;
     }
-    if (this.#start >= 0 && this.#strength === 0) this.#strength = this.#strengthUntil(frame + LOOKAHEAD);
-    if (this.#start >= 0 && this.#strength > 0) return this.#strength;
-    const swap = swapStrength(this.#measures, frame);
-    if (swap === 0 || !this.#isSteadyBefore(frame)) return 0;
-    this.#start = frame;
-    this.#strength = swap;
-    return swap;
+    if (this.#start >= 0 && this.#clearness === 0) this.#judgeUntil(frame + LOOKAHEAD);
+    if (this.#start < 0 || this.#clearness === 0) {
+      const swap = swapAt(this.#measures, frame);
+      if (swap.strength === 0 || !this.#isSteadyBefore(frame)) return;
+      this.#start = frame;
+      this.#clearness = swap.strength;
+    }
+    this.strength = this.#clearness;
   }
 
   #isSteadyBefore(frame: number): boolean {
-    return this.#measures.lightBefore(frame, this.#shotStart) <= STEADY_LIGHT_MAX;
+    return !this.#measures.isLitBefore(frame, this.#shotStart, STEADY_LIGHT_MAX);
   }
 
   #hasEnded(frame: number): boolean {
-    if (this.#strength === 0) return frame - this.#start > DOUBTFUL_FRAMES;
+    if (this.#clearness === 0) return frame - this.#start > DOUBTFUL_FRAMES;
     if (frame - this.#start > LONGEST) return true;
     for (let next = NEXT_FROM; next <= NEXT_TO; next++) {
-      if (this.#nearer(frame + next) > NEARER_MIN) return false;
+      if (this.#isNearer(frame + next)) return false;
     }
     return true;
   }
 
   /** The first of two frames that changed places only steps further; the second frame behind it contradicts the order. */
   #mayBegin(frame: number): boolean {
-    const now = this.#nearer(frame) > NEARER_MIN;
-    if (!now && this.#nearer(frame + 2) <= NEARER_MIN) return false;
+    const now = this.#isNearer(frame);
+    if (!now && !this.#isNearer(frame + 2)) return false;
     if (!this.#isCalmBefore(frame)) return false;
-    return now || this.#measures.at(MEASURES.luma1, frame) > LONG_FAR_MIN * this.#step;
+    const { values } = this.#measures, place = this.#measures.placeOf(frame);
+    return now || values[place + MEASURES.luma1]! > LONG_FAR_MIN * this.#step;
   }
 
   #isCalmBefore(frame: number): boolean {
     if (frame - CALM_FRAMES <= this.#shotStart) return false;
-    const measures = this.#measures;
+    const measures = this.#measures, { values } = measures;
     let largest = 0, smallest = Infinity, sum = 0;
     for (let at = frame - CALM_FRAMES; at < frame; at++) {
-      const step = measures.at(MEASURES.luma1, at), two = measures.at(MEASURES.luma2, at) + NOISE;
+      const place = measures.placeOf(at);
+      const step = values[place + MEASURES.luma1]!, two = values[place + MEASURES.luma2]! + NOISE;
       if (Math.log(two / (step + NOISE)) < ONWARD_MIN) return false;
-      if (Math.log((measures.at(MEASURES.luma3, at) + NOISE) / two) < FURTHER_MIN) return false;
-      const lift = measures.lift(at);
+      if (Math.log((values[place + MEASURES.luma3]! + NOISE) / two) < FURTHER_MIN) return false;
+      const lift = values[place + MEASURES.lift]!;
       if (step > STEP_MIN && Math.abs(lift) > CALM_LIGHT_MAX * step) return false;
       largest = Math.max(largest, step);
       smallest = Math.min(smallest, step);
@@ -131,39 +140,40 @@ export class DisorderedFrames {
     return largest <= EVEN_MAX * Math.max(NOISE, smallest);
   }
 
-  #strengthUntil(last: number): number {
-    const measures = this.#measures;
+  /** Makes `#clearness` that of the stretch, by the frames up to the last. */
+  #judgeUntil(last: number): void {
+    const measures = this.#measures, { values } = measures;
     let contradictions = 0, evidence = 0, farthest = 0;
     const end = Math.min(last, measures.count - 1);
     for (let at = this.#start; at <= end; at++) {
-      const nearer = this.#nearer(at);
-      if (nearer > NEARER_MIN) contradictions++;
-      evidence += nearer;
-      const step = measures.at(MEASURES.luma1, at);
+      if (this.#isNearer(at)) contradictions++;
+      evidence += this.#nearness;
+      const place = measures.placeOf(at), step = values[place + MEASURES.luma1]!;
       farthest = Math.max(farthest, step);
-      const nearest = Math.min(step, measures.at(MEASURES.luma2, at), measures.at(MEASURES.luma3, at));
-      if (nearest > NEAR_MAX * this.#step && nearest > NEAR_PART * step) return 0;
+      const nearest = Math.min(step, values[place + MEASURES.luma2]!, values[place + MEASURES.luma3]!);
+      if (nearest > NEAR_MAX * this.#step && nearest > NEAR_PART * step) return;
     }
     const isFar = farthest > FAR_MIN * this.#step;
     const isLong = contradictions >= LONG_CONTRADICTIONS_MIN && evidence > LONG_EVIDENCE_MIN &&
       farthest > LONG_FAR_MIN * this.#step;
-    if (contradictions < CONTRADICTIONS_MIN || !(isFar || isLong)) return 0;
-    return evidence < EVIDENCE_MIN ? 0 : Math.min(4, evidence / EVIDENCE_MIN);
+    if (contradictions < CONTRADICTIONS_MIN || !(isFar || isLong) || evidence < EVIDENCE_MIN) return;
+    this.#clearness = Math.min(4, evidence / EVIDENCE_MIN);
   }
 
-  /** The logarithm of how much nearer the frame is to one further back; 0 where it is not. */
-  #nearer(frame: number): number {
-    const measures = this.#measures;
-    if (frame - this.#shotStart < 4 || frame >= measures.count) return 0;
-    const one = measures.at(MEASURES.luma1, frame);
-    if (one <= STEP_MIN) return 0;
-    const two = measures.at(MEASURES.luma2, frame);
+  /** Whether the frame is nearer to one further back; `#nearness` says how much. */
+  #isNearer(frame: number): boolean {
+    this.#nearness = 0;
+    const { values, count } = this.#measures;
+    if (frame - this.#shotStart < 4 || frame >= count) return false;
+    const place = this.#measures.placeOf(frame), one = values[place + MEASURES.luma1]!;
+    if (one <= STEP_MIN) return false;
+    const two = values[place + MEASURES.luma2]!;
     const nearer = Math.max(
       (one + NOISE) / (two + NOISE),
-      (two + NOISE) / (measures.at(MEASURES.luma3, frame) + NOISE),
+      (two + NOISE) / (values[place + MEASURES.luma3]! + NOISE),
     );
-    if (nearer <= 1) return 0;
-    const lift = measures.lift(frame);
-    return Math.abs(lift) < LIGHT_MAX * one ? Math.log(nearer) : 0;
+    if (nearer <= 1 || Math.abs(values[place + MEASURES.lift]!) >= LIGHT_MAX * one) return false;
+    this.#nearness = Math.log(nearer);
+    return this.#nearness > NEARER_MIN;
   }
 }

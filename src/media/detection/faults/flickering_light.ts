@@ -28,123 +28,135 @@ const BEYOND_MIN = 0.2;
 /** How far back steps are counted. */
 const REACH = 24;
 
-/** What is known of steps that follow each other. */
-interface LightSteps {
-  count: number;
-  /** The first one, and the one behind it or -1. */
-  first: number;
-  second: number;
-  /** Frames from one to the next where that is always the same, else 0. */
-  gap: number;
-  least: number;
-  sum: number;
-  loss: number;
+/** How many frames are kept, a power of two: the reach and the look-ahead. */
+const KEPT = 64;
+
+/** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
+export class FlickeringLight {
+  /** How clearly the frame that was judged last flickers, if it does: 1 where the rule just holds. */
+  strength = NaN;
+
+  readonly #measures: ArtifactMeasures;
+  /** The relative change of the mean luma to the frame before, 0 where it is no step; frame i at i % KEPT. */
+  readonly #changes = new Float64Array(KEPT);
+  /** Of steps that follow each other: how many there are, the first one, and the one behind it or -1. */
+  #count = 0;
+  #first = 0;
+  #second = -1;
+  /** Frames from one to the next where that is always the same, else 0; -1 where there is only one. */
+  #gap = -1;
+  #least = NaN;
+  #sum = NaN;
+  #loss = NaN;
   /** Sums of how far the mean and the samples changed. */
-  lift: number;
-  change: number;
-}
+  #lift = NaN;
+  #change = NaN;
 
-const steps: LightSteps = {
-  ...{ count: 0, first: 0, second: -1, gap: -1, least: 0, sum: 0, loss: 0, lift: 0, change: 0 },
-};
-
-/** Whether later frames may show that the frame flickers. */
-export function mayFlicker(measures: ArtifactMeasures, frame: number): boolean {
-  for (let near = frame; near > frame - STEP_GAP; near--) {
-    if (stepAt(measures, near) !== 0) return true;
+  constructor(measures: ArtifactMeasures) {
+    this.#measures = measures;
   }
-  return false;
-}
 
-/** How clearly the frame is part of a flicker: 1 where the rule just holds, 0 for no. */
-export function flickerStrength(measures: ArtifactMeasures, frame: number): number {
-  let last = 0, at = frame;
-  for (let near = frame; near > frame - STEP_GAP; near--) {
-    const step = stepAt(measures, near);
-    if (Math.abs(step) <= Math.abs(last)) continue;
-    last = step;
-    at = near;
+  /** Takes the newest frame of the measures. */
+  push(): void {
+    const frame = this.#measures.count - 1;
+    this.#changes[frame % KEPT] = 0;
+    if (frame < 1) return;
+    const { values } = this.#measures;
+    const now = this.#measures.placeOf(frame), last = this.#measures.placeOf(frame - 1);
+    const mean = values[now + MEASURES.lumaMean]!, before = values[last + MEASURES.lumaMean]!;
+    const step = (mean - before) / Math.max(DARK, Math.min(mean, before));
+    if (Math.abs(step) <= STEP_MIN || values[now + MEASURES.contrast]! < CONTRAST_MIN) return;
+    if (1 - values[now + MEASURES.correlation]! < STEP_LOSS_MAX) this.#changes[frame % KEPT] = step;
   }
-  if (last === 0) return 0;
-  steps.count = 0;
-  steps.second = steps.gap = -1;
-  steps.least = Infinity;
-  steps.sum = steps.loss = 0;
-  steps.lift = steps.change = 0;
-  const begin = at;
-  addStep(measures, at, last);
-  for (let sign = last;;) {
-    const next = nextStep(measures, at, 1, sign);
-    if (next < 0) break;
-    addGap(next - at);
-    if (at === begin) steps.second = next;
-    at = next;
-    sign = stepAt(measures, at);
-    addStep(measures, at, sign);
-  }
-  // Behind the last step the picture is as it was.
-  if (at <= frame) return 0;
-  at = begin;
-  for (let sign = last; frame - at < REACH;) {
-    const before = nextStep(measures, at, -1, sign);
-    if (before < 0) break;
-    addGap(at - before);
-    steps.second = at;
-    at = before;
-    sign = stepAt(measures, at);
-    addStep(measures, at, sign);
-  }
-  steps.first = at;
-  return isFlicker(measures) ? Math.min(steps.least / STEP_MIN, 4) : 0;
-}
 
-function addStep(measures: ArtifactMeasures, at: number, step: number): void {
-  steps.count++;
-  steps.least = Math.min(steps.least, Math.abs(step));
-  steps.sum += Math.abs(step);
-  steps.loss += lossAt(measures, at);
-  steps.lift += Math.abs(measures.lift(at));
-  steps.change += measures.at(MEASURES.luma1, at);
-}
-
-function addGap(gap: number): void {
-  steps.gap = steps.gap === -1 || steps.gap === gap ? gap : 0;
-}
-
-function isFlicker(measures: ArtifactMeasures): boolean {
-  const { count, first, second, gap, least, sum, loss, lift, change } = steps;
-  if (loss > MEAN_LOSS_MAX * count || sum < MEAN_STEP_MIN * count || lift < LIGHT_MIN * change) return false;
-  if (count >= STEPS_MIN) return true;
-  if (count < EVEN_STEPS_MIN || gap === 0 || least < EVEN_STEP_MIN || lift < EVEN_LIGHT_MIN * change) {
+  /** Whether later frames may show that the frame flickers. */
+  isOpen(frame: number): boolean {
+    for (let near = Math.max(1, frame - STEP_GAP + 1); near <= frame; near++) {
+      if (this.#changes[near % KEPT]! !== 0) return true;
+    }
     return false;
   }
-  // A flash or two begin and end with the light before.
-  const before = measures.at(MEASURES.lumaMean, first - 1);
-  const one = measures.at(MEASURES.lumaMean, first) - before,
-    two = measures.at(MEASURES.lumaMean, second) - before;
-  return one * two < 0 && Math.abs(two) > BEYOND_MIN * Math.abs(one - two);
-}
 
-/** The nearest step in this direction that goes the other way; -1 where none is near. */
-function nextStep(measures: ArtifactMeasures, from: number, direction: 1 | -1, sign: number): number {
-  for (let gap = 1; gap <= STEP_GAP; gap++) {
-    const at = from + gap * direction;
-    if (at < 1 || at >= measures.count) return -1;
-    const step = stepAt(measures, at);
-    if (step * sign < 0 && Math.abs(step) >= STEP_PART * Math.abs(sign)) return at;
+  /** Whether the frame, which has come, flickers; then `strength` is how clearly. */
+  judge(frame: number): boolean {
+    let begin = -1, largest = 0;
+    for (let near = frame; near > frame - STEP_GAP && near >= 1; near--) {
+      const step = Math.abs(this.#changes[near % KEPT]!);
+      if (step <= largest) continue;
+      largest = step;
+      begin = near;
+    }
+    if (begin < 0) return false;
+    this.#count = 0;
+    this.#second = this.#gap = -1;
+    this.#least = Infinity;
+    this.#sum = this.#loss = 0;
+    this.#lift = this.#change = 0;
+    let at = begin;
+    this.#add(at);
+    for (;;) {
+      const next = this.#nextStep(at, 1);
+      if (next < 0) break;
+      this.#addGap(next - at);
+      if (at === begin) this.#second = next;
+      at = next;
+      this.#add(at);
+    }
+    // Behind the last step the picture is as it was.
+    if (at <= frame) return false;
+    at = begin;
+    while (frame - at < REACH) {
+      const before = this.#nextStep(at, -1);
+      if (before < 0) break;
+      this.#addGap(at - before);
+      this.#second = at;
+      at = before;
+      this.#add(at);
+    }
+    this.#first = at;
+    this.strength = Math.min(this.#least / STEP_MIN, 4);
+    return this.#isFlicker();
   }
-  return -1;
-}
 
-/** The relative change of the mean luma to the frame before; 0 where it is no step. */
-function stepAt(measures: ArtifactMeasures, frame: number): number {
-  if (frame < 1) return 0;
-  const mean = measures.at(MEASURES.lumaMean, frame), before = measures.at(MEASURES.lumaMean, frame - 1);
-  const step = (mean - before) / Math.max(DARK, Math.min(mean, before));
-  if (Math.abs(step) <= STEP_MIN || measures.at(MEASURES.contrast, frame) < CONTRAST_MIN) return 0;
-  return lossAt(measures, frame) < STEP_LOSS_MAX ? step : 0;
-}
+  #add(at: number): void {
+    const { values } = this.#measures, place = this.#measures.placeOf(at);
+    const step = Math.abs(this.#changes[at % KEPT]!);
+    this.#count++;
+    this.#least = Math.min(this.#least, step);
+    this.#sum += step;
+    this.#loss += 1 - values[place + MEASURES.correlation]!;
+    this.#lift += Math.abs(values[place + MEASURES.lift]!);
+    this.#change += values[place + MEASURES.luma1]!;
+  }
 
-function lossAt(measures: ArtifactMeasures, frame: number): number {
-  return 1 - measures.at(MEASURES.correlation, frame);
+  #addGap(gap: number): void {
+    this.#gap = this.#gap === -1 || this.#gap === gap ? gap : 0;
+  }
+
+  #isFlicker(): boolean {
+    const count = this.#count;
+    if (this.#loss > MEAN_LOSS_MAX * count || this.#sum < MEAN_STEP_MIN * count) return false;
+    if (this.#lift < LIGHT_MIN * this.#change) return false;
+    if (count >= STEPS_MIN) return true;
+    if (count < EVEN_STEPS_MIN || this.#gap === 0 || this.#least < EVEN_STEP_MIN) return false;
+    if (this.#lift < EVEN_LIGHT_MIN * this.#change) return false;
+    // A flash or two begin and end with the light before.
+    const measures = this.#measures, { values } = measures;
+    const before = values[measures.placeOf(this.#first - 1) + MEASURES.lumaMean]!;
+    const one = values[measures.placeOf(this.#first) + MEASURES.lumaMean]! - before;
+    const two = values[measures.placeOf(this.#second) + MEASURES.lumaMean]! - before;
+    return one * two < 0 && Math.abs(two) > BEYOND_MIN * Math.abs(one - two);
+  }
+
+  /** The nearest step in this direction that goes the other way than that at `from`; -1 where none is near. */
+  #nextStep(from: number, direction: 1 | -1): number {
+    const own = this.#changes[from % KEPT]!;
+    for (let gap = 1; gap <= STEP_GAP; gap++) {
+      const at = from + gap * direction;
+      if (at < 1 || at >= this.#measures.count) return -1;
+      const step = this.#changes[at % KEPT]!;
+      if (step * own < 0 && Math.abs(step) >= STEP_PART * Math.abs(own)) return at;
+    }
+    return -1;
+  }
 }

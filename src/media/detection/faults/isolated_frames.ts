@@ -38,18 +38,17 @@ const VEIL_LIFT_MIN = 0.6;
 const VEIL_LOSS_MAX = 0.5;
 const VEIL_CONTRAST_MAX = 0.6;
 
-const result: IsolatedRun = { frames: 0, strength: 0, isChroma: false };
+const result: IsolatedRun = { frames: 0, strength: NaN, isChroma: false };
 
 /** The run that begins with this frame. The object is the same in every call. */
 export function isolatedRun(measures: ArtifactMeasures, start: number): IsolatedRun {
   result.frames = 0;
   if (start === 0 || !mayBeginRun(measures, start) || measures.isShaken(start)) return result;
   for (let frames = 1; frames <= 2 && start + frames < measures.count; frames++) {
-    const strength = strengthOf(measures, start, frames);
-    if (strength < 1) continue;
+    if (!isRun(measures, start, frames)) continue;
+    const { values } = measures, now = measures.placeOf(start);
     result.frames = frames;
-    result.strength = strength;
-    result.isChroma = measures.at(MEASURES.luma1, start) < 0.35 * measures.at(MEASURES.chroma1, start);
+    result.isChroma = values[now + MEASURES.luma1]! < 0.35 * values[now + MEASURES.chroma1]!;
     break;
   }
   return result;
@@ -57,55 +56,46 @@ export function isolatedRun(measures: ArtifactMeasures, start: number): Isolated
 
 /** Whether a run may begin here, by what came until this frame. */
 export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean {
-  if (measures.change(start) < CHANGE_MIN || 1 - measures.at(MEASURES.correlation, start) < LOSS_MIN) {
-    return false;
-  }
-  if (measures.at(MEASURES.unexplained, start) < UNEXPLAINED_MIN) return false;
-  const lift = measures.lift(start) /
-    Math.max(measures.at(MEASURES.luma1, start), 0.001);
-  const isCovered = measures.at(MEASURES.spikesAcross, start) <
-    RELIT_TEXTURE_MIN * measures.at(MEASURES.spikesAcross, start - 1);
-  if (lift > VEIL_LIFT_MIN && isCovered && isVeiled(measures, start)) return false;
+  const { values } = measures, now = measures.placeOf(start), before = measures.placeOf(start - 1);
+  const loss = 1 - values[now + MEASURES.correlation]!;
+  if (values[now + MEASURES.change]! < CHANGE_MIN || loss < LOSS_MIN) return false;
+  if (values[now + MEASURES.unexplained]! < UNEXPLAINED_MIN) return false;
+  const lift = values[now + MEASURES.lift]! / Math.max(values[now + MEASURES.luma1]!, 0.001);
+  const isCovered =
+    values[now + MEASURES.spikesAcross]! < RELIT_TEXTURE_MIN * values[before + MEASURES.spikesAcross]!;
+  const contrast = values[now + MEASURES.contrast]!, contrastBefore = values[before + MEASURES.contrast]!;
+  // The structure shows through, with less contrast.
+  const isVeiled = loss < VEIL_LOSS_MAX && contrast < VEIL_CONTRAST_MAX * contrastBefore;
+  if (lift > VEIL_LIFT_MIN && isCovered && isVeiled) return false;
   if (lift <= LIFT_MAX && lift >= -DROP_MAX) return true;
   if (lift > 1 - RELIT_REST && isCovered) return false;
-  const contrast = Math.min(measures.at(MEASURES.contrast, start), measures.at(MEASURES.contrast, start - 1));
-  return 1 - measures.at(MEASURES.correlation, start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
+  return loss >= RELIT_LOSS_MIN && Math.min(contrast, contrastBefore) >= RELIT_CONTRAST_MIN;
 }
 
-/** Whether the structure shows through, with less contrast. */
-function isVeiled(measures: ArtifactMeasures, frame: number): boolean {
-  return 1 - measures.at(MEASURES.correlation, frame) < VEIL_LOSS_MAX &&
-    measures.at(MEASURES.contrast, frame) < VEIL_CONTRAST_MAX * measures.at(MEASURES.contrast, frame - 1);
-}
-
-/** 0 where it is no run. */
-function strengthOf(measures: ArtifactMeasures, start: number, frames: number): number {
-  const after = start + frames;
-  const change = Math.min(measures.change(start), measures.change(after));
-  const left = frames === 1
-    ? measures.at(MEASURES.luma2, after) + measures.at(MEASURES.chroma2, after)
-    : measures.at(MEASURES.luma3, after) + measures.at(MEASURES.chroma3, after);
-  const loss = 1 -
-    Math.max(measures.at(MEASURES.correlation, start), measures.at(MEASURES.correlation, after));
+/** Whether so many frames are a run; then `strength` is how clearly. */
+function isRun(measures: ArtifactMeasures, start: number, frames: number): boolean {
+  const { values } = measures;
+  const first = measures.placeOf(start), after = measures.placeOf(start + frames);
+  const change = Math.min(values[first + MEASURES.change]!, values[after + MEASURES.change]!);
+  const isOne = frames === 1;
+  const left = values[after + (isOne ? MEASURES.luma2 : MEASURES.luma3)]! +
+    values[after + (isOne ? MEASURES.chroma2 : MEASURES.chroma3)]!;
+  const loss = 1 - Math.max(values[first + MEASURES.correlation]!, values[after + MEASURES.correlation]!);
   const unexplained = Math.min(
-    measures.at(MEASURES.unexplained, start),
-    measures.at(MEASURES.unexplained, after),
+    values[first + MEASURES.unexplained]!,
+    values[after + MEASURES.unexplained]!,
   );
   if (change < CHANGE_MIN || left > LEFT_MAX * change || loss < LOSS_MIN || unexplained < UNEXPLAINED_MIN) {
-    return 0;
+    return false;
   }
-  if (frames === 2) {
-    const second = measures.at(MEASURES.luma2, start + 1) + measures.at(MEASURES.chroma2, start + 1);
-    if (second < 2 * left) return 0;
+  if (!isOne) {
+    const second = measures.placeOf(start + 1);
+    if (values[second + MEASURES.luma2]! + values[second + MEASURES.chroma2]! < 2 * left) return false;
   }
-  if (change <= UNUSUAL * usualChange(measures, start, after)) return 0;
-  return Math.min(change / CHANGE_MIN, LEFT_MAX * change / Math.max(left, 0.1), 4);
-}
-
-/** The largest change of the four frames before the run and of three behind the frame after it. */
-function usualChange(measures: ArtifactMeasures, start: number, after: number): number {
-  let usual = 0;
-  for (let frame = start - 4; frame < start; frame++) usual = Math.max(usual, measures.change(frame));
-  for (let frame = after + 1; frame <= after + 3; frame++) usual = Math.max(usual, measures.change(frame));
-  return usual;
+  // Of the four frames before the run and of three behind the frame after it.
+  const usualBefore = values[measures.largestBefore(MEASURES.change, start, 4)]!;
+  const usualBehind = values[measures.largestBefore(MEASURES.change, start + frames + 4, 3)]!;
+  if (change <= UNUSUAL * Math.max(usualBefore, usualBehind)) return false;
+  result.strength = Math.min(change / CHANGE_MIN, LEFT_MAX * change / Math.max(left, 0.1), 4);
+  return result.strength >= 1;
 }

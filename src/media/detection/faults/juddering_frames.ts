@@ -38,11 +38,13 @@ const LONGEST = 60;
 export class JudderingFrames {
   readonly #measures: ArtifactMeasures;
   readonly #steps = new Float64Array(USUAL_FRAMES);
+  /** The median of the steps just before the frame that was asked for last. */
+  #usual = NaN;
   #shotStart = 0;
   #start = -1;
   #ms = NaN;
   /** Between the newest two frames. */
-  #stepMs = 0;
+  #stepMs = NaN;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -62,23 +64,24 @@ export class JudderingFrames {
 
   /** Whether later frames may show that the frame is held: it is the first one that is like the one before. */
   isOpen(frame: number): boolean {
-    const before = this.#measures.at(MEASURES.luma1, frame - 1), least = REPEAT_MAX * before;
-    return before >= STEP_MIN && this.#measures.at(MEASURES.luma1, frame) <= least &&
-      this.#measures.at(MEASURES.luma1, frame - 2) > least;
+    const measures = this.#measures, { values } = measures;
+    const before = values[measures.placeOf(frame - 1) + MEASURES.luma1]!, least = REPEAT_MAX * before;
+    return before >= STEP_MIN && values[measures.placeOf(frame) + MEASURES.luma1]! <= least &&
+      values[measures.placeOf(frame - 2) + MEASURES.luma1]! > least;
   }
 
-  /** Goes on to the next frame. Returns 1 where it is one of those that are held, else 0. */
-  step(frame: number, isCut: boolean): number {
+  /** Goes on to the next frame. Returns whether it is one of those that are held. */
+  step(frame: number, isCut: boolean): boolean {
     if (isCut || frame === 0) {
       this.#shotStart = frame;
       this.#start = -1;
-      return 0;
+      return false;
     }
     if (this.#start >= 0) {
       const goesOn = this.#repeats(frame, REPEAT_MAX) || this.#repeats(frame + 1, REPEAT_MAX);
       if (!goesOn || frame - this.#start >= LONGEST) this.#start = -1;
     } else if (this.#begins(frame, 1) || this.#begins(frame, 0)) this.#start = frame;
-    return this.#start < 0 ? 0 : 1;
+    return this.#start >= 0;
   }
 
   /** Whether three frames are shown again, the first one of them `ahead` frames later. */
@@ -87,48 +90,59 @@ export class JudderingFrames {
     if (first + 4 >= measures.count || frame - this.#shotStart < SMOOTH_LEAST) return false;
     if (!this.#repeats(first, REPEAT_MAX)) return false;
     if (!this.#repeats(first + 2, REPEAT_MAX) || !this.#repeats(first + 4, REPEAT_MAX)) return false;
-    const one = measures.at(MEASURES.luma1, first + 1), two = measures.at(MEASURES.luma1, first + 3);
-    const least = Math.min(measures.at(MEASURES.luma1, first - 1), one, two);
+    const { values } = measures, now = measures.placeOf(frame);
+    const one = values[measures.placeOf(first + 1) + MEASURES.luma1]!;
+    const two = values[measures.placeOf(first + 3) + MEASURES.luma1]!;
+    const least = Math.min(values[measures.placeOf(first - 1) + MEASURES.luma1]!, one, two);
     if (least < STEP_MIN || this.#stepMs < LEAST_MS) return false;
-    if (measures.at(MEASURES.contrast, frame) < CONTRAST_MIN) return false;
-    if (measures.lightBefore(first, this.#shotStart) > LIGHT_MAX) return false;
+    if (values[now + MEASURES.contrast]! < CONTRAST_MIN) return false;
+    if (measures.isLitBefore(first, this.#shotStart, LIGHT_MAX)) return false;
     if (Math.max(one, two) > EVEN_MAX * Math.min(one, two)) return false;
-    const usual = this.#usualStep(frame);
-    return usual >= USUAL_MIN && (one + two) / 2 >= FURTHER_MIN * usual &&
-      this.#isSmoothBefore(first - 1, usual);
+    this.#findUsual(frame);
+    return this.#usual >= USUAL_MIN && (one + two) / 2 >= FURTHER_MIN * this.#usual &&
+      this.#isSmoothBefore(first - 1);
   }
 
-  /** The median of the steps just before. */
-  #usualStep(frame: number): number {
-    const steps = this.#steps;
+  #findUsual(frame: number): void {
+    const steps = this.#steps, { values } = this.#measures;
     let count = 0;
     for (let back = Math.max(this.#shotStart + 1, frame - USUAL_FRAMES); back < frame; back++, count++) {
-      const step = this.#measures.at(MEASURES.luma1, back);
+      const step = values[this.#measures.placeOf(back) + MEASURES.luma1]!;
       let at = count;
       for (; at > 0 && steps[at - 1]! > step; at--) steps[at] = steps[at - 1]!;
       steps[at] = step;
     }
-    return steps[count >> 1]!;
+    this.#usual = steps[count >> 1]!;
   }
 
-  #isSmoothBefore(end: number, usual: number): boolean {
+  #isSmoothBefore(end: number): boolean {
+    const { values } = this.#measures, usual = this.#usual;
     const first = Math.max(this.#shotStart + 2, end - SMOOTH_FRAMES);
     const least = this.#measures.leastBefore(MEASURES.luma1, end, end - first);
-    const rest = least < REST_MAX * usual ? least : 0;
+    const isRest = values[least]! < REST_MAX * usual;
+    const rest = isRest ? values[least]! : 0;
     let alike = 0;
     for (let at = first; at < end; at++) {
-      const step = this.#measures.at(MEASURES.luma1, at);
+      const step = values[this.#measures.placeOf(at) + MEASURES.luma1]!;
       if (step >= JUMP_MIN * usual) return false;
-      if (step - rest <= ALIKE_USUAL_MAX * usual || this.#repeats(at, ALIKE_MAX, rest)) alike++;
+      if (step - rest <= ALIKE_USUAL_MAX * usual || this.#repeats(at, ALIKE_MAX, isRest ? least : -1)) {
+        alike++;
+      }
     }
     return alike <= ALIKE_FRAMES;
   }
 
-  /** Whether the step to a frame, beyond what is left of a picture that rests, is at most so large beside those before and behind it. */
-  #repeats(frame: number, most: number, rest = 0): boolean {
-    const before = this.#measures.at(MEASURES.luma1, frame - 1);
-    const isNewest = frame + 1 >= this.#measures.count;
-    const behind = isNewest ? UNKNOWN_STEP * before : this.#measures.at(MEASURES.luma1, frame + 1);
-    return this.#measures.at(MEASURES.luma1, frame) - rest <= most * (Math.min(before, behind) - rest);
+  /**
+   * Whether the step to a frame is at most so large beside those before and behind it, all of them beyond what is left of a picture that
+   * rests, which is the value at `restAt` if that is not -1.
+   */
+  #repeats(frame: number, most: number, restAt = -1): boolean {
+    const measures = this.#measures, { values } = measures;
+    const rest = restAt < 0 ? 0 : values[restAt]!;
+    const before = values[measures.placeOf(frame - 1) + MEASURES.luma1]!;
+    const isNewest = frame + 1 >= measures.count;
+    const behind = isNewest ? UNKNOWN_STEP * before : values[measures.placeOf(frame + 1) + MEASURES.luma1]!;
+    return values[measures.placeOf(frame) + MEASURES.luma1]! - rest <=
+      most * (Math.min(before, behind) - rest);
   }
 }

@@ -59,15 +59,18 @@ const FLAT_BACK = 0.05;
 export class LastingFault {
   /** Of the fault that goes on. */
   kind: ArtifactKind = "decode_damage";
+  /** Of the frame that was judged last: 0, or how clearly it is at fault, 1 where a rule just holds. */
+  strength = NaN;
 
   readonly #measures: ArtifactMeasures;
   #sign: Sign | null = null;
   #start = 0;
-  #before = 0;
-  #contrastBefore = 0;
-  #flatBefore = 0;
-  #rise = 0;
-  #strength = 0;
+  #before = NaN;
+  #contrastBefore = NaN;
+  #flatBefore = NaN;
+  #rise = NaN;
+  /** How clearly the fault began. */
+  #clearness = NaN;
   #lastCut = -9;
   /** The cut before that. */
   #cutBefore = -9;
@@ -86,29 +89,32 @@ export class LastingFault {
   isOpen(frame: number): boolean {
     return this.#sign === "gray" ||
       (this.#sign === null &&
-        (chromaStep(this.#measures, frame, false) > 0 || mayBeLines(this.#measures, frame) ||
+        (chromaStep(this.#measures, frame, false).strength > 0 || mayBeLines(this.#measures, frame) ||
           noiseAt(this.#measures, frame).sign === "salt"));
   }
 
-  /**
-   * Goes on to the next frame. Returns 0, or how clearly the frame is at fault: 1 where a rule just holds. `isKey`: it is a key frame, and
-   * the one before it is none.
-   */
-  step(frame: number, isCut: boolean, isKey: boolean): number {
+  /** Goes on to the next frame, and sets `strength`. `isKey`: it is a key frame, and the one before it is none. */
+  step(frame: number, isCut: boolean, isKey: boolean): void {
+    this.#follow(frame, isCut, isKey);
+    this.strength = this.#sign === null ? 0 : this.#clearness;
+  }
+
+  #follow(frame: number, isCut: boolean, isKey: boolean): void {
     if (isCut) {
       this.#cutBefore = this.#lastCut;
       this.#lastCut = frame;
     }
-    if (isCut || frame === 0) this.#sign = null;
-    if (isCut && frame > 0) this.#beginLost(frame);
-    if (isCut || frame === 0) return this.#sign === null ? 0 : this.#strength;
-    if (this.#sign !== null && this.#hasEnded(frame, this.#sign)) {
+    if (isCut || frame === 0) {
+      this.#sign = null;
+      if (frame > 0) this.#beginLost(frame);
+    } else if (this.#sign === null) this.#begin(frame, isKey);
+    else if (this.#hasEnded(frame, this.#sign)) {
+      const { values } = this.#measures, place = this.#measures.placeOf(frame);
       const isOther = this.#sign === "chroma" &&
-        this.#measures.at(MEASURES.chroma1, frame) > CHROMA_NEXT * this.#rise;
+        values[place + MEASURES.chroma1]! > CHROMA_NEXT * this.#rise;
       this.#sign = null;
       if (isOther) this.#begin(frame, isKey);
-    } else if (this.#sign === null) this.#begin(frame, isKey);
-    return this.#sign === null ? 0 : this.#strength;
+    }
   }
 
   /** Whether the frame is the first one of a fault that may look like a cut. */
@@ -119,81 +125,101 @@ export class LastingFault {
   /** So much was lost that it may look like a new shot. */
   #beginLost(frame: number): void {
     if (this.#beginGreen(frame)) return;
-    if (this.#measures.at(MEASURES.gray, frame) > GRAY_CLEAR && this.#beginGray(frame)) return;
+    const { values } = this.#measures, place = this.#measures.placeOf(frame);
+    if (values[place + MEASURES.gray]! > GRAY_CLEAR && this.#beginGray(frame)) return;
     if (frame - this.#cutBefore > 1 && areChangingLines(this.#measures, frame)) {
       this.#beginNoise(frame, false);
     }
   }
 
   #beginGreen(frame: number): boolean {
-    const measures = this.#measures;
-    if (measures.at(MEASURES.green, frame) <= GREEN_MIN) return false;
-    const green = measures.at(MEASURES.green, frame) - measures.largestBefore(MEASURES.green, frame, 4);
-    if (green <= GREEN_MIN || measures.change(frame) <= CHANGE_MIN) return false;
-    this.#found("green", frame, measures.at(MEASURES.green, frame - 1), green, green / GREEN_MIN);
+    const measures = this.#measures, { values } = measures, now = measures.placeOf(frame);
+    if (values[now + MEASURES.green]! <= GREEN_MIN) return false;
+    const green = values[now + MEASURES.green]! -
+      values[measures.largestBefore(MEASURES.green, frame, 4)]!;
+    if (green <= GREEN_MIN || values[now + MEASURES.change]! <= CHANGE_MIN) return false;
+    this.#before = values[measures.placeOf(frame - 1) + MEASURES.green]!;
+    this.#rise = green;
+    this.#clearness = green / GREEN_MIN;
+    this.#found("green", frame);
     return true;
   }
 
   #begin(frame: number, isKey: boolean): void {
-    const measures = this.#measures;
+    const measures = this.#measures, { values } = measures, now = measures.placeOf(frame);
     if (this.#beginGray(frame) || this.#beginGreen(frame)) return;
     const step = chromaStep(measures, frame, isKey);
-    if (step > 0) {
-      const chroma = measures.at(MEASURES.chroma1, frame);
+    if (step.strength > 0) {
+      const next = measures.placeOf(frame + 1), chroma = values[now + MEASURES.chroma1]!;
       const goesOn = frame + 1 < measures.count &&
-        measures.at(MEASURES.chroma1, frame + 1) > CHROMA_STEP_MAX * chroma;
-      const isBack = measures.at(MEASURES.chroma2, frame + 1) < 0.4 * chroma;
-      if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, step);
+        values[next + MEASURES.chroma1]! > CHROMA_STEP_MAX * chroma;
+      const isBack = values[next + MEASURES.chroma2]! < 0.4 * chroma;
+      if (!goesOn || isBack) {
+        this.#before = 0;
+        this.#rise = chroma;
+        this.#clearness = step.strength;
+        return this.#found("chroma", frame);
+      }
     }
     if (frame - this.#lastCut > 1) this.#beginNoise(frame, isKey);
   }
 
   #beginGray(frame: number): boolean {
-    const measures = this.#measures;
-    const gray = measures.at(MEASURES.gray, frame);
+    const measures = this.#measures, { values } = measures, now = measures.placeOf(frame);
+    const gray = values[now + MEASURES.gray]!;
     if (gray <= GRAY_MIN) return false;
-    const change = measures.change(frame);
-    const isAbrupt = change > ABRUPT * largestChangeBefore(measures, frame, 3);
-    const more = gray - measures.largestBefore(MEASURES.gray, frame, 4);
-    const isFlat = measures.at(MEASURES.flat, frame) > GRAY_FLAT_MIN * gray;
+    const change = values[now + MEASURES.change]!;
+    const isAbrupt = change > ABRUPT * values[measures.largestBefore(MEASURES.change, frame, 3)]!;
+    const more = gray - values[measures.largestBefore(MEASURES.gray, frame, 4)]!;
+    const isFlat = values[now + MEASURES.flat]! > GRAY_FLAT_MIN * gray;
     // A plain ground that becomes darker is gray too, but nothing is lost.
-    if (1 - measures.at(MEASURES.correlation, frame) < GRAY_LOSS_MIN) return false;
+    if (1 - values[now + MEASURES.correlation]! < GRAY_LOSS_MIN) return false;
     if (more <= GRAY_MIN || change <= CHANGE_MIN || !isAbrupt || !isFlat) return false;
-    this.#found("gray", frame, measures.at(MEASURES.gray, frame - 1), change, more / GRAY_MIN);
+    this.#before = values[measures.placeOf(frame - 1) + MEASURES.gray]!;
+    this.#rise = change;
+    this.#clearness = more / GRAY_MIN;
+    this.#found("gray", frame);
     return true;
   }
 
   #beginNoise(frame: number, isKey: boolean): void {
-    const { sign, before, rise, strength } = noiseAt(this.#measures, frame);
-    const isGrain = isKey && sign === "salt" && this.#measures.at(MEASURES.novel, frame) < SALT_KEY_NOVEL &&
-      this.#measures.at(MEASURES.spikesAcross, frame + 1) < before + GONE * rise;
-    if (sign !== null && !isGrain) this.#found(sign, frame, before, rise, strength);
+    const onset = noiseAt(this.#measures, frame);
+    if (onset.sign === null) return;
+    const { values } = this.#measures;
+    const isGrain = isKey && onset.sign === "salt" &&
+      values[this.#measures.placeOf(frame) + MEASURES.novel]! < SALT_KEY_NOVEL &&
+      values[this.#measures.placeOf(frame + 1) + MEASURES.spikesAcross]! < onset.before + GONE * onset.rise;
+    if (isGrain) return;
+    this.#before = onset.before;
+    this.#rise = onset.rise;
+    this.#clearness = onset.strength;
+    this.#found(onset.sign, frame);
   }
 
-  #found(sign: Sign, frame: number, before: number, rise: number, strength: number): void {
+  /** A fault begins, whose numbers are set. */
+  #found(sign: Sign, frame: number): void {
+    const { values } = this.#measures, last = this.#measures.placeOf(frame - 1);
     this.#sign = sign;
     this.#start = frame;
-    this.#before = before;
-    this.#contrastBefore = this.#measures.at(MEASURES.contrast, frame - 1);
-    this.#flatBefore = this.#measures.at(MEASURES.flat, frame - 1);
-    this.#rise = rise;
-    this.#strength = Math.max(1, Math.min(strength, 4));
+    this.#contrastBefore = values[last + MEASURES.contrast]!;
+    this.#flatBefore = values[last + MEASURES.flat]!;
+    this.#clearness = Math.max(1, Math.min(this.#clearness, 4));
     this.kind = KIND_OF[sign];
   }
 
   #hasEnded(frame: number, sign: Sign): boolean {
-    const measures = this.#measures;
     if (frame - this.#start > LONGEST[sign]) return true;
+    const { values } = this.#measures, now = this.#measures.placeOf(frame);
     const rest = this.#before + GONE * this.#rise;
     switch (sign) {
       case "gray":
         return this.#grayHasEnded(frame);
       case "green":
-        return measures.at(MEASURES.green, frame) < rest;
+        return values[now + MEASURES.green]! < rest;
       case "salt":
         return this.#saltHasEnded(frame);
       case "lines":
-        return measures.at(MEASURES.spikesDown, frame) < rest;
+        return values[now + MEASURES.spikesDown]! < rest;
       case "chroma":
         return this.#chromaHasEnded(frame);
     }
@@ -201,24 +227,25 @@ export class LastingFault {
 
   /** Of what was left in the frame before, little is; of the first one, as good as nothing. */
   #saltHasEnded(frame: number): boolean {
-    const measures = this.#measures;
-    const left = frame - 1 === this.#start ? 0 : measures.at(MEASURES.spikesAcross, frame - 1) - this.#before;
-    return measures.at(MEASURES.spikesAcross, frame) - this.#before <
+    const { values } = this.#measures;
+    const now = this.#measures.placeOf(frame), last = this.#measures.placeOf(frame - 1);
+    const left = frame - 1 === this.#start ? 0 : values[last + MEASURES.spikesAcross]! - this.#before;
+    return values[now + MEASURES.spikesAcross]! - this.#before <
       Math.max(SALT_GONE * this.#rise, GONE * left);
   }
 
   /** Chroma changes back, or the picture is another one. */
   #chromaHasEnded(frame: number): boolean {
-    const measures = this.#measures;
-    const chroma = measures.at(MEASURES.chroma1, frame);
+    const { values } = this.#measures;
+    const now = this.#measures.placeOf(frame), last = this.#measures.placeOf(frame - 1);
+    const chroma = values[now + MEASURES.chroma1]!;
     const isAbrupt = frame - 1 === this.#start
-      ? measures.at(MEASURES.chroma2, frame) < CHROMA_BACK_LEFT * this.#rise
-      : chroma > CHROMA_BACK_ABRUPT * measures.at(MEASURES.chroma1, frame - 1);
+      ? values[now + MEASURES.chroma2]! < CHROMA_BACK_LEFT * this.#rise
+      : chroma > CHROMA_BACK_ABRUPT * values[last + MEASURES.chroma1]!;
     const isBack = isAbrupt && chroma > CHROMA_BACK * this.#rise &&
-      chroma > CHROMA_BACK_OVER_LUMA * measures.at(MEASURES.luma1, frame);
+      chroma > CHROMA_BACK_OVER_LUMA * values[now + MEASURES.luma1]!;
     return isBack ||
-      (1 - measures.at(MEASURES.correlation, frame) > CHROMA_OTHER_LOSS &&
-        chroma > CHROMA_OTHER * this.#rise);
+      (1 - values[now + MEASURES.correlation]! > CHROMA_OTHER_LOSS && chroma > CHROMA_OTHER * this.#rise);
   }
 
   /**
@@ -226,25 +253,22 @@ export class LastingFault {
    * abrupt again.
    */
   #grayHasEnded(frame: number): boolean {
-    const measures = this.#measures;
-    const change = measures.change(frame);
-    const gray = measures.at(MEASURES.gray, frame), grayBefore = measures.at(MEASURES.gray, frame - 1);
+    const { values } = this.#measures;
+    const now = this.#measures.placeOf(frame), last = this.#measures.placeOf(frame - 1);
+    const change = values[now + MEASURES.change]!, changeBefore = values[last + MEASURES.change]!;
+    const changeBehind = values[this.#measures.placeOf(frame + 1) + MEASURES.change]!;
+    const gray = values[now + MEASURES.gray]!, grayBefore = values[last + MEASURES.gray]!;
     if (gray <= this.#before + 0.02 && this.#isAsBefore(frame)) return true;
     if (change <= Math.max(5, 0.3 * this.#rise)) return false;
     if (gray >= this.#before + 0.5 * (grayBefore - this.#before) + 0.02) return false;
-    const isClear = change > 2.5 * measures.change(frame - 1) || gray <= this.#before + 0.02;
-    return isClear && change > 3 * Math.min(measures.change(frame - 1), measures.change(frame + 1));
+    const isClear = change > 2.5 * changeBefore || gray <= this.#before + 0.02;
+    return isClear && change > 3 * Math.min(changeBefore, changeBehind);
   }
 
   #isAsBefore(frame: number): boolean {
-    const contrast = this.#measures.at(MEASURES.contrast, frame) - this.#contrastBefore;
-    const flat = this.#measures.at(MEASURES.flat, frame) - this.#flatBefore;
+    const { values } = this.#measures, now = this.#measures.placeOf(frame);
+    const contrast = values[now + MEASURES.contrast]! - this.#contrastBefore;
+    const flat = values[now + MEASURES.flat]! - this.#flatBefore;
     return Math.abs(contrast) <= CONTRAST_BACK * this.#contrastBefore && Math.abs(flat) <= FLAT_BACK;
   }
-}
-
-function largestChangeBefore(measures: ArtifactMeasures, frame: number, frames: number): number {
-  let largest = 0;
-  for (let back = 1; back <= frames; back++) largest = Math.max(largest, measures.change(frame - back));
-  return largest;
 }

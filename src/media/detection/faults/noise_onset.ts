@@ -1,6 +1,6 @@
 /** Where bursts of noise begin: salt and pepper, torn lines and white ones, by the fine texture of a frame beside those before it. */
 
-import { type ArtifactMeasures, type Measure, MEASURES } from "./artifact_measures.ts";
+import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 export interface NoiseOnset {
   /** Null where none begins. */
@@ -77,151 +77,155 @@ const DARKER_MAX = 0.9;
 /** Lines that change from frame to frame: the next step is this part of theirs. */
 const CHANGING_MIN = 0.4;
 
-const onset: NoiseOnset = { sign: null, before: 0, rise: 0, strength: 0 };
+const onset: NoiseOnset = { sign: null, before: NaN, rise: NaN, strength: NaN };
+
+/** By what factors the spikes along rows and down columns grew, beside the most of the three frames before. */
+const grown = { across: NaN, down: NaN };
+/** How clearly lines appear in a picture that was steady: 1 where the rule just holds. */
+const steady = { strength: NaN };
 
 /** The burst that begins with this frame. The object is the same in every call. */
 export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   onset.sign = null;
-  if (measures.at(MEASURES.grown, frame) <= FEW_LINES_SPREAD && !mayBeLines(measures, frame)) return onset;
-  const loss = 1 - measures.at(MEASURES.correlation, frame);
-  const calm = measures.leastBefore(MEASURES.correlation, frame, 3);
-  const lift = measures.lift(frame);
-  const isDarker = lift < -DARKER_MAX * measures.at(MEASURES.luma1, frame);
+  const { values } = measures, now = measures.placeOf(frame);
+  if (values[now + MEASURES.grown]! <= FEW_LINES_SPREAD && !mayBeLines(measures, frame)) return onset;
+  const loss = 1 - values[now + MEASURES.correlation]!;
+  const calm = values[measures.leastBefore(MEASURES.correlation, frame, 3)]!;
+  const isDarker = values[now + MEASURES.lift]! < -DARKER_MAX * values[now + MEASURES.luma1]!;
   if (isDarker || (loss >= NOISE_LOSS_MAX && !areManyLines(measures, frame))) return onset;
-  const acrossBefore = measures.largestBefore(MEASURES.spikesAcross, frame, 3);
-  const downBefore = measures.largestBefore(MEASURES.spikesDown, frame, 3);
-  const across = spikeGrowth(measures, MEASURES.spikesAcross, frame, acrossBefore);
-  const down = spikeGrowth(measures, MEASURES.spikesDown, frame, downBefore);
-  const salt = Math.min(across, down) / (SALT_GROWTH * lightGrowth(measures, frame));
-  const more = measures.at(MEASURES.spikesAcross, frame) - acrossBefore;
-  if ((calm > CALM_MIN || salt > SALT_CLEAR) && isSalt(measures, frame, salt, more)) {
-    return found("salt", acrossBefore, more, salt);
-  }
+  if (findSalt(measures, frame, calm > CALM_MIN)) return onset;
   if (calm <= CALM_LINES_MIN || measures.isShaken(frame)) return onset;
-  const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
-  if (lines > 1 && areLines(measures, frame, across, down) && !goesOnward(measures, frame)) {
-    return found("lines", downBefore, measures.at(MEASURES.spikesDown, frame) - downBefore, lines);
+  const lines = Math.min(grown.down / LINES_GROWTH, grown.down / (LINES_OVER_ACROSS * grown.across));
+  if (lines > 1 && areLines(measures, frame) && !goesOnward(measures, frame)) {
+    onset.strength = lines;
+    return foundLines(measures, frame);
   }
-  const steady = steadyLines(measures, frame);
-  if (steady > 1 && changesAgain(measures, frame) && !goesOnward(measures, frame)) {
-    return found("lines", downBefore, measures.at(MEASURES.spikesDown, frame) - downBefore, steady);
+  if (areSteadyLines(measures, frame) && changesAgain(measures, frame) && !goesOnward(measures, frame)) {
+    onset.strength = steady.strength;
+    return foundLines(measures, frame);
   }
   return onset;
 }
 
 /** Whether lines appear that took so much of the structure away that it looks like a cut, and change with the next frame. */
 export function areChangingLines(measures: ArtifactMeasures, frame: number): boolean {
-  return areManyLines(measures, frame) && frame + 1 < measures.count &&
-    measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3) <= FEW_LINES_BEFORE &&
+  return areManyLines(measures, frame) && frame + 1 < measures.count && hadNoEdges(measures, frame) &&
     changesAgain(measures, frame);
 }
 
 /** Whether the frame may be the first with lines, by what came until then. */
 export function mayBeLines(measures: ArtifactMeasures, frame: number): boolean {
-  return measures.at(MEASURES.edgesAcrossNew, frame) > STEADY_EDGES && steadyLines(measures, frame) > 1;
+  return measures.values[measures.placeOf(frame) + MEASURES.edgesAcrossNew]! > STEADY_EDGES &&
+    areSteadyLines(measures, frame);
 }
 
 /** What is drawn over a picture stays as it is; lines change with the next frame, or go. */
 function changesAgain(measures: ArtifactMeasures, frame: number): boolean {
-  return measures.at(MEASURES.luma1, frame + 1) > CHANGING_MIN * measures.at(MEASURES.luma1, frame);
+  const { values } = measures;
+  return values[measures.placeOf(frame + 1) + MEASURES.luma1]! >
+    CHANGING_MIN * values[measures.placeOf(frame) + MEASURES.luma1]!;
 }
 
-function found(sign: "salt" | "lines", before: number, rise: number, strength: number): NoiseOnset {
-  onset.sign = sign;
+function foundLines(measures: ArtifactMeasures, frame: number): NoiseOnset {
+  const { values } = measures;
+  const before = values[measures.largestBefore(MEASURES.spikesDown, frame, 3)]!;
+  onset.sign = "lines";
   onset.before = before;
-  onset.rise = rise;
-  onset.strength = strength;
+  onset.rise = values[measures.placeOf(frame) + MEASURES.spikesDown]! - before;
   return onset;
 }
 
-function isSalt(measures: ArtifactMeasures, frame: number, salt: number, more: number): boolean {
-  const spread = measures.at(MEASURES.grown, frame), novel = measures.at(MEASURES.novel, frame);
+/** Tells `onset` of salt and pepper, which must be clearer where the picture was not calm. Fills `grown`. */
+function findSalt(measures: ArtifactMeasures, frame: number, isCalm: boolean): boolean {
+  findGrowth(measures, frame);
+  const { values } = measures, now = measures.placeOf(frame);
+  const last = measures.placeOf(frame - 1), second = measures.placeOf(frame - 2);
+  // How much a change of light alone makes spikes grow: as contrast and brightness do.
+  const contrastBefore = Math.min(values[last + MEASURES.contrast]!, values[second + MEASURES.contrast]!);
+  const lumaBefore = Math.min(values[last + MEASURES.lumaMean]!, values[second + MEASURES.lumaMean]!);
+  const contrast = values[now + MEASURES.contrast]!;
+  const light = Math.max(
+    1,
+    contrast / Math.max(2, contrastBefore),
+    values[now + MEASURES.lumaMean]! / Math.max(8, lumaBefore),
+  );
+  const salt = Math.min(grown.across, grown.down) / (SALT_GROWTH * light);
+  if (!isCalm && salt <= SALT_CLEAR) return false;
+  const spread = values[now + MEASURES.grown]!, novel = values[now + MEASURES.novel]!;
   if (salt <= 1 || spread <= LITTLE_SALT_SPREAD) return false;
-  const before = measures.largestBefore(MEASURES.novel, frame, 3);
+  const acrossBefore = values[measures.largestBefore(MEASURES.spikesAcross, frame, 3)]!;
+  const more = values[now + MEASURES.spikesAcross]! - acrossBefore;
+  const before = values[measures.largestBefore(MEASURES.novel, frame, 3)]!;
   const isNew = novel > SALT_NOVEL + SALT_NOVEL_MORE * before ||
-    measures.at(MEASURES.contrast, frame) < SALT_CONTRAST * measures.at(MEASURES.contrast, frame - 1);
-  if (spread > SALT_SPREAD && more > SALT_MORE && isNew) return true;
-  return salt > LITTLE_SALT_GROWTH && more > LITTLE_SALT_MORE &&
-    measures.at(MEASURES.luma1, frame) < LITTLE_SALT_CHANGE_MAX &&
+    contrast < SALT_CONTRAST * values[last + MEASURES.contrast]!;
+  const isMuch = spread > SALT_SPREAD && more > SALT_MORE && isNew;
+  const isLittle = salt > LITTLE_SALT_GROWTH && more > LITTLE_SALT_MORE &&
+    values[now + MEASURES.luma1]! < LITTLE_SALT_CHANGE_MAX &&
     novel > Math.max(LITTLE_SALT_NOVEL, LITTLE_SALT_NOVEL_MORE * before);
+  if (!isMuch && !isLittle) return false;
+  onset.sign = "salt";
+  onset.before = acrossBefore;
+  onset.rise = more;
+  onset.strength = salt;
+  return true;
 }
 
-/** `across` and `down`: how much the spikes grew. */
-function areLines(measures: ArtifactMeasures, frame: number, across: number, down: number): boolean {
-  const spread = measures.at(MEASURES.grown, frame);
+/** Whether the spikes that `grown` tells of are lines. */
+function areLines(measures: ArtifactMeasures, frame: number): boolean {
+  const { values } = measures, now = measures.placeOf(frame);
+  const spread = values[now + MEASURES.grown]!;
   if (spread > LINES_SPREAD) {
-    const line = measures.at(MEASURES.newLine, frame) -
-      2 * measures.largestBefore(MEASURES.newLine, frame, 3);
-    if ((line > LINE_MIN && across <= LINES_ACROSS_MAX) || down > LINES_CLEAR * across) return true;
+    const line = values[now + MEASURES.newLine]! -
+      2 * values[measures.largestBefore(MEASURES.newLine, frame, 3)]!;
+    if ((line > LINE_MIN && grown.across <= LINES_ACROSS_MAX) || grown.down > LINES_CLEAR * grown.across) {
+      return true;
+    }
   }
-  return down > FEW_LINES_GROWTH && spread > FEW_LINES_SPREAD &&
-    measures.at(MEASURES.edgesAcrossNew, frame) > FEW_LINES_EDGES &&
-    measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3) <= FEW_LINES_BEFORE;
+  return grown.down > FEW_LINES_GROWTH && spread > FEW_LINES_SPREAD &&
+    values[now + MEASURES.edgesAcrossNew]! > FEW_LINES_EDGES && hadNoEdges(measures, frame);
 }
 
-/** How clearly lines appear in a picture that was steady: 1 where the rule just holds. */
-function steadyLines(measures: ArtifactMeasures, frame: number): number {
-  const before = measures.largestBefore(MEASURES.spikesDown, frame, 3);
-  if (measures.at(MEASURES.spikesDown, frame) <= before) return 0;
-  if (measures.leastBefore(MEASURES.spikesDown, frame, 3) < STEADY * before) return 0;
-  const down = (measures.at(MEASURES.spikesDown, frame) + SPIKES_MORE) / (before + SPIKES_MORE);
-  const across = (measures.at(MEASURES.spikesAcross, frame) + SPIKES_MORE) /
-    (measures.largestBefore(MEASURES.spikesAcross, frame, 3) + SPIKES_MORE);
-  if (across < STEADY_ACROSS_MIN || across > STEADY_ACROSS_MAX) return 0;
-  const edges = measures.at(MEASURES.edgesAcrossNew, frame);
-  const edgesBefore = measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3);
-  if (edges < STEADY_EDGES || edges < STEADY_EDGES_MORE * edgesBefore) return 0;
-  if (1 - measures.at(MEASURES.correlation, frame) > STEADY_LOSS_MAX) return 0;
-  return Math.min(down / STEADY_GROWTH, down / (STEADY_OVER_ACROSS * across));
+/** Whether no more than a few edges along rows were new in the frames before. */
+function hadNoEdges(measures: ArtifactMeasures, frame: number): boolean {
+  return measures.values[measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3)]! <= FEW_LINES_BEFORE;
+}
+
+/** Whether lines appear in a picture that was steady; then `steady` says how clearly. */
+function areSteadyLines(measures: ArtifactMeasures, frame: number): boolean {
+  const { values } = measures, now = measures.placeOf(frame);
+  const before = values[measures.largestBefore(MEASURES.spikesDown, frame, 3)]!;
+  if (values[now + MEASURES.spikesDown]! <= before) return false;
+  if (values[measures.leastBefore(MEASURES.spikesDown, frame, 3)]! < STEADY * before) return false;
+  const down = (values[now + MEASURES.spikesDown]! + SPIKES_MORE) / (before + SPIKES_MORE);
+  const across = (values[now + MEASURES.spikesAcross]! + SPIKES_MORE) /
+    (values[measures.largestBefore(MEASURES.spikesAcross, frame, 3)]! + SPIKES_MORE);
+  if (across < STEADY_ACROSS_MIN || across > STEADY_ACROSS_MAX) return false;
+  const edges = values[now + MEASURES.edgesAcrossNew]!;
+  const edgesBefore = values[measures.largestBefore(MEASURES.edgesAcrossNew, frame, 3)]!;
+  if (edges < STEADY_EDGES || edges < STEADY_EDGES_MORE * edgesBefore) return false;
+  if (1 - values[now + MEASURES.correlation]! > STEADY_LOSS_MAX) return false;
+  steady.strength = Math.min(down / STEADY_GROWTH, down / (STEADY_OVER_ACROSS * across));
+  return steady.strength > 1;
 }
 
 function areManyLines(measures: ArtifactMeasures, frame: number): boolean {
-  if (measures.at(MEASURES.edgesAcrossNew, frame) < MANY_LINES_EDGES) return false;
-  const across = spikeGrowth(
-    measures,
-    MEASURES.spikesAcross,
-    frame,
-    measures.largestBefore(MEASURES.spikesAcross, frame, 3),
-  );
-  const down = spikeGrowth(
-    measures,
-    MEASURES.spikesDown,
-    frame,
-    measures.largestBefore(MEASURES.spikesDown, frame, 3),
-  );
-  return down > MANY_LINES_OVER_ACROSS * Math.max(1, across);
+  if (measures.values[measures.placeOf(frame) + MEASURES.edgesAcrossNew]! < MANY_LINES_EDGES) return false;
+  findGrowth(measures, frame);
+  return grown.down > MANY_LINES_OVER_ACROSS * Math.max(1, grown.across);
 }
 
-/** By what factor spikes grew beside those `before`. */
-function spikeGrowth(
-  measures: ArtifactMeasures,
-  measure: Measure,
-  frame: number,
-  before: number,
-): number {
-  return measures.at(measure, frame) / Math.max(SPIKES_FLOOR, before);
+/** Fills `grown`. */
+function findGrowth(measures: ArtifactMeasures, frame: number): void {
+  const { values } = measures, now = measures.placeOf(frame);
+  const acrossBefore = values[measures.largestBefore(MEASURES.spikesAcross, frame, 3)]!;
+  const downBefore = values[measures.largestBefore(MEASURES.spikesDown, frame, 3)]!;
+  grown.across = values[now + MEASURES.spikesAcross]! / Math.max(SPIKES_FLOOR, acrossBefore);
+  grown.down = values[now + MEASURES.spikesDown]! / Math.max(SPIKES_FLOOR, downBefore);
 }
 
 function goesOnward(measures: ArtifactMeasures, frame: number): boolean {
+  const { values } = measures;
   return frame + 1 < measures.count &&
-    measures.at(MEASURES.luma2, frame + 1) > LINES_ONWARD * measures.at(MEASURES.luma1, frame);
-}
-
-/** How much a change of light alone makes spikes grow: as contrast and brightness do. */
-function lightGrowth(measures: ArtifactMeasures, frame: number): number {
-  return Math.max(
-    1,
-    growth(measures, MEASURES.contrast, frame, 2),
-    growth(measures, MEASURES.lumaMean, frame, 8),
-  );
-}
-
-function growth(
-  measures: ArtifactMeasures,
-  measure: Measure,
-  frame: number,
-  floor: number,
-): number {
-  const before = Math.min(measures.at(measure, frame - 1), measures.at(measure, frame - 2));
-  return measures.at(measure, frame) / Math.max(floor, before);
+    values[measures.placeOf(frame + 1) + MEASURES.luma2]! >
+      LINES_ONWARD * values[measures.placeOf(frame) + MEASURES.luma1]!;
 }

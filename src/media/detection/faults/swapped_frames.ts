@@ -14,48 +14,57 @@ const NEAR_MIN = 0.4;
 const SWAP_LIGHT_MAX = 0.8;
 const FAR_MIN = 1;
 
-/** How clearly the frame is one of pairs that changed places: 1 where the rule just holds, 0 for no. */
-export function swapStrength(measures: ArtifactMeasures, frame: number): number {
+export interface Swap {
+  /** 1 where the rule just holds; 0 for no swap. */
+  strength: number;
+}
+
+const swap: Swap = { strength: NaN };
+/** How clear the pair is that `isPair` was asked for last. */
+const pair: Swap = { strength: NaN };
+
+/** How clearly the frame is one of pairs that changed places. The object is the same in every call. */
+export function swapAt(measures: ArtifactMeasures, frame: number): Swap {
+  swap.strength = 0;
   // The last pair is followed by the next frame in order, so its far step is missing: it counts to the one before.
   for (let first = frame; first >= frame - 3; first--) {
-    const own = swapAt(measures, first);
-    if (own === 0) continue;
-    let pairs = 1, least = own;
-    for (let at = first + 2; at + 2 < measures.count; at += 2) {
-      const strength = swapAt(measures, at);
-      if (strength === 0) break;
-      least = Math.min(least, strength);
+    if (!isPair(measures, first)) continue;
+    let pairs = 1, least = pair.strength;
+    for (let at = first + 2; at + 2 < measures.count && isPair(measures, at); at += 2) {
+      least = Math.min(least, pair.strength);
       pairs++;
     }
-    for (let at = first - 2; at > frame - REACH; at -= 2) {
-      const strength = swapAt(measures, at);
-      if (strength === 0) break;
-      least = Math.min(least, strength);
+    for (let at = first - 2; at > frame - REACH && isPair(measures, at); at -= 2) {
+      least = Math.min(least, pair.strength);
       pairs++;
     }
     if (pairs > PAIRS_MIN || (pairs === PAIRS_MIN && least >= FAR_NEAR_CLEAR / FAR_NEAR_MIN)) {
-      return Math.min(least, 4);
+      swap.strength = Math.min(least, 4);
+      break;
     }
   }
-  return 0;
+  return swap;
 }
 
 /** A step that leads away from the frame two before. */
 export function mayBeFar(measures: ArtifactMeasures, frame: number): boolean {
-  const step = measures.at(MEASURES.luma1, frame);
-  return frame >= 2 && step > FAR_MIN && step > 1.05 * measures.at(MEASURES.luma2, frame);
+  const { values } = measures, place = measures.placeOf(frame);
+  const step = values[place + MEASURES.luma1]!;
+  return frame >= 2 && step > FAR_MIN && step > 1.05 * values[place + MEASURES.luma2]!;
 }
 
-function swapAt(measures: ArtifactMeasures, first: number): number {
-  if (first < 2 || first + 2 >= measures.count) return 0;
-  const to = measures.at(MEASURES.luma1, first), near = measures.at(MEASURES.luma1, first + 1);
-  if (near <= NEAR_MIN || !mayBeFar(measures, first)) return 0;
-  const lift = measures.lift(first);
-  if (Math.abs(lift) >= SWAP_LIGHT_MAX * to) return 0;
-  const far = Math.min(to, measures.at(MEASURES.luma1, first + 2));
-  const acrossThree = measures.at(MEASURES.luma3, first + 1);
-  const acrossTwo = Math.min(measures.at(MEASURES.luma2, first + 1), measures.at(MEASURES.luma2, first + 2));
-  if (far <= FAR_MIN || far <= FAR_NEAR_MIN * near) return 0;
-  if (acrossThree >= 0.85 * acrossTwo || acrossThree >= 1.35 * near + 0.3) return 0;
-  return far / near / FAR_NEAR_MIN;
+function isPair(measures: ArtifactMeasures, first: number): boolean {
+  if (first < 2 || first + 2 >= measures.count || !mayBeFar(measures, first)) return false;
+  const { values } = measures;
+  const one = measures.placeOf(first), two = measures.placeOf(first + 1), three = measures.placeOf(first + 2);
+  const to = values[one + MEASURES.luma1]!, near = values[two + MEASURES.luma1]!;
+  if (near <= NEAR_MIN) return false;
+  if (Math.abs(values[one + MEASURES.lift]!) >= SWAP_LIGHT_MAX * to) return false;
+  const far = Math.min(to, values[three + MEASURES.luma1]!);
+  const acrossThree = values[two + MEASURES.luma3]!;
+  const acrossTwo = Math.min(values[two + MEASURES.luma2]!, values[three + MEASURES.luma2]!);
+  if (far <= FAR_MIN || far <= FAR_NEAR_MIN * near) return false;
+  if (acrossThree >= 0.85 * acrossTwo || acrossThree >= 1.35 * near + 0.3) return false;
+  pair.strength = far / near / FAR_NEAR_MIN;
+  return true;
 }
