@@ -88,7 +88,7 @@ export function artifactPush(frame: usize, lines: usize): void {
   const known = min(frames, SLOTS - 1);
   for (let lag = 1; lag < SLOTS; lag++) compare(slot, lag, lag <= known);
   compareTexture(slot, (slot + SLOTS - (frames > 0 ? 1 : 0)) & (SLOTS - 1));
-  measureEdges(frame, slot & 1, frames == 0);
+  measureEdges(slot & 1, frames == 0);
   measureNovelty(slot & 1, fineBefore(0), fineBefore(1), fineBefore(3));
   measureBorders(frame);
   frames++;

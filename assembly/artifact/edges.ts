@@ -1,6 +1,5 @@
 /** Straight edges along rows and columns: the borders of damaged blocks, at any place, and everything else that is straight. */
 
-import { apart } from "../lanes";
 import { put } from "./measures";
 
 /*
@@ -28,19 +27,20 @@ const BANDS: i32 = 9;
 /** 8 bytes more than there are stretches, which are 0. */
 const ACROSS_BYTES: i32 = 180 * 10 + 8;
 const DOWN_BYTES: i32 = 9 * 320;
-/** The steps along the rows of a band that are looked at, with room on both sides of each. */
+/** Rows of a band that are looked at. */
 const BAND_ROWS: i32 = 5;
-const STEPS_BYTES: i32 = 16 + 320 + 16;
-const STEPS: usize = memory.data(5 * 352, 16);
+/** The steps along each of the rows that are looked at, written by the measure of texture, with room on both sides. */
+export const STEPS_BYTES: i32 = 16 + 320 + 16;
+export const STEPS: usize = memory.data(9 * 5 * 352, 16);
 /** Between the slots, for the neighbours of the first and the last counts. */
 const PAD: i32 = 32;
 const ACROSS: usize = memory.data(2 * 1808 + 3 * 32, 16);
 const DOWN: usize = memory.data(2 * 2880 + 3 * 32, 16);
 
 /** Measures 17 to 22: thousandths of edges, of new ones and of those that are gone, along rows and then down columns. */
-export function measureEdges(luma: usize, slot: i32, isFirst: bool): void {
+export function measureEdges(slot: i32, isFirst: bool): void {
   const across = acrossOf(slot), down = DOWN + PAD + slot * (DOWN_BYTES + PAD);
-  findDown(luma, down);
+  findDown(down);
   const other = isFirst ? slot : slot ^ 1;
   compareEdges(
     across,
@@ -61,20 +61,12 @@ export function acrossOf(slot: i32): usize {
 }
 
 /** In columns 3 to 317, which have steps two columns before and behind. */
-function findDown(luma: usize, out: usize): void {
+function findDown(out: usize): void {
   const least = v128.load(EDGE_LEAST);
   for (let band: i32 = 0; band < BANDS; band++) {
-    for (let line: i32 = 0; line < BAND_ROWS; line++) {
-      const row = luma + (band * 20 + 4 * line) * WIDTH, steps = STEPS + line * STEPS_BYTES + 16;
-      for (let x: i32 = 0; x < WIDTH; x += 32) {
-        const at = row + x;
-        v128.store(steps + x, apart(v128.load(at), v128.load(at - 1)));
-        v128.store(steps + x, apart(v128.load(at, 16), v128.load(at + 15)), 16);
-      }
-    }
     const counts = out + band * WIDTH;
     for (let x: i32 = 0; x < WIDTH; x += 16) {
-      const steps = STEPS + x;
+      const steps = STEPS + band * BAND_ROWS * STEPS_BYTES + x;
       // A true lane is -1.
       let found = i8x16.add(foundAt(steps, least), foundAt(steps + STEPS_BYTES, least));
       found = i8x16.add(found, foundAt(steps + 2 * STEPS_BYTES, least));

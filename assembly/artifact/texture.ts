@@ -1,7 +1,7 @@
-/** Texture: how far samples stick out of their neighbours, and steps between rows; edges along rows are found on the way. */
+/** Texture: how far samples stick out of their neighbours, and steps between rows; what edges are found by is made on the way. */
 
 import { apart, EIGHTS, LANE_MASKS, ONE_WORDS, sum4, sums4 } from "../lanes";
-import { acrossOf, EDGE_LEAST, STRETCHES } from "./edges";
+import { acrossOf, EDGE_LEAST, STEPS, STEPS_BYTES, STRETCHES } from "./edges";
 
 /*
  *   SPIKES  20x9 blocks of 16x20 luma samples: sum of how far samples stick out of both their neighbours in a row or column
@@ -34,7 +34,7 @@ const MOST: usize = memory.data(4 * 4 + 20 * 4 + 4 * 4, 16);
 export let spikesAcross: i32 = 0;
 export let spikesDown: i32 = 0;
 
-/** Fills SPIKES and LINES, the counts of edges along rows, and 80x45 `cells`: the rounded means of 4x4 samples. */
+/** Fills SPIKES and LINES, the counts of edges along rows, the steps of edges down columns, and 80x45 `cells`: the rounded means of 4x4 samples. */
 export function measureTexture(luma: usize, slot: i32, cells: usize): void {
   const spikes = SPIKES + slot * BLOCKS * 4, edges = acrossOf(slot);
   memory.fill(LINE_PARTS, 0, 16 * ROWS);
@@ -74,7 +74,7 @@ function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: us
   let own = v128.load(stretchAt), right = v128.load(stretchAt, 16);
   // What rows 0 and 1 will add, of which there are no spikes.
   let down = i16x8.neg(firstSpikes(stretchAt)), downRight = i16x8.neg(firstSpikes(stretchAt + 16));
-  let at = stretchAt, part = LINE_PARTS;
+  let at = stretchAt, part = LINE_PARTS, steps = STEPS + 16 + (stretch << 5);
   // The row before.
   edges -= STRETCHES;
   let totals = i32x4.splat(0);
@@ -158,18 +158,21 @@ function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: us
       downRight = i16x8.sub(downRight, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(p1Right, s0Right)));
     }
     let across = i16x8.splat(0), acrossRight = across;
-    for (let line = top - 1; line < until - 1; line += 2 * WIDTH) {
-      const left = v128.load(line, 1), other = v128.load(line, 17);
-      const steps = apart(left, v128.load(line));
-      const stepsOther = apart(
-        other,
-        v128.shuffle<i8>(left, other, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30),
-      );
-      const next = v128.shuffle<i8>(steps, stepsOther, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
-      const spike = v128.and(i8x16.min_u(steps, next), leftMask);
-      across = i16x8.add(across, i16x8.extadd_pairwise_i8x16_u(spike));
-      const spikeOther = v128.and(i8x16.min_u(stepsOther, apart(other, v128.load(line, 18))), rightMask);
-      acrossRight = i16x8.add(acrossRight, i16x8.extadd_pairwise_i8x16_u(spikeOther));
+    for (let line = top - 1; line < until - 1; line += 4 * WIDTH) {
+      let left = v128.load(line, 1), other = v128.load(line, 17);
+      let stepsLeft = apart(left, v128.load(line)), stepsOther = apart(other, shifted(left, other));
+      v128.store(steps, stepsLeft);
+      v128.store(steps, stepsOther, 16);
+      steps += STEPS_BYTES;
+      across = i16x8.add(across, spikesOf(stepsLeft, following(stepsLeft, stepsOther), leftMask));
+      let last = apart(other, v128.load(line, 18));
+      acrossRight = i16x8.add(acrossRight, spikesOf(stepsOther, last, rightMask));
+
+      left = v128.load(line, 641), other = v128.load(line, 657);
+      stepsLeft = apart(left, v128.load(line, 640)), stepsOther = apart(other, shifted(left, other));
+      across = i16x8.add(across, spikesOf(stepsLeft, following(stepsLeft, stepsOther), leftMask));
+      last = apart(other, v128.load(line, 658));
+      acrossRight = i16x8.add(acrossRight, spikesOf(stepsOther, last, rightMask));
     }
     const sums = sums4(
       i32x4.dot_i16x8_s(down, ones),
@@ -186,6 +189,21 @@ function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: us
   // The row behind the last but one is not in the picture.
   store<u8>(edges - STRETCHES, 0);
   return totals;
+}
+
+/** The samples before those of `right`, which lie behind `left`. */
+function shifted(left: v128, right: v128): v128 {
+  return v128.shuffle<i8>(left, right, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+}
+
+/** The samples behind those of `left`, which lie before `right`. */
+function following(left: v128, right: v128): v128 {
+  return v128.shuffle<i8>(left, right, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+}
+
+/** Sums of the spikes of sixteen samples, by the steps before and behind each. */
+function spikesOf(before: v128, behind: v128, mask: v128): v128 {
+  return i16x8.extadd_pairwise_i8x16_u(v128.and(i8x16.min_u(before, behind), mask));
 }
 
 /** Stores eight cells, of which there are the sums of 2x4 samples. */
