@@ -16,7 +16,7 @@ export interface DamageWeights {
 }
 
 /** One unit of the logarithm of the odds in the weights. */
-export const LEAF_ONE = 4096;
+export const ODDS_ONE = 4096;
 /** A tree has at most so many nodes that ask. */
 const NODES = 7;
 /** Where the parts of a pair of trees begin, and how long it is; see assembly/damage.ts. */
@@ -43,7 +43,7 @@ export class DamageTrees {
     this.#pairs = pairs.length / PAIR_BYTES;
   }
 
-  /** The logarithm of the odds that a frame with the numbers in the kernel's `features` is damaged, times LEAF_ONE: so it is whole. */
+  /** The logarithm of the odds that a frame with the numbers in the kernel's `features` is damaged, times ODDS_ONE: so it is whole. */
   odds(): number {
     return this.#bias + this.#kernel.sumLeaves(this.#at, this.#pairs);
   }

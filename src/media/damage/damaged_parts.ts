@@ -2,7 +2,7 @@
 
 import { DamageKernel } from "../kernels/damage_kernel.ts";
 import { DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
-import { DamageTrees, type DamageWeights, LEAF_ONE } from "./damage_trees.ts";
+import { DamageTrees, type DamageWeights, ODDS_ONE } from "./damage_trees.ts";
 import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
 
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
@@ -42,7 +42,7 @@ export class DamagedParts {
   readonly #healing: DamageTrees;
   /** Those that are asked. */
   #trees: DamageTrees;
-  /** The logarithm of the odds of a frame, times LEAF_ONE, in slot i % KEPT. */
+  /** The logarithm of the odds of a frame, times ODDS_ONE, in slot i % KEPT. */
   readonly #odds = new Int32Array(KEPT);
   /** Frames below this one have their odds. */
   #known = 0;
@@ -88,7 +88,7 @@ export class DamagedParts {
 
   /** Whether later frames may change what is said of this one, which is the next to be judged. */
   isOpen(frame: number): boolean {
-    return this.#start >= 0 || this.#oddsNow(frame) > OPEN * LEAF_ONE;
+    return this.#start >= 0 || this.#oddsNow(frame) > OPEN * ODDS_ONE;
   }
 
   /**
@@ -102,14 +102,14 @@ export class DamagedParts {
       this.#shotStart = frame;
       this.#start = -1;
     } else if (this.#start < 0) this.#begin(frame, beginsAnew);
-    else if (this.#oddsOf(frame) < GOES_ON * LEAF_ONE || this.#hasEnded(frame)) this.#start = -1;
+    else if (this.#oddsOf(frame) < GOES_ON * ODDS_ONE || this.#hasEnded(frame)) this.#start = -1;
     this.strength = this.#start < 0 ? 0 : this.#clearness;
   }
 
   /** Whether damage that lasted until the frame before is over with a frame: by trees of their own. */
   isOver(frame: number): boolean {
     this.#history.measure(frame, this.#shotStart);
-    return this.#healing.odds() >= HEALED * LEAF_ONE;
+    return this.#healing.odds() >= HEALED * ODDS_ONE;
   }
 
   #hasEnded(frame: number): boolean {
@@ -118,7 +118,7 @@ export class DamagedParts {
 
   #begin(frame: number, beginsAnew: boolean): void {
     const isAgain = frame < this.#againEnd;
-    const each = (BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0)) * LEAF_ONE;
+    const each = (BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0)) * ODDS_ONE;
     let sum = 0;
     for (let later = 0; later < BEGIN_FRAMES; later++) {
       if (frame + later >= this.#history.count) return;
@@ -126,14 +126,14 @@ export class DamagedParts {
       if (odds < each) return;
       sum += odds;
     }
-    const more = sum / LEAF_ONE / BEGIN_FRAMES - (BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
+    const more = sum / ODDS_ONE / BEGIN_FRAMES - (BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
     if (more < (isAgain ? -AGAIN_LESS : 0)) return;
     if (more >= 0) this.#againEnd = frame + AGAIN_FRAMES;
     this.#start = frame;
     this.#clearness = Math.max(1, Math.min(4, 1 + more / CLEARER));
   }
 
-  /** The odds of a frame, times LEAF_ONE, are decided once, with the frames that have come by then; asked for in order. */
+  /** The odds of a frame, times ODDS_ONE, are decided once, with the frames that have come by then; asked for in order. */
   #oddsOf(frame: number): number {
     if (frame >= this.#known) {
       this.#odds[frame % KEPT] = this.#oddsNow(frame);

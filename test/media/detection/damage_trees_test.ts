@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { DAMAGE_FEATURES } from "../../../src/media/damage/damage_features.ts";
-import { DamageTrees, type DamageWeights, LEAF_ONE } from "../../../src/media/damage/damage_trees.ts";
+import { DamageTrees, type DamageWeights, ODDS_ONE } from "../../../src/media/damage/damage_trees.ts";
 import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "../../../src/media/damage/damage_weights.ts";
 import { DamageKernel } from "../../../src/media/kernels/damage_kernel.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
@@ -47,7 +47,7 @@ Deno.test("a tree may be a single leaf, and may not have more nodes than there i
   };
   const kernel = new DamageKernel();
   const trees = new DamageTrees(kernel, { ...leaf, roots: list(-1), leaves: list(4091) });
-  assert.equal(trees.odds(), LEAF_ONE);
+  assert.equal(trees.odds(), ODDS_ONE);
   const chain = { low: list(1, 2, 3, 4, 5, 6, 7, -1), high: list(-2, -3, -4, -5, -6, -7, -8, -9) };
   const large = { bias: 0, roots: list(0), features: new Uint8Array(8), thresholds: new Uint8Array(8) };
   assert.throws(() => new DamageTrees(kernel, { ...large, ...chain, leaves: new Int16Array(9) }), /8 nodes/);
