@@ -2,6 +2,8 @@
 # One file with a program and Deno. It unpacks both once for each user, compares every byte with its hash before each start, and starts.
 # Deno is taken in two halves, each by a process of its own, as it is large.
 set -eu
+# They would change what tar, gzip, xz and cd do here.
+unset TAR_OPTIONS GZIP XZ_DEFAULTS XZ_OPT CDPATH
 
 name=@NAME@
 code=@CODE_FOLDER@
@@ -25,13 +27,36 @@ fail() {
   exit 1
 }
 
-# Others may not write to FOLDER; a sticky one, such as /tmp, keeps them from moving what is not theirs.
-refuse_parent_open_to_others() {
-  facts=$(stat -L -c '%u %a' -- "$1") || fail "cannot look at $1"
-  case $facts in "$user "* | "0 "*) ;; *) fail "$1 belongs to another user; set XDG_CACHE_HOME to a folder of your own" ;; esac
-  mode=0${facts#* }
-  [ $((mode & 022)) -eq 0 ] || [ $((mode & 01000)) -ne 0 ] ||
-    fail "others may write to $1; take that away: chmod go-w $1"
+# refuse_folders_open_to_others FOLDER, a real path: whoever may write to it, or to one above it, could put another cache in its place
+# between the check and the start. A sticky one, such as /tmp, keeps them from moving what is not theirs.
+refuse_folders_open_to_others() {
+  above=$1
+  set --
+  while [ -n "$above" ]; do
+    set -- "$@" "$above"
+    above=${above%/*}
+  done
+  [ "${1-}" = / ] || set -- "$@" /
+  facts=$(stat -c '%u %a' -- "$@") || fail "cannot look at the folders above $1"
+  owners="$user|0"
+  for folder in "$@"; do
+    owner=${facts%% *}
+    mode=${facts#* }
+    mode=0${mode%%"$newline"*}
+    facts=${facts#*"$newline"}
+    case "|$owners|" in *"|$owner|"*) ;; *) fail "$folder belongs to another user; set XDG_CACHE_HOME to a folder of your own" ;; esac
+    [ $((mode & 022)) -eq 0 ] || [ $((mode & 01000)) -ne 0 ] ||
+      fail "others may write to $folder; take that away: chmod go-w $folder, or set XDG_CACHE_HOME to another folder"
+    owners="$user|0$unknown_owner"
+  done
+}
+
+# In a namespace of users that has no root, the folders of root seem to belong to a user whom it does not know.
+unknown_owner() {
+  while read -r first _; do
+    [ "$first" -ne 0 ] || return 0
+  done 2>/dev/null </proc/self/uid_map || return 0
+  printf '|%s' "$(cat /proc/sys/kernel/overflowuid 2>/dev/null || printf 65534)"
 }
 
 refuse_open_to_others() {
@@ -47,9 +72,9 @@ refuse_open_to_others() {
 code_is_recorded() (
   cd "$1" 2>/dev/null || return 1
   if command -v b2sum >/dev/null; then
-    printf '%s\n' "$code_b2" | b2sum --check --strict --status -
+    printf '%s\n' "$code_b2" | b2sum --check --strict --status - 2>/dev/null
   else
-    printf '%s\n' "$code_sha256" | sha256sum --check --strict --status -
+    printf '%s\n' "$code_sha256" | sha256sum --check --strict --status - 2>/dev/null
   fi
 )
 
@@ -129,22 +154,30 @@ clean_cache() {
   done
 }
 
-case $0 in */*) self=$0 ;; *) self=$(command -v -- "$0") ;; esac
+self=$0
+case $self in */*) ;; *) [ ! -f "$self" ] || self=./$self ;; esac
+case $self in */*) ;; *) self=$(command -v -- "$self") || fail "cannot find $0" ;; esac
 cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
 case $cache in
   /*) ;;
   *) fail "it unpacks itself into a cache folder: set XDG_CACHE_HOME, or HOME, to an absolute path" ;;
 esac
+newline='
+'
+user=$(id -u)
+unknown_owner=$(unknown_owner)
+[ -d "$cache" ] || (umask 077 && mkdir -p -- "$cache") ||
+  fail "cannot create $cache; set XDG_CACHE_HOME to a folder in which this user may write"
+cache=$(cd -P -- "$cache" && pwd -P) || fail "cannot enter $cache; set XDG_CACHE_HOME to a folder of your own"
+refuse_folders_open_to_others "$cache"
 base=$cache/service
 notes=$base/$runtime.notes
-user=$(id -u)
 # Whether this start has unpacked them, and so has compared them.
 is_code_compared=no
 is_runtime_compared=no
 
 if [ ! -d "$base/$code" ] || [ ! -d "$base/$runtime" ]; then
   (umask 077 && mkdir -p -- "$base") || fail "cannot create $base; set XDG_CACHE_HOME to a folder in which this user may write"
-  refuse_parent_open_to_others "$cache"
   refuse_open_to_others "$base"
   new=
   trap '[ -z "$new" ] || rm -rf -- "$new"' EXIT
@@ -156,7 +189,6 @@ if [ ! -d "$base/$code" ] || [ ! -d "$base/$runtime" ]; then
   umask "$callers_umask"
   trap - EXIT HUP INT TERM
 fi
-refuse_parent_open_to_others "$cache"
 [ -d "$notes" ] || (umask 077 && mkdir -p -- "$notes") || fail "cannot create $notes"
 for folder in "$base" "$base/$code" "$base/$runtime" "$notes"; do refuse_open_to_others "$folder"; done
 changed() {
@@ -168,6 +200,9 @@ if [ "${1-}" = --clean-cache ]; then
   clean_cache
   exit 0
 fi
+
+[ -x "$base/$runtime/deno" ] ||
+  fail "the system does not start programs in $base, whose disk may be mounted with noexec; set XDG_CACHE_HOME to another folder"
 
 # Deno notes there which module imports which, without code. Compiled code is not kept, as nobody could check it.
 export DENO_DIR="$notes" DENO_NO_UPDATE_CHECK=1

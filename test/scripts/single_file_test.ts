@@ -258,6 +258,69 @@ Deno.test("a folder of the cache that is open to others, or a link, is refused",
   Deno.renameSync(`${cache}-moved`, cache);
 });
 
+Deno.test("a cache below a folder of others is refused, through a link too, and nothing is made there", async () => {
+  const shared = inFolder("shared");
+  const mine = join(shared, "mine");
+  const more = { XDG_CACHE_HOME: mine };
+  Deno.mkdirSync(mine, { recursive: true });
+  const refuse = async (why: RegExp) => {
+    const refused = await run(service, ["--version"], more);
+    assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+    assert.match(refused.stderr, why);
+    assert.deepEqual([...Deno.readDirSync(mine)], []);
+  };
+  Deno.chmodSync(shared, 0o777);
+  await refuse(/^service: others may write to \S+\/shared; take that away: chmod go-w/);
+  // Only root can give a folder away.
+  if (Deno.uid() === 0) {
+    Deno.chmodSync(shared, 0o755);
+    for (const folder of [shared, mine]) {
+      Deno.chownSync(folder, 65534, 65534);
+      await refuse(/^service: \S+ belongs to another user/);
+      Deno.chownSync(folder, 0, 0);
+    }
+    Deno.chmodSync(shared, 0o777);
+  }
+  // The folder to which a link leads is the one that counts, as the link may change.
+  Deno.removeSync(mine);
+  Deno.symlinkSync(join(cache, ".."), mine);
+  assert.equal((await run(service, ["--print-config"], more)).code, 0);
+  await using server = await startService(service, { ...env, ...more });
+  assert.equal(Deno.readLinkSync(`/proc/${server.pid}/exe`), join(entry("deno-"), "deno"));
+  assert.ok(Deno.readTextFileSync(`/proc/${server.pid}/cmdline`).includes(cache));
+  assert.ok(!Deno.readTextFileSync(`/proc/${server.pid}/cmdline`).includes(mine));
+});
+
+Deno.test("variables of tar, gzip and xz change nothing, and neither does a start by sh from its own folder", async () => {
+  const { stdout, stderr } = await run(service, ["--version"], {
+    ...{ XDG_CACHE_HOME: inFolder("options"), CDPATH: inFolder("."), GZIP: "-v" },
+    ...{ TAR_OPTIONS: "-v --strip-components=1", XZ_OPT: "-v", XZ_DEFAULTS: "--memlimit=1MiB" },
+  });
+  assert.match(stdout, /^\d+\.\d+\.\d+\n$/, stderr);
+  assert.equal(stderr, "");
+  for (const script of ["sh service", "sh ./service"]) {
+    const { code } = await run(inFolder("bin", "sh"), [
+      ...["-c", `cd "$1" && exec ${script} --version`, "sh", folder.path],
+    ], { XDG_CACHE_HOME: inFolder(`by-${script.length}`) });
+    assert.equal(code, 0, script);
+  }
+});
+
+Deno.test("a missing file of the code is named by one line, and so is a disk that starts no programs", async () => {
+  const path = join(entry("service-0"), "wasm", "gate.wasm");
+  Deno.renameSync(path, inFolder("gate.wasm"));
+  const missing = await run(service, ["--version"]);
+  assert.match(missing.stderr, /^service: \S+ was changed or damaged: .*\n$/);
+  Deno.renameSync(inFolder("gate.wasm"), path);
+  // What access(2) answers on a disk that is mounted with noexec.
+  const deno = join(entry("deno-"), "deno");
+  Deno.chmodSync(deno, 0o400);
+  const refused = await run(service, ["--version"]);
+  Deno.chmodSync(deno, 0o500);
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /^service: the system does not start programs in .*noexec.*\n$/);
+});
+
 Deno.test("--clean-cache leaves what this file needs; a truncated file unpacks nothing", async () => {
   Deno.mkdirSync(join(cache, "service-0.0.1-0000000000000000"));
   assert.equal((await run(service, ["--clean-cache"])).code, 0);
