@@ -53,8 +53,8 @@ refuse_folders_open_to_others() {
 
 # In a namespace of users that has no root, the folders of root seem to belong to a user whom it does not know.
 unknown_owner() {
-  while read -r first _; do
-    [ "$first" -ne 0 ] || return 0
+  while read -r inside outside _; do
+    [ "$inside $outside" != "0 0" ] || return 0
   done 2>/dev/null </proc/self/uid_map || return 0
   printf '|%s' "$(cat /proc/sys/kernel/overflowuid 2>/dev/null || printf 65534)"
 }

@@ -170,9 +170,9 @@ function faultLine(name: string, row: Setting<string, unknown>, got: string): st
   return `${fault}; ${wayOut(row)}`;
 }
 
-/** Whether the text of a setting holds no secret: a URL that is no secret itself may contain a password. */
+/** Whether the text of a setting holds no secret: a URL that is no secret itself may contain a password, or a key in its query. */
 function mayBeShown({ isSecret }: Setting<string, unknown>, text: string): boolean {
-  return !isSecret && !text.includes("@");
+  return !isSecret && !text.includes("@") && !/:\/\/.*[?#]/s.test(text);
 }
 
 /** What the operator can do besides giving a text that keeps the rule. */

@@ -281,6 +281,7 @@ Deno.test("a cache below a folder of others is refused, through a link too, and 
     }
     Deno.chmodSync(shared, 0o777);
   }
+  await startAlone(mine);
   // The folder to which a link leads is the one that counts, as the link may change.
   Deno.removeSync(mine);
   Deno.symlinkSync(join(cache, ".."), mine);
@@ -333,6 +334,22 @@ Deno.test("--clean-cache leaves what this file needs; a truncated file unpacks n
   assert.match(refused.stderr, /cannot be unpacked into/);
   assert.deepEqual([...Deno.readDirSync(join(other, "service"))].map(({ name }) => name), []);
 });
+/** In a namespace of users with one user alone, to whom the folders of root belong to nobody. Needs root, to be another user. */
+async function startAlone(cache: string) {
+  const alone = ["--reuid=1234", "--regid=1234", "--clear-groups", "unshare", "--user", "--map-root-user"];
+  const by = (program: string, ...args: string[]) =>
+    run(inFolder("bin", "setpriv"), [...alone, program, ...args], { XDG_CACHE_HOME: cache });
+  if (Deno.uid() !== 0 || (await by(inFolder("bin", "id"))).code !== 0) return;
+  Deno.chmodSync(folder.path, 0o711);
+  Deno.chmodSync(join(cache, ".."), 0o755);
+  Deno.chownSync(cache, 1234, 1234);
+  const { code, stderr } = await by(service, "--version");
+  assert.equal(code, 0, stderr);
+  Deno.removeSync(join(cache, "service"), { recursive: true });
+  Deno.chmodSync(folder.path, 0o700);
+  Deno.chmodSync(join(cache, ".."), 0o777);
+}
+
 async function startService(program: string, env: Record<string, string>) {
   const child = new Deno.Command(program, { clearEnv: true, env, stdout: "piped", stderr: "null" }).spawn();
   const listening = Promise.withResolvers<string>();
