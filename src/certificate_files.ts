@@ -1,7 +1,7 @@
 /** Reads the certificate and the private key of the HTTP/3 listener, and checks that they can be used. */
 
 import { errorText } from "./base/log.ts";
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import type { Config } from "./base/config.ts";
 import type { World } from "./base/world.ts";
 import type { Certificate } from "./http3/listener.ts";
@@ -22,7 +22,7 @@ export function readCertificate(
     ? null
     : parsed(CHAIN, h3.tlsCertPath, faults, () => checkedCertificate(chain, now()));
   const key = textOf(KEY, "a private key", h3.tlsKeyPath, faults);
-  const privateKey = key === null ? null : parsed(KEY, h3.tlsKeyPath, faults, () => createPrivateKey(key));
+  const privateKey = key === null ? null : parsed(KEY, h3.tlsKeyPath, faults, () => privateKeyOf(key));
   if (chain === null || certificate === null || key === null || privateKey === null) return null;
   if (!certificate.checkPrivateKey(privateKey)) {
     faults.push(
@@ -53,10 +53,28 @@ function parsed<T>(name: string, path: string, faults: string[], read: () => T):
 
 /** The first certificate of the file, which clients check. Throws for one that they refuse. */
 function checkedCertificate(chain: string, nowMs: number): X509Certificate {
-  const certificate = new X509Certificate(chain);
+  const certificate = certificateOf(chain);
   if (certificate.ca) throw new Error("its first certificate is that of an authority, not of a server");
   if (Date.parse(certificate.validTo) <= nowMs) throw new Error(`it was valid until ${certificate.validTo}`);
   return certificate;
+}
+
+/** OpenSSL's own words for what is wrong, such as `error:1E08010C:DECODER routines::unsupported`, help nobody. */
+function certificateOf(chain: string): X509Certificate {
+  try {
+    return new X509Certificate(chain);
+  } catch {
+    throw new Error("it does not begin with a certificate in PEM");
+  }
+}
+
+function privateKeyOf(text: string): KeyObject {
+  try {
+    return createPrivateKey(text);
+  } catch {
+    const isEncrypted = /BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text);
+    throw new Error(isEncrypted ? "its key is protected by a passphrase" : "it has no private key in PEM");
+  }
 }
 
 function fault(name: string, path: string, rule: string, why?: string): string {

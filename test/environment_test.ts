@@ -184,6 +184,11 @@ Deno.test("the certificate of HTTP/3 is read with its key, and what cannot be us
     new RegExp(`${CERT} a file that can be used`),
     new RegExp(`${KEY} name a file that can be used`),
   );
+  const lockedKey = join(folder, "locked.key");
+  const locked = privateKey.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "p" });
+  Deno.writeTextFileSync(lockedKey, locked as string);
+  check(read(leaf, lockedKey), /: its key is protected by a passphrase;/);
+  check(read(key, leaf), /: it does not begin with a certificate in PEM;/, /: it has no private key in PEM;/);
   check(read(join(tls, "root.crt"), key), /that of an authority, not of a server/);
   check(read(leaf, key, Date.UTC(2200, 1)), /it was valid until Oct 27 .* 2126 GMT/);
   check(

@@ -222,6 +222,7 @@ Deno.test("faults of variables, programs, folders and files are reported at once
     SERVICE_H3_TLS_KEY_PATH: "fixtures/clips/README.md",
     SERVICE_API_KEYS: "",
     SERVICE_MIRROR_URL: "mysql://user:hunter2@db/x",
+    SERVICE_TRACES_ENDPOINT: "http://collector:4317/?key=hunter2",
     SERVICE_FFMPEG_PATH: "/nonexistent/ffmpeg",
     SERVICE_INGEST_FILE_ROOTS: "/nonexistent/media",
     SERVICE_CONFIG: "/",
@@ -237,14 +238,16 @@ Deno.test("faults of variables, programs, folders and files are reported at once
       "SERVICE_H3_TLS_KEY_PATH",
       "SERVICE_API_KEYS",
       "SERVICE_MIRROR_URL",
+      "SERVICE_TRACES_ENDPOINT",
       "SERVICE_FFMPEG_PATH",
       "SERVICE_INGEST_FILE_ROOTS",
       'SERVICE_CONFIG "/"',
       "SERVICE_WEBHOOK_SECRET_FILE",
     ]
   ) assert.match(stderr, new RegExp(`^${name} must `, "m"));
-  assert.match(stderr, /has 10 fault\(s\)/);
-  assert.doesNotMatch(stderr, /hunter2/);
+  assert.match(stderr, /has 11 fault\(s\)/);
+  assert.match(stderr, /KEY_PATH must name a file that can be used, .*: it has no private key in PEM; /);
+  assert.doesNotMatch(stderr, /hunter2|OPENSSL|routines/);
 });
 
 Deno.test("a missing program, ingest root or data directory is a fault of the start", async () => {
@@ -539,6 +542,7 @@ Deno.test("options tell what the configuration would be, without secrets and wit
       SERVICE_BIND_ADDR: "127.0.0.1:1",
       SERVICE_WEBHOOK_SECRET_FILE: "/run/secret",
       SERVICE_VLLM_BASE_URL: "http://user:word@models",
+      SERVICE_SGLANG_BASE_URL: "http://models/v1?key=word-in-query",
     }),
     run("--version", {}),
     run("--help", {}),
@@ -555,6 +559,7 @@ Deno.test("options tell what the configuration would be, without secrets and wit
       'SERVICE_API_KEYS = (not shown)  (environment; default "")',
       'SERVICE_WEBHOOK_SECRET = (not shown)  (file "/run/secret"; default unset)',
       "SERVICE_VLLM_BASE_URL = (not shown)  (environment; default unset)",
+      "SERVICE_SGLANG_BASE_URL = (not shown)  (environment; default unset)",
       'SERVICE_WAL_SYNC = "none"  (default)',
     ]
   ) assert.ok(lines.includes(line), `${line}\n\n${printed.stdout}`);

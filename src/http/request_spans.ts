@@ -31,7 +31,7 @@ export class RequestSpans {
     const method = METHODS.has(request.method) ? request.method : "_OTHER";
     const attributes = {
       "http.request.method": method,
-      "url.scheme": "http",
+      "url.scheme": request.url.startsWith("https:") ? "https" : "http",
       "service.request.id": caller.requestId,
     };
     using span = this.#tracing.root(

@@ -16,6 +16,7 @@ const PSEUDO_FIELDS: readonly string[] = [":method", ":scheme", ":authority", ":
 const CONNECTION_FIELDS: readonly string[] = [
   ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
 ];
+const METHODS_OF_ANY_CASE: readonly string[] = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 /** What no value may have (RFC 9114 10.3). */
@@ -69,7 +70,12 @@ function checkField(name: string, value: string): void {
 
 function methodOf(method: string | undefined): string {
   if (method === undefined || !TOKEN.test(method)) throw malformed("the method is missing or wrong");
-  if (["CONNECT", "TRACE", "TRACK"].includes(method)) throw new RequestFault(501, "There is no such method");
+  // A `Request` would make these of them, and a method is not the same in other letters (RFC 9110 9.1).
+  const upper = method.toUpperCase();
+  if (method !== upper && METHODS_OF_ANY_CASE.includes(upper)) {
+    throw new RequestFault(405, "Method not allowed");
+  }
+  if (["CONNECT", "TRACE", "TRACK"].includes(upper)) throw new RequestFault(501, "There is no such method");
   return method;
 }
 

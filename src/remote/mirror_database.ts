@@ -175,8 +175,8 @@ function connected({ hostname: host, port }: MirrorTarget, sockets: Socket[]): P
   });
 }
 
-/** SQLSTATE classes that are about the content of a row: data exceptions and broken constraints. */
-const ROW_CLASSES = ["22", "23"];
+/** SQLSTATEs, or their classes, that are about the content of a row: data exceptions, broken constraints, a check option of a view, too long. */
+const ABOUT_ROWS = /^(22|23|44|54000)/;
 const REASON_CHARACTERS_MAX = 200;
 
 /**
@@ -189,7 +189,7 @@ function faultOf(error: unknown): MirrorFault {
     readonly severity?: string;
   };
   const isFromServer = severity !== undefined;
-  if (isFromServer && code !== undefined && ROW_CLASSES.includes(code.slice(0, 2))) {
+  if (isFromServer && code !== undefined && ABOUT_ROWS.test(code)) {
     return new MirrorFault(`SQLSTATE ${code}`, true);
   }
   const reason = [message, code].filter((part) => part !== undefined && part !== "").join(", ");

@@ -362,9 +362,13 @@ testing(
     const [first] = await submit(test, runId);
     const [refused, isMirrored] = await submit(test, runId, "secret words");
     assert.equal(isMirrored, false);
+    // Longer than an index of PostgreSQL takes, and not to be compressed.
+    await database.query(`CREATE INDEX ON ${name}.feedback (feedback)`, "mirror");
+    const long = crypto.getRandomValues(new Uint8Array(30_000)).toBase64();
+    await submit(test, runId, long);
     const [last] = await submit(test, runId);
     await untilMirrored(schema, [first, last]);
-    assert.equal(await metric(test, "service_mirror_rows_refused_total"), 1);
+    assert.equal(await metric(test, "service_mirror_rows_refused_total"), 2);
     assert.match(lines.join(""), new RegExp(`refuses a row.*seq=${refused}.*SQLSTATE 23514`));
     assert.doesNotMatch(lines.join(""), /secret words/);
   },

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { NO_SPAN, NO_TRACING, type Tracing } from "../../src/base/tracing.ts";
+import { RequestSpans } from "../../src/http/request_spans.ts";
 import { openLog } from "../../src/base/log.ts";
 import { type ReceivedSpan, TraceCollector } from "../support/otlp_collector.ts";
 import { Receiver } from "../support/http/receiver.ts";
@@ -100,6 +102,20 @@ testing("a request continues the trace of its caller, and what it waits for is b
   assert.equal(failed.attributes["error.type"], "InferenceFailed");
   const everything = JSON.stringify(collector.spans);
   assert.doesNotMatch(everything, /nobody else|hunter2|bbb120|key-of-a|secret words/);
+});
+
+Deno.test("the span of a request has the scheme that the request came by, which is https over HTTP/3", async () => {
+  const schemes: unknown[] = [];
+  const root: Tracing["root"] = (_name, start) => {
+    schemes.push(start?.attributes?.["url.scheme"]);
+    return NO_SPAN;
+  };
+  const spans = new RequestSpans({ ...NO_TRACING, isOn: true, root });
+  for (const url of ["http://localhost/v1/health", "https://localhost/v1/health"]) {
+    const caller = { requestId: "req-1", principalKey: "public" };
+    await spans.around(new Request(url), caller, () => new Response());
+  }
+  assert.deepEqual(schemes, ["http", "https"]);
 });
 
 testing("an attempt to deliver an event is a trace of its own that the receiver can continue", async () => {

@@ -147,7 +147,9 @@ Deno.test("a request has the URL and headers that its fields say, and a malforme
     await check("400", [...without(":authority"), [":authority", authority]]);
   }
   await check("400", requestFields("G T"));
-  for (const name of ["CONNECT", "TRACE"]) await check("501", requestFields(name));
+  for (const name of ["CONNECT", "TRACE", "Trace"]) await check("501", requestFields(name));
+  for (const name of ["get", "Post", "delete"]) await check("405", requestFields(name));
+  await check("", requestFields("patch"));
 });
 
 Deno.test("settings are read with any unknown ones, and wrong ones are faults", async () => {
