@@ -11,7 +11,7 @@
 export const KEPT: i32 = 64;
 export const CODES: usize = memory.data(64 * 32, 16);
 export const FEATURES: usize = memory.data(32 * 8, 16);
-export const PAIR_BYTES: i32 = 80;
+const PAIR_BYTES: i32 = 80;
 export const TREES_BYTES: i32 = 512 * 80;
 export const TREES: usize = memory.data(512 * 80, 16);
 

@@ -1,7 +1,7 @@
 /** Borders of blocks: short straight edges where the picture is new, and whether they lie on the grid of a codec's blocks. */
 
 import { put } from "./measures";
-import { newCells } from "./novelty";
+import { MUCH, muchNew, newCells } from "./novelty";
 
 /*
  * A cell of 4x4 samples that is new has a border down where the sums of its columns step once: over two samples, as reducing the
@@ -14,9 +14,7 @@ import { newCells } from "./novelty";
  * Borders that came together on a grid are held: looked for again, in their places, in the frames behind.
  */
 
-/** A cell counts as new from so many levels on. */
-const CELL_NEW: i8 = 12;
-/** With fewer new cells nothing is looked for; with more the whole picture is another one. */
+/** With fewer cells that are much new nothing is looked for; with more the whole picture is another one. */
 const LEAST_CELLS: i32 = 5;
 const MOST_CELLS: i32 = 2200;
 /** So many cells are looked at, evenly spread where there are more. */
@@ -44,6 +42,8 @@ const PLACES: i32 = 640 + 360;
 const COUNTS: usize = memory.data(1000 + 8, 16);
 /** The sums of a cell: 8 words. */
 const SUMS: usize = memory.data(16, 16);
+/** How many of the four steps of a cell are behind each: of those down, and of those along. */
+const STEPS_BEHIND: usize = memory.data<i16>([3, 2, 1, 0, 3, 2, 1, 0], 16);
 
 /** A grid finer than this, in reduced samples, is not seen. */
 const FINEST: f32 = 2.6;
@@ -117,9 +117,9 @@ function keepHeld(luma: usize): i32 {
   for (let i = 0; i < held; i++) {
     let border = load<u32>(HELD + (i << 2));
     const cell = <i32> (border & 0xfff), step = (border >> 12) & 3, isAlong = (border & 0x4000) != 0;
-    const steps = stepsOf(sumsOf(luma, cell, isAlong));
-    v128.store(SUMS, steps);
-    if (load<i16>(SUMS + 4 + (<usize> step << 1)) < STEP_HELD) {
+    const sums = sumsOf(luma, cell, isAlong);
+    v128.store(SUMS, bothSteps(sums, sums));
+    if (load<i16>(SUMS + (<usize> step << 1)) < STEP_HELD) {
       if (border & 0x8000) continue;
       border |= 0x8000;
       lost++;
@@ -133,54 +133,60 @@ function keepHeld(luma: usize): i32 {
 /** Fills FRESH. */
 function find(luma: usize): void {
   fresh = 0;
+  if (muchNew < LEAST_CELLS || muchNew > MOST_CELLS) return;
   const cells = newCells();
-  const least = i8x16.splat(CELL_NEW);
-  let all = 0;
+  const least = i8x16.splat(MUCH);
+  const stride = (muchNew + LOOKED_AT - 1) / LOOKED_AT;
+  // New cells that are passed over before the next one that is looked at.
+  let passed = 0;
   for (let i = 0; i < 3600; i += 16) {
-    all += popcnt<i32>(i8x16.bitmask(i8x16.gt_u(v128.load(cells + i), least)));
-  }
-  if (all < LEAST_CELLS || all > MOST_CELLS) return;
-  const stride = (all + LOOKED_AT - 1) / LOOKED_AT;
-  let nth = 0;
-  for (let i = 0; i < 3600; i += 16) {
-    let mask = i8x16.bitmask(i8x16.gt_u(v128.load(cells + i), least));
+    let mask = i8x16.bitmask(i8x16.ge_u(v128.load(cells + i), least));
     for (; mask != 0; mask &= mask - 1) {
-      if (nth++ % stride != 0) continue;
+      if (--passed >= 0) continue;
+      passed = stride - 1;
       const cell = i + ctz<i32>(mask);
-      findIn(luma, cell, false);
-      findIn(luma, cell, true);
+      findIn(luma, cell);
     }
   }
 }
 
-/** Adds the clearest border of a cell, if there is one. */
-function findIn(luma: usize, cell: i32, isAlong: bool): void {
-  const sums = sumsOf(luma, cell, isAlong);
-  const steps = stepsOf(sums);
-  if (!v128.any_true(i16x8.ge_s(steps, i16x8.splat(STEP)))) return;
-  const at = isAlong ? cell / CELLS_ACROSS : cell % CELLS_ACROSS;
-  const last = isAlong ? 44 : 79;
-  v128.store(SUMS, steps);
-  let best: i32 = -1, most: i32 = STEP - 1;
-  const from = at == 0 ? 2 : 0, to = at == last ? 2 : 4;
-  for (let step = from; step < to; step++) {
-    const own = <i32> load<i16>(SUMS + 4 + (<usize> step << 1));
-    if (own <= most) continue;
-    most = own;
-    best = step;
-  }
-  if (best < 0) return;
+/** Adds the clearest border of a cell down and that along, where there is one; found without branches, which a processor guesses wrong. */
+function findIn(luma: usize, cell: i32): void {
+  const x = cell % CELLS_ACROSS, y = cell / CELLS_ACROSS;
+  const down = sumsOf(luma, cell, false), along = sumsOf(luma, cell, true);
+  // Four times each step and how many are behind it, so that the first of equal ones is the largest.
+  let keys = v128.or(i16x8.shl(bothSteps(down, along), 2), v128.load(STEPS_BEHIND));
+  if (x == 0 || x == 79 || y == 0 || y == 44) keys = withoutEdges(keys, x, y);
+  keys = i16x8.max_s(keys, v128.shuffle<i32>(keys, keys, 1, 0, 3, 2));
+  keys = i16x8.max_s(keys, v128.shuffle<i16>(keys, keys, 1, 0, 3, 2, 5, 4, 7, 6));
+  const keyDown: i32 = i16x8.extract_lane_s(keys, 0), keyAlong: i32 = i16x8.extract_lane_s(keys, 4);
+  if (keyDown >= STEP << 2) add(cell, down, x, 3 - (keyDown & 3), 0);
+  if (keyAlong >= STEP << 2) add(cell, along, y, 3 - (keyAlong & 3), 0x4000);
+}
+
+/** At the edges of the picture there is nothing to compare with. */
+function withoutEdges(keys: v128, x: i32, y: i32): v128 {
+  const none = i16.MIN_VALUE;
+  if (x == 0) keys = i16x8.replace_lane(i16x8.replace_lane(keys, 0, none), 1, none);
+  if (x == 79) keys = i16x8.replace_lane(i16x8.replace_lane(keys, 2, none), 3, none);
+  if (y == 0) keys = i16x8.replace_lane(i16x8.replace_lane(keys, 4, none), 5, none);
+  if (y == 44) keys = i16x8.replace_lane(i16x8.replace_lane(keys, 6, none), 7, none);
+  return keys;
+}
+
+/** Adds a border of a cell that is so far across or down, at one of its four steps. */
+function add(cell: i32, sums: v128, at: i32, step: i32, along: i32): void {
   v128.store(SUMS, sums);
-  const middle = SUMS + 4 + (<usize> best << 1);
+  const middle = SUMS + 4 + (<usize> step << 1);
   const before = <i32> load<i16>(middle - 2),
     own = <i32> load<i16>(middle),
     after = <i32> load<i16>(middle + 2);
   const whole = abs(before - after);
   // The part of the sample that belongs to what is before it, rounded to half samples.
-  const part = min(whole, max(0, before > after ? own - after : after - own));
-  const place = 2 * (4 * at + best) + (4 * part + whole) / (2 * whole);
-  const along = isAlong ? 0x4000 : 0;
-  store<u32>(FRESH + (fresh++ << 2), <u32> (cell | (best << 12) | along | (place << 16)));
+  const part = 4 * min(whole, max(0, before > after ? own - after : after - own));
+  const halves = i32(part >= whole) + i32(part >= 3 * whole);
+  const place = 2 * (4 * at + step) + halves;
+  store<u32>(FRESH + (fresh++ << 2), <u32> (cell | (step << 12) | along | (place << 16)));
 }
 
 /** The sums of the eight columns, or rows, around the four of a cell. */
@@ -188,11 +194,8 @@ function sumsOf(luma: usize, cell: i32, isAlong: bool): v128 {
   const x = cell % CELLS_ACROSS, y = cell / CELLS_ACROSS;
   if (!isAlong) {
     const at = luma + <usize> (4 * y) * STRIDE + (4 * x - 2);
-    const upper = i16x8.add(v128.load_ext<u8>(at), v128.load_ext<u8>(at + STRIDE));
-    return i16x8.add(
-      upper,
-      i16x8.add(v128.load_ext<u8>(at + 2 * STRIDE), v128.load_ext<u8>(at + 3 * STRIDE)),
-    );
+    const upper = i16x8.add(v128.load_ext<u8>(at), v128.load_ext<u8>(at, 320));
+    return i16x8.add(upper, i16x8.add(v128.load_ext<u8>(at, 640), v128.load_ext<u8>(at, 960)));
   }
   const at = luma + <usize> ((4 * y - 2) * <i32> STRIDE) + (4 * x);
   return i16x8.narrow_i32x4_u(fourRows(at), fourRows(at + 4 * STRIDE));
@@ -201,24 +204,29 @@ function sumsOf(luma: usize, cell: i32, isAlong: bool): v128 {
 /** The sums of four samples in each of four rows. */
 function fourRows(at: usize): v128 {
   let rows = v128.load32_zero(at);
-  rows = v128.load32_lane(at + STRIDE, rows, 1);
-  rows = v128.load32_lane(at + 2 * STRIDE, rows, 2);
-  rows = v128.load32_lane(at + 3 * STRIDE, rows, 3);
+  rows = v128.load32_lane(at, rows, 1, 320);
+  rows = v128.load32_lane(at, rows, 2, 640);
+  rows = v128.load32_lane(at, rows, 3, 960);
   return i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(rows));
 }
 
-/** In words 2 to 5: how far the sums before and behind are apart, less twice the larger step beside them. */
-function stepsOf(sums: v128): v128 {
-  const before = v128.shuffle<i16>(sums, sums, 0, 0, 1, 2, 3, 4, 5, 6);
-  const behind = v128.shuffle<i16>(sums, sums, 1, 2, 3, 4, 5, 6, 7, 7);
-  const twoBefore = v128.shuffle<i16>(sums, sums, 0, 0, 0, 1, 2, 3, 4, 5);
-  const twoBehind = v128.shuffle<i16>(sums, sums, 2, 3, 4, 5, 6, 7, 7, 7);
+/** The four steps in the middle of the sums of columns, and then those of the sums of rows. */
+function bothSteps(down: v128, along: v128): v128 {
+  return stepsBetween(
+    v128.shuffle<i64>(down, along, 0, 2),
+    v128.shuffle<i16>(down, along, 1, 2, 3, 4, 9, 10, 11, 12),
+    v128.shuffle<i16>(down, along, 3, 4, 5, 6, 11, 12, 13, 14),
+    v128.shuffle<i64>(down, along, 1, 3),
+  );
+}
+
+/** How far the sums before and behind are apart, less twice the larger step beside them. */
+function stepsBetween(twoBefore: v128, before: v128, behind: v128, twoBehind: v128): v128 {
   const beside = i16x8.max_s(
     i16x8.abs(i16x8.sub(before, twoBefore)),
     i16x8.abs(i16x8.sub(twoBehind, behind)),
   );
-  const steps = i16x8.sub(i16x8.abs(i16x8.sub(behind, before)), i16x8.shl(beside, 1));
-  return v128.and(steps, i16x8(0, 0, -1, -1, -1, -1, 0, 0));
+  return i16x8.sub(i16x8.abs(i16x8.sub(behind, before)), i16x8.shl(beside, 1));
 }
 
 /** Adds what was found to what is held. */

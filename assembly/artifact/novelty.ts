@@ -16,6 +16,8 @@ const CELLS: i32 = 80 * 45;
 /** A cell in a strip is new by this at least, while the cells two rows above and below are by that at most. */
 const STRIP: i8 = 9;
 const STRIP_BESIDE: i8 = 2;
+/** Levels from which on a cell is much new. */
+export const MUCH: u8 = 13;
 /**
  * Levels: a cell is new or gone from the first on, much so from the second; it has returned that changed by the third or more, and
  * differs from an older one by the fourth at most.
@@ -23,7 +25,7 @@ const STRIP_BESIDE: i8 = 2;
 // deno-fmt-ignore
 const LIMITS: usize = memory.data<u8>([
   7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
-  13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13,
+  MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH, MUCH,
   11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11,
   2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
 ], 16);
@@ -36,6 +38,9 @@ const TALL_HIGHEST: usize = memory.data(3600 + 32, 16);
 const TALL_LOWEST: usize = memory.data(3600 + 32, 16);
 /** By how much each cell is new, with two rows before and behind. */
 const NEW: usize = memory.data(3600 + 320, 16);
+
+/** How many cells of the newest frame are new by MUCH levels or more. */
+export let muchNew: i32 = 0;
 
 /** By how much each of the 80x45 cells of the newest frame is new, in levels. */
 export function newCells(): usize {
@@ -77,7 +82,8 @@ export function measureNovelty(
     returned = i8x16.sub(returned, v128.and(hasChanged, isAsBefore));
   }
   putShare(23, lanesOf(newSome));
-  putShare(24, lanesOf(newMuch));
+  muchNew = lanesOf(newMuch);
+  putShare(24, muchNew);
   putShare(25, lanesOf(goneSome));
   putShare(26, lanesOf(goneMuch));
   measureStrips();
