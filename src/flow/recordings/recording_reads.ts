@@ -188,9 +188,19 @@ function timeOf(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);
   const isTime = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/.test(text);
-  const ms = isTime ? Date.parse(text.toUpperCase().replace(" ", "T")) : NaN;
+  const ms = isTime && isDay(text.slice(0, DATE_CHARACTERS))
+    ? Date.parse(text.toUpperCase().replace(" ", "T"))
+    : NaN;
   if (Number.isNaN(ms)) {
     throw refuse.invalid(field, "must be a time such as 2026-11-24T10:15:00Z, or epoch milliseconds");
   }
   return ms;
+}
+
+const DATE_CHARACTERS = "2026-11-24".length;
+
+/** Whether the month has that day: JavaScript reads February 30 as March 2. */
+function isDay(date: string): boolean {
+  const ms = Date.parse(date);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(date);
 }

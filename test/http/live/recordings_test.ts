@@ -127,6 +127,7 @@ Deno.test("a camera is recorded all day, and a moment of its run leads to the fr
     const [query, status, field] of [
       ["?from=5&to=5", 422, "to"],
       ["?from=yesterday", 422, "from"],
+      ["?from=2026-02-31T00:00:00Z", 422, "from"],
       ["?cursor=x", 422, "cursor"],
       ["?limit=0", 422, "limit"],
       ["/export?from=1", 422, "to"],
