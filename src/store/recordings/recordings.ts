@@ -188,15 +188,27 @@ function dayOf(ms: number): string {
 
 function subfolders(path: string): string[] {
   try {
-    return [...Deno.readDirSync(path)].filter(({ isDirectory }) => isDirectory).map(({ name }) => name);
+    return [...Deno.readDirSync(path)].filter((entry) =>
+      entry.isDirectory || entry.isSymlink && isFolder(join(path, entry.name))
+    ).map(({ name }) => name);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return [];
     throw error;
   }
 }
 
+/** Also by a link, as segments are written through it; false where it leads nowhere. */
+function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
 async function removeIfEmpty(path: string): Promise<void> {
   try {
+    if ((await Deno.lstat(path)).isSymlink) return; // the operator made it
     await Deno.remove(path);
   } catch {
     // it is not empty, or gone: a later pass looks again

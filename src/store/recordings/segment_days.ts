@@ -29,6 +29,11 @@ export class SegmentDays {
     this.#root = root;
   }
 
+  /** How many days it remembers something of. */
+  get remembered(): number {
+    return new Set([...this.#kept.keys(), ...this.#bytes.keys()]).size;
+  }
+
   /** The days that a source has, sorted. */
   async of(source: string): Promise<string[]> {
     const names = await namesIn(join(this.#root, source), ({ isDirectory }) => isDirectory);
@@ -101,6 +106,11 @@ export class SegmentDays {
       const folder = join(this.#root, source, day);
       const names = (await namesIn(folder, ({ isFile, name }) => isFile && segmentOfName(name) !== null))
         .sort();
+      if (names.length === 0) { // also of a day that a caller has made up
+        this.#kept.delete(key);
+        this.#bytes.delete(key);
+        return { names, bytes: 0 };
+      }
       const bytes = names.reduce((sum, name) => sum + bytesOfName(name), 0);
       this.#bytes.set(key, bytes);
       return { names, bytes };
