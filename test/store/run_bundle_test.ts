@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { InstanceKey } from "../../src/store/bundle/instance_key.ts";
 import { type BundleManifest, writeBundle } from "../../src/store/bundle/run_bundle.ts";
+import { findRun, readRun } from "../../src/store/bundle/run_events.ts";
+import { EVENTS_REMOVED, summaryOf } from "../../src/model/runs/run.ts";
 import { GAP_BYTES_MAX, writeGapRecord } from "../../src/store/removal/gap_record.ts";
 import { DataDirectory, flipInLine, world } from "../support/data_directory.ts";
 import { TempFolder } from "../support/media.ts";
@@ -191,3 +193,29 @@ Deno.test("a bundle says which blobs are missing; a run that is not there or was
 function append(path: string, text: string): void {
   Deno.writeTextFileSync(path, text, { append: true });
 }
+
+Deno.test("no bundle has a part of a run: one whose events are removed while it is read is refused, and another one is whole", async () => {
+  using directory = await DataDirectory.make();
+  {
+    await using timeline = await directory.open();
+    timeline.commit(() => [created(OTHER), event("marker_emitted", { of: "another run" }, OTHER)]);
+  }
+  const [own, other] = [RUN, OTHER].map((runId) => findRun(directory.dataDir, runId));
+  {
+    await using timeline = await directory.open();
+    const run = timeline.view.run(RUN)!;
+    const removal = event(EVENTS_REMOVED, {
+      ...{ reason: "age", events: run.eventCount, bytes: run.logBytes, through_seq: run.lastSeq },
+      run: summaryOf(run),
+    });
+    timeline.commit(() => [removal]);
+    assert.ok((await timeline.removeRecords()).events > 5);
+  }
+  assert.throws(
+    () => readRun(directory.dataDir, own!, () => {}),
+    /were removed while it was read; try again$/,
+  );
+  const kinds: string[] = [];
+  readRun(directory.dataDir, other!, ({ kind }) => kinds.push(kind));
+  assert.deepEqual(kinds, ["run_created", "marker_emitted"]);
+});

@@ -18,6 +18,8 @@ export interface FoundRun {
   }[];
   /** The last event of a whole commit. */
   readonly lastSeq: number;
+  /** How many events it has up to there. */
+  readonly events: number;
   /** Numbers that no record of the log has: whose events they were is not known. */
   readonly lost: readonly (readonly [from: number, to: number])[];
 }
@@ -29,6 +31,7 @@ export function findRun(dataDir: string, runId: string): FoundRun {
   const segments: FoundRun["segments"][number][] = [];
   const lost: [number, number][] = [];
   let [committedSeq, seenSeq, isDeleted, isRemoved] = [0, 0, false, false];
+  let [events, uncommitted] = [0, 0];
   for (const { name, sizeBytes, unreadable } of findSegments(directory)) {
     if (unreadable !== "") throw new Error(`timeline/${name} cannot be read: ${unreadable}`);
     const afterSeq = seenSeq;
@@ -38,8 +41,14 @@ export function findRun(dataDir: string, runId: string): FoundRun {
       const removedEnd = gapEnd(bytes, record);
       seenSeq = Math.max(record.seq, removedEnd);
       if (removedEnd > 0) return;
-      if (record.left === 0) committedSeq = record.seq;
-      if (!isOfRun(bytes, record)) return;
+      const isOwn = isOfRun(bytes, record);
+      if (isOwn) uncommitted += 1;
+      if (record.left === 0) {
+        committedSeq = record.seq;
+        events += uncommitted;
+        uncommitted = 0;
+      }
+      if (!isOwn) return;
       hasRun = true;
       const kind = kindOf(bytes, record);
       isDeleted ||= kind === "run_deleted";
@@ -50,19 +59,21 @@ export function findRun(dataDir: string, runId: string): FoundRun {
   if (segments.length === 0) throw new Error(`there is no run ${runId}`);
   if (isDeleted) throw new Error(`run ${runId} was deleted`);
   if (isRemoved) throw new Error(`the events of run ${runId} were removed by retention`);
-  return { runId, segments, lastSeq: committedSeq, lost };
+  return { runId, segments, lastSeq: committedSeq, events, lost };
 }
 
-/** Calls `each` for every event of the run, in order. */
+/** Calls `each` for every event of the run, in order. Errors: some of them have left the log since the run was found. */
 export function readRun(
   dataDir: string,
-  { runId, segments, lastSeq }: FoundRun,
+  { runId, segments, lastSeq, events }: FoundRun,
   each: (event: LoggedEvent) => void,
 ): void {
   const isOfRun = runMatcher(runId);
+  let left = events;
   for (const { name, sizeBytes, afterSeq } of segments) {
     scan(join(dataDir, "timeline", name), sizeBytes, afterSeq, (bytes, record) => {
-      if (record.seq > lastSeq || !isOfRun(bytes, record)) return;
+      if (record.seq > lastSeq || gapEnd(bytes, record) > 0 || !isOfRun(bytes, record)) return;
+      left -= 1;
       each({
         ...{ seq: record.seq, runId, ptsMs: record.ptsMs, kind: kindOf(bytes, record) },
         streamId: columnText(DECODER, bytes, record.streamStart, record.streamEnd),
@@ -70,6 +81,7 @@ export function readRun(
       });
     });
   }
+  if (left > 0) throw new Error(`events of run ${runId} were removed while it was read; try again`);
 }
 
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -78,7 +90,9 @@ type EachRecord = (bytes: Uint8Array, record: ParsedRecord) => void;
 
 function scan(path: string, sizeBytes: number, afterSeq: number, record: EachRecord): void {
   using file = Deno.openSync(path, { read: true });
-  scanSegment(file, sizeBytes, 0, afterSeq, { record, damage: () => {} });
+  // Retention may have put a smaller copy in its place meanwhile.
+  const size = Math.min(sizeBytes, file.statSync().size);
+  scanSegment(file, size, 0, afterSeq, { record, damage: () => {} });
 }
 
 function kindOf(bytes: Uint8Array, { kindStart, kindEnd }: ParsedRecord): string {
