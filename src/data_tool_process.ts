@@ -1,7 +1,7 @@
 /** Runs a tool on a data directory in a Worker that may touch nothing but that directory and the tool's target. */
 
 import { errorText } from "./base/log.ts";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { readVariables } from "./base/config.ts";
@@ -182,6 +182,16 @@ function realPath(path: string): string {
   }
 }
 
+/** The real path that a folder has once it is made. */
+function futurePath(path: string): string {
+  const parent = dirname(path);
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    return parent === path ? path : join(futurePath(parent), basename(path));
+  }
+}
+
 function requireDataDirectory(dataDir: string): void {
   try {
     if (Deno.statSync(join(dataDir, "timeline")).isDirectory) return;
@@ -196,13 +206,17 @@ function requireDataDirectory(dataDir: string): void {
 /** The real path of a folder, made for a backup or an export. It lies outside of what is backed up. */
 function targetFolder(tool: DataTool, target: string, { dataDir, uploadRoot }: CheckedPlaces): string {
   const path = resolve(target);
+  const requireOutside = (folder: string) => {
+    for (const own of [dataDir, uploadRoot]) {
+      if (folder === own || folder.startsWith(`${own}/`) || own.startsWith(`${folder}/`)) {
+        throw new UsageFault(`${folder} must lie outside of ${own}, and not around it`);
+      }
+    }
+  };
+  requireOutside(futurePath(path));
   if (tool === "backup" || tool === "export") makeFolder(path);
   const folder = realPath(path);
-  for (const own of [dataDir, uploadRoot]) {
-    if (folder === own || folder.startsWith(`${own}/`) || own.startsWith(`${folder}/`)) {
-      throw new UsageFault(`${folder} must lie outside of ${own}, and not around it`);
-    }
-  }
+  requireOutside(folder);
   try {
     if (Deno.statSync(folder).isDirectory) return folder;
   } catch (error) {

@@ -6,6 +6,7 @@ import { BackupLock } from "../src/store/backup/backup_lock.ts";
 import { DataDirectory } from "./support/data_directory.ts";
 import { TempFolder } from "./support/media.ts";
 import { PROJECT_ROOT, startService } from "./support/service.ts";
+import { RUN } from "./support/timeline.ts";
 import { until } from "./support/until.ts";
 
 function command(args: readonly string[], env: Record<string, string> = {}): Deno.Command {
@@ -103,6 +104,7 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
     [["verify", "x"], /service verify: it takes no argument 'x'/],
     [["backup"], /service backup: it takes TARGET/],
     [["backup", join(directory.dataDir, "b")], /must lie outside of/],
+    [["export", RUN, join(directory.uploadRoot, "c", "d")], /must lie outside of/],
     [["backup", target, "--keep", "0"], /--keep must be a whole number of at least 1, got '0'/],
     [["restore", join(folder.path, "none")], /is no folder with backups/],
     [["verify", "--data-dir", folder.path], /is no data directory of this service/],
@@ -111,5 +113,8 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
     const ended = await tool(args.includes("--data-dir") ? args : [...args, ...options]);
     assert.equal(ended.code, 2, ended.stdout);
     assert.match(ended.stderr, message);
+  }
+  for (const made of [directory.path("b"), join(directory.uploadRoot, "c")]) {
+    assert.throws(() => Deno.statSync(made), Deno.errors.NotFound, "nothing was done");
   }
 });

@@ -1,7 +1,7 @@
 /** The file of one idempotency key: what the key was used for, and the answer once there is one. */
 
 import { crc32 } from "node:zlib";
-import { readAt } from "./file_bytes.ts";
+import { openRegular, readAt } from "./file_bytes.ts";
 
 /** What a key was used for. No part of the request can be read from it. */
 export interface KeyUse {
@@ -57,7 +57,7 @@ export function createAnswerFile(path: string, use: KeyUse): number {
 
 /** Undefined for a file whose head is not whole: its request had not begun. */
 export function readAnswerFile(path: string): AnswerFile | undefined {
-  using file = Deno.openSync(path, { read: true });
+  using file = openRegular(path);
   const first = readAt(file, 0, FIRST_BYTES);
   const isWhole = first.length < FIRST_BYTES; // as most are: then the file is not asked again
   const start = isWhole || first.includes(LINE_BREAK) ? first : readAt(file, 0, HEAD_BYTES_MAX);

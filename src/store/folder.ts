@@ -2,8 +2,18 @@
 
 import { join } from "node:path";
 
-/** Paths of what is no folder; none where `folder` is not there. */
-export function* filesBelow(root: string, folder: string): Iterable<string> {
+/** Paths of what is no folder; none where `folder` is not there. Links are not followed. */
+export function filesBelow(root: string, folder: string): Iterable<string> {
+  return below(root, folder, null);
+}
+
+/** The same, and what is below links to folders: the service writes through these, too. A link to a folder around it counts as no folder. */
+export function filesBelowLinks(root: string, folder: string): Iterable<string> {
+  return below(root, folder, []);
+}
+
+/** `around` are the folders around this one, as the disk numbers them; null where no link is followed. */
+function* below(root: string, folder: string, around: readonly string[] | null): Iterable<string> {
   const names: Deno.DirEntry[] = [];
   try {
     names.push(...Deno.readDirSync(join(root, folder)));
@@ -12,10 +22,22 @@ export function* filesBelow(root: string, folder: string): Iterable<string> {
     throw error;
   }
   names.sort((left, right) => left.name < right.name ? -1 : 1);
-  for (const { name, isDirectory } of names) {
+  const inner = around && [...around, folderNumber(join(root, folder)) ?? ""];
+  for (const { name, isDirectory, isSymlink } of names) {
     const path = folder === "" ? name : `${folder}/${name}`;
-    if (isDirectory) yield* filesBelow(root, path);
+    const linked = inner && isSymlink ? folderNumber(join(root, path)) : null;
+    if (isDirectory || linked !== null && !inner!.includes(linked)) yield* below(root, path, inner);
     else yield path;
+  }
+}
+
+/** Null for what is no folder, also for a link that leads nowhere. */
+function folderNumber(path: string): string | null {
+  try {
+    const { dev, ino, isDirectory } = Deno.statSync(path);
+    return isDirectory ? `${dev}:${ino}` : null;
+  } catch {
+    return null;
   }
 }
 

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { BackupStorage } from "../../src/model/backup_storage.ts";
 import { makeBackup } from "../../src/store/backup/backup.ts";
-import { backupIds, readHead } from "../../src/store/backup/backup_list.ts";
+import { backupIds, readHead, readList } from "../../src/store/backup/backup_list.ts";
 import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
 import { pruneBackups } from "../../src/store/backup/prune.ts";
 import { restoreBackup } from "../../src/store/backup/restore.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
-import { Blobs } from "../../src/store/blobs.ts";
+import { blobPath, Blobs } from "../../src/store/blobs.ts";
 import { S3Storage } from "../../src/remote/s3_storage.ts";
 import type { SleepSignal } from "../../src/base/world.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
@@ -59,6 +59,34 @@ Deno.test("a backup is restored as it was, a second one has only what is new, an
   }
   await using earlier = await restored(storage, folder, first.head.id);
   assert.equal(earlier.view.run(RUN)!.eventCount, 13);
+});
+
+Deno.test("a backup has what lies behind links to other disks, and none is made of a blob that is a pipe", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const far = join(folder.path, "far");
+  Deno.mkdirSync(far);
+  for (const name of ["keyframes", "media/blobs"]) {
+    const to = join(far, name.replace("/", "-"));
+    Deno.renameSync(directory.path(name), to);
+    Deno.symlinkSync(to, directory.path(name));
+  }
+  const file = directory.path(blobPath("video/mp4", directory.blobs[1]!.sha256)!);
+  Deno.renameSync(file, join(far, "clip"));
+  Deno.symlinkSync(join(far, "clip"), file);
+  Deno.symlinkSync(directory.dataDir, directory.path("media/around"));
+  Deno.symlinkSync(far, join(directory.uploadRoot, "public__link.mp4"));
+  const storage = storageIn(folder);
+  const { head } = await makeBackup(directory.places, storage, world);
+  {
+    await using timeline = await restored(storage, folder);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 13);
+  }
+  const paths = (await readList(storage, head)).map(({ path }) => path);
+  assert.deepEqual(paths.filter((path) => /around|link/.test(path)), []);
+  Deno.removeSync(file);
+  assert.ok((await new Deno.Command("mkfifo", { args: [file] }).output()).success);
+  await assert.rejects(makeBackup(directory.places, storage, world), /mp4 is no regular file; run repair$/);
 });
 
 Deno.test("a backup beside a writer ends with a whole commit, and has every blob that its events name", async () => {
@@ -153,6 +181,8 @@ Deno.test("what is not whole is not restored: no backup, a lost or damaged objec
   const { head } = await makeBackup(directory.places, storage, world);
   await assert.rejects(restoreBackup({ storage, places: directory.places }), /is not empty, it has /);
   await assert.rejects(restoreBackup({ ...into("none"), id: "2020" }), /has no backup 2020/);
+  const outside = "../backups/" + head.id;
+  await assert.rejects(restoreBackup({ ...into("none"), id: outside }), /has no backup \.\.\/backups\//);
 
   const [clip] = directory.blobs.filter(({ mediaType }) => mediaType === "video/mp4");
   const object = join(folder.path, "backups", "objects", clip!.sha256.slice(0, 2), clip!.sha256);

@@ -137,6 +137,32 @@ for (const { what, harm, found, repaired, events = 13 } of CASES) {
   });
 }
 
+Deno.test("a pipe is not waited for: it is damage where a file is to be, and a repair sets it aside", async () => {
+  using directory = await DataDirectory.make();
+  const segment =
+    "20261124T101500123Z_10040_751c79832c20087d332e351728791aeb_0_900_4_avc1.42e01f-9f86d081_none_1.mp4";
+  const pipes = [
+    `keyframes/blobs/ab/${"ab".repeat(32)}.jpg`,
+    `recordings/dock/20261124/${segment}`,
+    "uploads/public__pipe.mp4",
+    "webhook-delivery.wal",
+  ];
+  for (const pipe of pipes) {
+    const path = directory.path(pipe);
+    Deno.mkdirSync(join(path, ".."), { recursive: true });
+    await Deno.remove(path).catch(() => {});
+    assert.ok((await new Deno.Command("mkfifo", { args: [path] }).output()).success);
+  }
+  const { findings } = await checkDirectory(directory.places);
+  const unreadable = findings.damage.filter(({ kind }) => kind === "unreadable_file");
+  assert.deepEqual(unreadable.map(({ path }) => path).sort(), pipes.toSorted());
+  for (const { text } of unreadable) assert.match(text, /it is no regular file/);
+
+  const { after, setAside } = await repairDirectory(directory.places, world);
+  assert.ok(after.findings.isSound, JSON.stringify(after.findings.damage));
+  for (const pipe of pipes) assert.ok(Deno.statSync(directory.path(`${setAside}/${pipe}`)).isFifo);
+});
+
 Deno.test("data directories that earlier versions wrote are sound", async () => {
   const folder = join(PROJECT_ROOT, "fixtures", "data_directories");
   for (const { name, isDirectory } of Deno.readDirSync(folder)) {

@@ -91,7 +91,10 @@ class Backup {
   async copy(planned: PlannedFile): Promise<BackupFile | null> {
     const { path, from, bytes: most, isNeeded } = planned;
     try {
-      if (!(await Deno.lstat(from)).isFile) return null;
+      if (!(await Deno.lstat(from)).isFile) {
+        if (!isNeeded) return null;
+        if (!(await Deno.stat(from)).isFile) throw new Error(`${path} is no regular file; run repair`);
+      }
       using file = await Deno.open(from, { read: true });
       const { size, mtime } = await file.stat();
       const mtimeMs = mtime?.getTime() ?? 0;

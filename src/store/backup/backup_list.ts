@@ -40,6 +40,7 @@ export interface BackupFile {
 export const BACKUP_FORMAT = 1;
 export const HEADS_FOLDER = "backups";
 const HEADS = `${HEADS_FOLDER}/`;
+const BACKUP_ID = /^[0-9TZ-]+(\.[0-9TZ-]+)*$/;
 
 export function objectName(sha256: string): string {
   return `objects/${sha256.slice(0, 2)}/${sha256}`;
@@ -57,14 +58,16 @@ export function sha256Hex(bytes: Uint8Array): string {
 export async function backupIds(storage: BackupStorage): Promise<string[]> {
   const ids: string[] = [];
   for await (const { name } of storage.list(HEADS)) {
-    if (/^backups\/[0-9TZ.-]+\.json$/.test(name)) ids.push(name.slice(HEADS.length, -".json".length));
+    if (!name.endsWith(".json")) continue;
+    const id = name.slice(HEADS.length, -".json".length);
+    if (BACKUP_ID.test(id)) ids.push(id);
   }
   return ids.sort();
 }
 
 /** Errors: there is no such backup, or a newer version wrote it. */
 export async function readHead(storage: BackupStorage, id: string): Promise<BackupHead> {
-  const bytes = await storage.get(headName(id));
+  const bytes = BACKUP_ID.test(id) ? await storage.get(headName(id)) : null;
   if (bytes === null) throw new Error(`${storage.name} has no backup ${id}`);
   const head = JSON.parse(new TextDecoder().decode(bytes)) as BackupHead;
   if (head.format !== BACKUP_FORMAT) {

@@ -1,7 +1,7 @@
 /** Which files of a data directory belong into a backup, in which order, and how much of each. */
 
 import { join, relative } from "node:path";
-import { filesBelow } from "../folder.ts";
+import { filesBelow, filesBelowLinks } from "../folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { SET_ASIDE } from "../checks/set_aside.ts";
 import { EVENTS_REMOVED, MEDIA_REMOVED } from "../../model/runs/run.ts";
@@ -39,9 +39,9 @@ const LEFT_OUT =
  * that no answer is kept whose events are not.
  */
 export function planBackup({ dataDir, uploadRoot }: CheckedPlaces): BackupPlan {
-  const answers = [...filesBelow(dataDir, "idempotency")];
+  const answers = [...filesBelowLinks(dataDir, "idempotency")];
   const { segments, lastSeq, logEnd } = planLog(dataDir);
-  const others = [...filesBelow(dataDir, "")].filter((path) => belongs(path, { dataDir, uploadRoot }));
+  const others = [...filesBelowLinks(dataDir, "")].filter((path) => belongs(path, { dataDir, uploadRoot }));
   const plain = (path: string, isNeeded: boolean): PlannedFile => ({
     ...{ path, from: join(dataDir, path), bytes: null, isNeeded },
     grows: path.endsWith(".wal"),

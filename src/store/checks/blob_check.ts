@@ -4,7 +4,8 @@ import { errorText } from "../../base/log.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { blobFolders } from "../blobs.ts";
-import { filesBelow } from "../folder.ts";
+import { openRegular } from "../file_bytes.ts";
+import { filesBelowLinks } from "../folder.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
 import type { AcceptedLosses } from "./accepted_losses.ts";
 import type { Findings } from "./findings.ts";
@@ -70,7 +71,7 @@ export function checkBlobs(
 function* blobFiles(dataDir: string, findings: Findings): Iterable<string> {
   for (const [folder, extensions] of blobFolders()) {
     const isBlob = new RegExp(`^([0-9a-f]{2})[0-9a-f]{62}\\.(${extensions.join("|")})$`);
-    for (const path of filesBelow(dataDir, folder)) {
+    for (const path of filesBelowLinks(dataDir, folder)) {
       const parts = path.slice(folder.length + 1).split("/");
       const name = parts.at(-1)!;
       if (parts.length === 2 && isBlob.exec(name)?.[1] === parts[0]) yield path;
@@ -90,7 +91,7 @@ function hashOf(
   path: string,
   buffer: Uint8Array,
 ): { readonly sha256: string; readonly bytes: number } {
-  using file = Deno.openSync(path, { read: true });
+  using file = openRegular(path);
   const hash = createHash("sha256");
   let bytes = 0;
   for (let read = file.readSync(buffer); read; read = file.readSync(buffer)) {

@@ -4,11 +4,11 @@ import { errorText } from "../../base/log.ts";
 import { join } from "node:path";
 import { answerPieces, readAnswerFile } from "../answer_file.ts";
 import { knownFormat } from "../data_format.ts";
-import { readAt } from "../file_bytes.ts";
+import { openRegular, readAt } from "../file_bytes.ts";
 import { HEADER_BYTES, isTornRecord } from "../log/record.ts";
 import { linesIn, scanSegment } from "../log/segment_scan.ts";
 import { seqOfSnapshot } from "../log/snapshot.ts";
-import { filesBelow } from "../folder.ts";
+import { filesBelow, filesBelowLinks } from "../folder.ts";
 import type { Findings } from "./findings.ts";
 
 /** 1 where there is no file of it. Errors: a newer version wrote the directory. */
@@ -40,7 +40,7 @@ export const DELIVERY_FILE = "webhook-delivery.wal";
 export function checkDeliveries(dataDir: string, findings: Findings): number {
   let records = 0;
   try {
-    using file = Deno.openSync(join(dataDir, DELIVERY_FILE), { read: true });
+    using file = openRegular(join(dataDir, DELIVERY_FILE));
     const { size } = file.statSync();
     const damaged = (from: number, to: number) =>
       findings.damaged("damaged_deliveries", DELIVERY_FILE, "bytes that are no record", {
@@ -70,7 +70,7 @@ export function checkDeliveries(dataDir: string, findings: Findings): number {
 /** Returns the number of answers. One without an end is that of a request that is under way, or that a crash ended. */
 export async function checkAnswers(dataDir: string, findings: Findings): Promise<number> {
   let answers = 0;
-  for (const path of filesBelow(dataDir, "idempotency")) {
+  for (const path of filesBelowLinks(dataDir, "idempotency")) {
     const file = join(dataDir, path);
     try {
       const found = readAnswerFile(file);
@@ -95,7 +95,7 @@ export function checkUploads(uploadRoot: string, findings: Findings): { files: n
   let [files, bytes] = [0, 0];
   for (const path of filesBelow(uploadRoot, "")) {
     try {
-      using file = Deno.openSync(join(uploadRoot, path), { read: true });
+      using file = openRegular(join(uploadRoot, path));
       for (let read = file.readSync(buffer); read; read = file.readSync(buffer)) bytes += read;
       files += 1;
     } catch (error) {

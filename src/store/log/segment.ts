@@ -2,6 +2,7 @@
 
 import { errorText } from "../../base/log.ts";
 import { join } from "node:path";
+import { openRegular } from "../file_bytes.ts";
 import type { RecordBatch } from "./record.ts";
 import { firstSeqOf } from "./segment_scan.ts";
 
@@ -54,9 +55,8 @@ export function findSegments(directory: string): FoundSegment[] {
 
 function inspect(directory: string, name: string): FoundSegment {
   try {
-    using file = Deno.openSync(join(directory, name), { read: true });
-    const { size, isFile } = file.statSync();
-    if (!isFile) throw new Error("not a regular file");
+    using file = openRegular(join(directory, name));
+    const { size } = file.statSync();
     return { name, sizeBytes: size, firstSeq: firstSeqOf(file, size) || seqOfName(name), unreadable: "" };
   } catch (error) {
     const unreadable = errorText(error);

@@ -5,8 +5,8 @@ import { errorText } from "../../base/log.ts";
 import { segmentDay, segmentOfName } from "../../model/sources/recorded_segment.ts";
 import { SOURCE_NAME } from "../../model/sources/source_name.ts";
 import type { Findings } from "../checks/findings.ts";
-import { filesBelow } from "../folder.ts";
-import { readAt } from "../file_bytes.ts";
+import { filesBelowLinks } from "../folder.ts";
+import { openRegular, readAt } from "../file_bytes.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
 import { RECORDINGS_FOLDER } from "./recordings.ts";
 
@@ -20,7 +20,7 @@ const HEAD_BYTES = 8;
 /** No hash is recorded of a segment, so its media are not read. */
 export function checkRecordings(dataDir: string, findings: Findings): CheckedRecordings {
   let [segments, bytes] = [0, 0];
-  for (const path of filesBelow(dataDir, RECORDINGS_FOLDER)) {
+  for (const path of filesBelowLinks(dataDir, RECORDINGS_FOLDER)) {
     const [, source = "", day = "", name = "", ...others] = path.split("/");
     const segment = others.length === 0 && SOURCE_NAME.test(source) ? segmentOfName(name) : null;
     if (!segment || day !== segmentDay(segment.startMs)) {
@@ -31,7 +31,7 @@ export function checkRecordings(dataDir: string, findings: Findings): CheckedRec
       continue;
     }
     try {
-      using file = Deno.openSync(join(dataDir, path), { read: true });
+      using file = openRegular(join(dataDir, path));
       const { size } = file.statSync();
       const box = new TextDecoder("latin1").decode(readAt(file, 0, HEAD_BYTES)).slice(4);
       [segments, bytes] = [segments + 1, bytes + size];
