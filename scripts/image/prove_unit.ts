@@ -24,7 +24,9 @@ systemctl show ${NAME} -p Result -p ExecMainStatus | sort | tr '\\n' ' '
 
 export async function proveUnit(root: string, unit: string, clip: string): Promise<string> {
   const etc = join(root, "etc");
-  Deno.mkdirSync(join(etc, NAME), { mode: 0o700 });
+  Deno.mkdirSync(join(etc, NAME));
+  Deno.chmodSync(join(etc, NAME), 0o755);
+  Deno.writeTextFileSync(join(etc, NAME, "sources.toml"), "", { mode: 0o644 });
   Deno.writeTextFileSync(join(etc, NAME, "api_keys"), `${KEY}\n`, { mode: 0o600 });
   Deno.copyFileSync(unit, join(etc, "systemd/system", basename(unit)));
   const wanted = join(etc, "systemd/system/multi-user.target.wants");

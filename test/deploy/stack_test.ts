@@ -274,6 +274,18 @@ Deno.test("the systemd unit sets known settings and starts what the image starts
   assert.equal(unitLines("ExecStart")[0], [`/usr/local/bin/${program}`, ...args].join(" "));
   assert.equal(env.DENO_DIR, IMAGE_ENV.DENO_DIR);
   assert.deepEqual(unitLines("MemoryDenyWriteExecute"), [], "Deno writes the code that it runs");
+  // A user that exists only while the service runs reads it, so nobody can be given the folder.
+  assert.deepEqual(unitLines("DynamicUser"), ["yes"]);
+  const folder = dirname(env.SERVICE_SOURCES_CONFIG!);
+  const modes = [
+    ...read("docs/deployment.md").matchAll(new RegExp(`install -d -m (\\d+) ${folder}(?=\\s)`, "g")),
+  ];
+  assert.equal(modes.length, 1);
+  assert.equal(
+    parseInt(modes[0]![1]!, 8) & 0o007,
+    0o005,
+    "everybody may look into the folder, as the docs make it",
+  );
 });
 
 Deno.test("the unit of the edge updater has a user of its own, and gives the program what its script gives it", () => {
