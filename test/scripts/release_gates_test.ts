@@ -60,7 +60,7 @@ Deno.test("the gates of the release have names and variables of their own, and t
   );
 });
 
-Deno.test("the script refuses an unknown gate and a ceiling that is no number", async () => {
+Deno.test("the script fails with the name of a gate that does not hold, and refuses an unknown one and a ceiling that is no number", async () => {
   const run = async (args: string[], env: Record<string, string> = {}) => {
     const script = join(PROJECT_ROOT, "scripts", "release", "main.ts");
     const command = new Deno.Command(Deno.execPath(), {
@@ -70,6 +70,10 @@ Deno.test("the script refuses an unknown gate and a ceiling that is no number", 
     const { code, stdout, stderr } = await command.output();
     return { code, text: new TextDecoder().decode(new Uint8Array([...stdout, ...stderr])) };
   };
+  // Without a shell its tests cannot run.
+  const broken = await run(["--only", "replay"], { PATH: "/nonexistent" });
+  assert.equal(broken.code, 1);
+  assert.match(broken.text, /^FAILED +replay .*not measured: .*\nnot held: replay\n$/);
   const unknown = await run(["--only", "speed"]);
   assert.equal(unknown.code, 2);
   assert.match(unknown.text, /no gate is called speed; there are replay, allocations, /);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { basename } from "node:path";
+import wabt from "wabt";
 import { MODULES, staleness, type WasmModule } from "../../../scripts/build_wasm.ts";
 import { inspectKernel } from "../../../scripts/inspect_wasm.ts";
 
@@ -29,6 +30,20 @@ for (const module of MODULES as readonly WasmModule[]) {
     assert.throws(() => memory.grow(1), RangeError);
   });
 }
+
+Deno.test("an import and a growing memory would be found", async () => {
+  const text = `(module
+    (import "env" "abort" (func $abort (param i32)))
+    (import "env" "now" (global $now i32))
+    (memory (export "memory") 1)
+    (func (export "more") (result i32) i32.const 1 memory.grow))`;
+  const module = (await wabt()).parseWat("grows.wat", text);
+  const { imports, exports, growsMemory } = await inspectKernel(module.toBinary({}).buffer);
+  module.destroy();
+  assert.deepEqual(imports, ["env.abort", "env.now"]);
+  assert.deepEqual(exports, ["memory", "more"]);
+  assert.equal(growsMemory, true);
+});
 
 Deno.test("what a kernel exports is what the code uses of it, in name and kind", async () => {
   const used = usedExports();
