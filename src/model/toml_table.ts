@@ -1,6 +1,7 @@
 /** Reads a TOML file of settings field by field, and says of every fault where it is, without a value that may be secret. */
 
 import { parse, TomlError } from "smol-toml";
+import { shownName } from "./api/shape_message.ts";
 
 /** The text is no TOML. */
 export class TomlFault extends Error {
@@ -195,7 +196,7 @@ export class TomlTable {
   close(): void {
     for (const name of Object.keys(this.#fields).filter((name) => !this.#read.has(name))) {
       const known = [...this.#read].join(", ");
-      this.#faults.push(`${this.#path(name)} is not a field, the fields here are ${known}`);
+      this.#faults.push(`${this.#path(shownName(name))} is not a field, the fields here are ${known}`);
     }
   }
 

@@ -23,10 +23,15 @@ export function shapeMessage(issue: SchemaIssue): string | undefined {
     case "too_big":
       return `must ${sizeOf(issue.origin)} at most ${issue.maximum}`;
     case "unrecognized_keys":
-      return `has the unknown field ${issue.keys[0]}`;
+      return `has the unknown field ${shownName(issue.keys[0]!)}`;
     default:
       return undefined;
   }
+}
+
+/** The name of a field that a caller has made up, in one line. */
+export function shownName(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : JSON.stringify(name);
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -49,6 +54,7 @@ function typeOf(value: unknown): string {
     case "string":
       return "a text";
     case "number":
+      if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : "inf";
       return Number.isInteger(value) ? "a number" : "a number with a fraction";
     case "bigint":
       return "an integer of more than 53 bits";

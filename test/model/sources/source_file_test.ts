@@ -229,6 +229,14 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
     () => parse("[[sources]\nuri = 'rtsp://u:secret@x'"),
     /^SourceFaults: line 1, column \d+: not TOML/,
   );
+  const camera = '[[sources]]\nname = "a"\nuri = "rtsp://cam.test/1"\nprincipals = ["*"]\nlive = true\n';
+  const crop = "crop = { x = nan, y = -inf, width = 1, height = 1 }";
+  assert.throws(
+    () => parse(camera + crop),
+    /a\]\.crop\.x must be a number, got nan; .*y must be a number, got inf$/,
+  );
+  assert.throws(() => parse(`${camera}"b\\n\\u001b" = 1`), /sources\[a\]\."b\\n\\u001b" is not a field/);
+  assert.throws(() => parse(`${camera}clip_mode = { "b\\n" = 1 }`), /has the unknown field "b\\n"$/);
   const twice = `[[sources]]\nname = "a"\nuri = "/x"\nprincipals = ["*"]\n`.repeat(2);
   assert.throws(() => parse(twice), /sources\[a\]\.name must differ from that of the source 1 of the file/);
 });
