@@ -243,6 +243,34 @@ Deno.test("a cooldown withholds events by key and tells how many with the next d
   assert.deepEqual(again, [2, 3, 4, 5], "withheld ones too, and none that the filter leaves out");
 });
 
+Deno.test("with a cooldown an explanation is delivered where its event was, and withheld where it was withheld", async () => {
+  const hook: Webhook = { ...HOOK, cooldown: { interval_ms: 60_000, per: ["kind", "zone"] } };
+  await using test = await start(() => {}, hook);
+  const { bench, timeline } = test;
+  const startMs = bench.nowMs;
+  const write = (seconds: number, kind: string, payload: object) => {
+    bench.nowMs = startMs + seconds * 1000;
+    return timeline.commit(() => [event(kind, payload)])[0]!.seq;
+  };
+  const alert = (seconds: number) =>
+    write(seconds, "restricted_zone_activity_entered", { assertion: { policy_id: "dock" } });
+  const explain = (seconds: number, causeSeq: number) =>
+    write(seconds, "event_enriched", { cause_seq: causeSeq, zone: "dock" });
+  const first = alert(0);
+  const firstExplained = explain(9, first);
+  explain(35, alert(30));
+  const third = alert(61);
+  const thirdExplained = explain(62, third);
+  const sent: number[] = [];
+  for (let count = 1; count <= 4; count++) {
+    const { seq, answer } = await test.posted(count);
+    sent.push(seq);
+    answer(undefined);
+  }
+  assert.deepEqual(sent, [first, firstExplained, third, thirdExplained]);
+  assert.equal(test.worker.withheld, 2);
+});
+
 Deno.test("an event is of the source that its session, its request or its stream reads", async () => {
   await using test = await start();
   const { timeline } = test;

@@ -245,7 +245,7 @@ export class WebhookWorker {
     if (verdict !== "wanted") return "none";
     if (hook.cooldown === null || cooling === null) return null;
     const key = cooldownKey(hook.cooldown, cooling);
-    if (!this.#cooldowns.withholds(hook.cooldown, key, event.ptsMs)) return { ...cooling, key };
+    if (!this.#cooldowns.withholds(hook.cooldown, key, cooling.ptsMs)) return { ...cooling, key };
     this.#withheld++;
     metrics.add("service_webhook_withheld_total");
     return "none";

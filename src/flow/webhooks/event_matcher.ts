@@ -19,10 +19,12 @@ const OTHER: Judgement = { verdict: "other", cooling: null };
 /** The cooldown itself is not applied here: it concerns first deliveries only. */
 export class EventMatcher {
   readonly #hook: Webhook;
+  readonly #timeline: Timeline;
   readonly #sources: RunSources;
 
   constructor(hook: Webhook, timeline: Timeline) {
     this.#hook = hook;
+    this.#timeline = timeline;
     this.#sources = new RunSources(hook.runId, timeline);
   }
 
@@ -34,11 +36,24 @@ export class EventMatcher {
     const facts = eventFacts(event.payload);
     const sourceUri = this.#sources.of(facts, event.seq);
     if (!meets(filter ?? {}, facts, sourceUri)) return { verdict: "filtered", cooling: null };
-    const { kind, ptsMs } = event;
-    return { verdict: "wanted", cooling: cooldown && { kind, ptsMs, facts, sourceUri } };
+    return { verdict: "wanted", cooling: cooldown && { ...this.#occasion(event, facts), facts, sourceUri } };
+  }
+
+  /**
+   * What the cooldown takes as kind and time. An explanation goes by those of the event that it explains, in a cooldown of its own, as it
+   * comes some seconds later or earlier than others: whoever got the event gets the explanation.
+   */
+  #occasion(
+    { kind, ptsMs }: Pick<StoredEvent, "kind" | "ptsMs">,
+    { causeSeq }: EventFacts,
+  ): Pick<CoolingEvent, "kind" | "ptsMs"> {
+    const isByKind = this.#hook.cooldown?.per.includes("kind");
+    const cause = kind === EXPLANATION && isByKind && causeSeq !== null && this.#timeline.readOne(causeSeq);
+    return cause ? { kind: `${kind} ${cause.kind}`, ptsMs: cause.ptsMs } : { kind, ptsMs };
   }
 }
 
+const EXPLANATION = "event_enriched";
 /** The kinds of events that name a source together with its session, stream or request. */
 const NAMING_KINDS: ReadonlySet<string> = new Set(["live_source_opened", "ingest_received"]);
 /** Sessions, streams and requests of one run that are remembered. */

@@ -46,6 +46,7 @@ export interface CooldownEntry {
 /** What decides whether an event is withheld. */
 export interface CoolingEvent {
   readonly kind: string;
+  /** Of an explanation that of the event that is explained. */
   readonly ptsMs: number;
   readonly facts: EventFacts;
   readonly sourceUri: string | null;

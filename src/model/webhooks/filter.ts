@@ -42,6 +42,8 @@ export interface EventFacts {
   readonly sessionId: string | null;
   readonly streamId: string | null;
   readonly requestId: string | null;
+  /** The event that it follows from. */
+  readonly causeSeq: number | null;
 }
 
 /** The conditions, trimmed and sorted, each entry once; null for none. The faults go to `rules`, under `filter.<field>`. */
@@ -126,6 +128,7 @@ export function eventFacts(payloadJson: string): EventFacts {
     sessionId: textOf(payload.session_id),
     streamId: textOf(payload.stream_id),
     requestId: textOf(payload.request_id),
+    causeSeq: typeof payload.cause_seq === "number" ? payload.cause_seq : null,
   };
 }
 
