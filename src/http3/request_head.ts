@@ -22,6 +22,10 @@ const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 /** What no value may have (RFC 9114 10.3). */
 const FORBIDDEN_IN_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
 
+/** `URL` would drop a tab, and read what stands behind a `#` as no part of the path (RFC 9114 4.3.1). */
+const FORBIDDEN_IN_PATH = /[\0-\x20\x7f#]/;
+const FORBIDDEN_IN_AUTHORITY = /[\0-\x20\x7f/?#@\\]/;
+
 /** Throws a {@link RequestFault} for a malformed request, and for a method that a server without tunnels does not have. */
 export function requestHead(fields: readonly Field[]): RequestHead {
   const pseudo = new Map<string, string>();
@@ -82,16 +86,19 @@ function methodOf(method: string | undefined): string {
 function urlOf(method: string, pseudo: ReadonlyMap<string, string>, headers: [string, string][]): string {
   const path = pseudo.get(":path") ?? "";
   if (pseudo.get(":scheme") !== "https") throw malformed("the scheme is not https");
-  if (!path.startsWith("/") && !(path === "*" && method === "OPTIONS")) {
+  if ((!path.startsWith("/") && !(path === "*" && method === "OPTIONS")) || FORBIDDEN_IN_PATH.test(path)) {
     throw malformed("the path is missing or wrong");
   }
   const authority = pseudo.get(":authority");
-  const host = headers.find(([name]) => name === "host")?.[1];
+  const [host, ...others] = headers.filter(([name]) => name === "host").map(([, value]) => value);
+  if (others.length > 0) throw malformed("there are several hosts");
   if (authority !== undefined && host !== undefined && authority !== host) {
     throw malformed("the host and the authority differ");
   }
   const named = authority ?? host ?? "";
-  if (named === "" || /[/?#@\\]/.test(named)) throw malformed("the authority is missing or wrong");
+  if (named === "" || FORBIDDEN_IN_AUTHORITY.test(named)) {
+    throw malformed("the authority is missing or wrong");
+  }
   if (host === undefined) headers.push(["host", named]);
   return `https://${named}${path === "*" ? "/" : path}`;
 }

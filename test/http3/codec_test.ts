@@ -141,9 +141,12 @@ Deno.test("a request has the URL and headers that its fields say, and a malforme
   ) await check("400", requestFields("GET", "/", [more]));
   await check("400", [["accept", "*/*"], ...requestFields()]);
   await check("400", requestFields("GET", "/", [["content-length", "1"], ["content-length", "2"]]));
-  for (const path of ["", "v1", "*", "http://other/"]) await check("400", requestFields("GET", path));
+  await check("400", requestFields("GET", "/", [["host", "localhost"], ["host", "localhost"]]));
+  for (const path of ["", "v1", "*", "http://other/", "/v1/ru\tns", "/a b", "/v1/health#x"]) {
+    await check("400", requestFields("GET", path));
+  }
   await check("400", [...without(":scheme"), [":scheme", "http"]]);
-  for (const authority of ["user@host", "a/b", ""]) {
+  for (const authority of ["user@host", "a/b", "", "local\thost", "a b"]) {
     await check("400", [...without(":authority"), [":authority", authority]]);
   }
   await check("400", requestFields("G T"));
