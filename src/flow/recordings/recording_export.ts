@@ -137,12 +137,20 @@ export class RecordingExport {
     return heard ? [shown, heard] : [shown];
   }
 
-  /** Pictures up to the last one that is shown before the end, as others may refer to those between. */
+  /**
+   * Pictures in decoding order up to the last one that is shown before the end. One that others refer to may be shown later; then all
+   * that are shown before it are there, so that none is missing between.
+   */
   #pictures(read: ReadSegment, isJoined: boolean): number[] {
     const { segment, video } = read;
-    const end = ticksAt(segment, this.#plan.toMs);
-    const last = video.times.findLastIndex((time) => time < end);
     const first = this.#before === null ? this.#firstPicture(read) : 0;
+    const lastBefore = (ticks: number) => video.times.findLastIndex((time) => time < ticks);
+    const needed = lastBefore(ticksAt(segment, this.#plan.toMs));
+    const latest = video.times.slice(first, needed + 1).reduce(
+      (most, time) => Math.max(most, time),
+      -Infinity,
+    );
+    const last = Math.max(needed, lastBefore(latest));
     const indexes = Array.from({ length: Math.max(0, last + 1 - first) }, (_, at) => first + at);
     // What is shown before the first key frame can be decoded only behind another segment.
     return isJoined ? indexes : indexes.filter((at) => video.times[at]! >= video.times[first]!);
