@@ -11,6 +11,7 @@ import type { ClipSoundState } from "../../model/live/recording/record_plan.ts";
 import type { LivePicture, RecordedClip, SessionSettings } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
 import type { SessionCounts } from "../session_counts.ts";
+import { LateSound, SOUND_LATE_MS } from "./late_sound.ts";
 import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
 export interface ClipStageOptions {
@@ -59,11 +60,14 @@ export class ClipStage implements FormatTap, AsyncDisposable {
   /** Media time of the session minus the time of the units. */
   #offsetMs = 0;
   #newestMs = -Infinity;
+  readonly #sound = new LateSound();
   /** Media time up to which streams have ended: of them nothing is kept. */
   #endedPtsMs = -Infinity;
   /** Whether pictures come in another order than they are shown. */
   #isReordered = false;
   #open: OpenClip | null = null;
+  /** Clips whose pictures have all come and whose sound has not, the oldest first. */
+  #unheard: OpenClip[] = [];
   #making: Promise<void> = Promise.resolve();
 
   constructor(options: ClipStageOptions) {
@@ -83,6 +87,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
 
   /** A picture from before may still be a cause, and one from behind may have been one: it is decoded beside the copy. */
   changeFormat(keyMs: number): void {
+    this.#finishUnheard(Infinity);
     if (this.#open && this.#open.atMs < keyMs - HALF_MS) this.interrupt();
     this.#ring.cut();
     this.#isReordered = false;
@@ -94,6 +99,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#ring.clear();
     this.#streams = null;
     this.#newestMs = -Infinity;
+    this.#sound.clear();
     this.#isReordered = false;
   }
 
@@ -102,11 +108,11 @@ export class ClipStage implements FormatTap, AsyncDisposable {
   }
 
   push(unit: CopiedUnit): void {
-    if (this.#open && this.#ring.isFullFor(unit)) this.#close(this.#newestMs + 1);
+    if (this.#ring.isFullFor(unit)) this.interrupt();
     this.#ring.push(unit);
-    if (!unit.isVideo) return;
-    if (unit.ptsMs < this.#newestMs) this.#isReordered = true;
-    this.#newestMs = Math.max(this.#newestMs, unit.ptsMs);
+    this.#sound.push(unit);
+    if (unit.isVideo && unit.ptsMs < this.#newestMs) this.#isReordered = true;
+    if (unit.isVideo) this.#newestMs = Math.max(this.#newestMs, unit.ptsMs);
     this.#closeIfOver();
   }
 
@@ -142,13 +148,14 @@ export class ClipStage implements FormatTap, AsyncDisposable {
       this.#open.silence = silence;
     } else {
       this.#open = { ...wanted(), endMs, silence };
-      this.#ring.hold(startMs);
     }
+    this.#hold();
     this.#closeIfOver();
   }
 
   /** Its last pictures may still be causes, until `end`. */
   interrupt(): void {
+    this.#finishUnheard(Infinity);
     this.#close(this.#newestMs + 1);
   }
 
@@ -158,10 +165,31 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     await this.#making;
   }
 
+  /** A clip whose sound is still to come waits for it, and the next cause begins another one. */
   #closeIfOver(): void {
-    if (!this.#open) return;
-    const { endMs } = this.#open;
-    if (this.#newestMs >= endMs - HALF_MS + (this.#isReordered ? REORDER_MS : 0)) this.#close(endMs);
+    const reorderMs = this.#isReordered ? REORDER_MS : 0;
+    const isOver = this.#open !== null && this.#newestMs >= this.#open.endMs - HALF_MS + reorderMs;
+    if (this.#open && isOver) {
+      const clip = this.#open;
+      clip.silence[Symbol.dispose]();
+      const finish = () => this.#finishUnheard(this.#unheard.indexOf(clip) + 1);
+      clip.silence = timer(this.#options.world, SOUND_LATE_MS, finish);
+      this.#unheard.push(clip);
+      this.#open = null;
+    }
+    const isHeard = ({ startMs, endMs }: OpenClip) =>
+      !this.#streams?.sound || !this.#sound.isAwaited(startMs, endMs);
+    const awaited = this.#unheard.findIndex((clip) => !isHeard(clip));
+    this.#finishUnheard(awaited === -1 ? Infinity : awaited);
+  }
+
+  /** The first ones of those that wait, so many as are given. */
+  #finishUnheard(count: number): void {
+    for (const clip of this.#unheard.splice(0, count)) {
+      clip.silence[Symbol.dispose]();
+      this.#finish(clip, clip.endMs);
+      this.#hold();
+    }
   }
 
   /** Ends the open clip, if there is one, before the first picture that is shown at `endMs` or later. */
@@ -170,8 +198,15 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     if (!clip) return;
     this.#open = null;
     clip.silence[Symbol.dispose]();
-    this.#ring.release();
     this.#finish(clip, endMs);
+    this.#hold();
+  }
+
+  /** Keeps what is needed by the clips that are not made yet. */
+  #hold(): void {
+    const first = this.#unheard[0] ?? this.#open;
+    if (first) this.#ring.hold(first.startMs);
+    else this.#ring.release();
   }
 
   #finish(clip: WantedClip, endMs: number): void {

@@ -8,6 +8,7 @@ import { SegmentClock } from "../../model/live/recording/segment_clock.ts";
 import type { SessionSettings } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
 import type { SessionCounts } from "../session_counts.ts";
+import { LateSound } from "./late_sound.ts";
 import { soundState } from "./clip_stage.ts";
 import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
@@ -27,6 +28,9 @@ interface SegmentCut {
   readonly isOther: boolean;
 }
 
+/** A segment that waits for its sound is at most so much of what may be kept. */
+const WAITING_SHARE = 3 / 4;
+
 /** The units of one segment, and what they are. */
 interface ClosedSegment {
   readonly units: readonly CopiedUnit[];
@@ -35,9 +39,6 @@ interface ClosedSegment {
   readonly lagMs: number;
   readonly place: SegmentPlace;
 }
-
-/** Sound that belongs before a cut may come so long after it. */
-const SOUND_LATE_MS = 1_000;
 
 /**
  * ```
@@ -60,7 +61,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   /** Whether the segment under way goes on from another one. */
   #isContinued = false;
   #newestVideoMs = -Infinity;
-  #newestSoundMs = -Infinity;
+  readonly #sound = new LateSound();
   /** The least of arrival minus time of the units of this segment, milliseconds. */
   #lagMs = Infinity;
   /** Of the newest picture. */
@@ -80,6 +81,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   }
 
   push(unit: CopiedUnit): void {
+    this.#sound.push(unit);
     const isKeyframe = unit.isVideo && unit.isKeyframe;
     const { segmentMs, bytesMax } = this.#options.plan;
     if (this.#units.length > 0 && this.#bytes + unit.data.length > bytesMax) this.#overflow();
@@ -96,7 +98,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
       this.#newestVideoMs = Math.max(this.#newestVideoMs, unit.ptsMs);
       this.#newestLagMs = this.#options.world.now() - unit.ptsMs;
       this.#lagMs = Math.min(this.#lagMs, this.#newestLagMs);
-    } else this.#newestSoundMs = Math.max(this.#newestSoundMs, unit.ptsMs);
+    }
     if (this.#cut) this.#cutIfKnown(this.#cut);
   }
 
@@ -119,7 +121,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
     this.#streams = null;
     this.#offsetMs = null;
     this.#newestVideoMs = -Infinity;
-    this.#newestSoundMs = -Infinity;
+    this.#sound.clear();
   }
 
   /** Ends the last segment, and waits until it is made. */
@@ -136,11 +138,12 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
 
   /** Cuts when every unit has come that is shown or heard before the next segment. */
   #cutIfKnown(cut: SegmentCut): void {
-    const { keyMs } = cut;
-    if (this.#newestVideoMs <= keyMs) return;
-    const isHeard = !this.#streams?.sound || this.#newestSoundMs >= this.#startBehind(cut) ||
-      this.#newestVideoMs - keyMs >= SOUND_LATE_MS;
-    if (isHeard) this.#cutAt(cut);
+    if (this.#newestVideoMs <= cut.keyMs) return;
+    // What waits must not become so much that a key frame is missed.
+    const hasRoom = this.#bytes < this.#options.plan.bytesMax * WAITING_SHARE;
+    const isAwaited = this.#streams?.sound && hasRoom &&
+      this.#sound.isAwaited(this.#units[0]!.ptsMs, this.#startBehind(cut));
+    if (!isAwaited) this.#cutAt(cut);
   }
 
   /** When the first picture behind the cut is shown. */

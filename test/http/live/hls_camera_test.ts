@@ -1,4 +1,4 @@
-/** A camera that sends HLS with MPEG-TS, whose AAC has a header before each frame: its clips and its recording play whole, with their sound. */
+/** Cameras that send HLS, with MPEG-TS, whose AAC has a header before each frame, and with MP4: their clips and recordings play whole, with their sound. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ function checkWhole(path: string, lengthMs: number): void {
   assert.deepEqual([codecs, sizes], [["h264", "aac"], ["160x120"]]);
   assert.ok(
     Math.abs(videoMs - pictures * 40) <= 1 && Math.abs(videoMs - lengthMs) <= 1,
-    `${videoMs} of ${lengthMs} ms`,
+    `${pictures} pictures in ${videoMs} of ${lengthMs} ms`,
   );
   assert.ok(soundFromMs >= 0 && soundFromMs <= SOUND_FRAME_MS, `sound from ${soundFromMs} ms on`);
   assert.ok(
@@ -35,38 +35,12 @@ function checkWhole(path: string, lengthMs: number): void {
   );
 }
 
-Deno.test("clips and segments of an HLS camera play whole, with their sound", async () => {
-  using folder = new TempFolder();
-  const film = make(
-    join(folder.path, "film.ts"),
-    ...[
-      "-f",
-      "lavfi",
-      "-i",
-      "testsrc2=s=160x120:r=25:d=12",
-      "-f",
-      "lavfi",
-      "-i",
-      "sine=sample_rate=44100:d=12",
-    ],
-    ...["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bf", "2", "-g", "25"],
-    ...["-sc_threshold", "0", "-c:a", "aac", "-ac", "2"],
-  );
-  await using camera = serveHls(film);
-  await using live = await startReason({ answer: () => "A picture." }, {
-    SERVICE_ALLOW_INSECURE_HTTP: "true",
-    SERVICE_ALLOW_REMOTE_HLS: "true",
-  }, {
-    outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
-    sourcesFile:
-      `[[sources]]\nname = "dock"\nuri = "http://camera.test:${camera.port}/list.m3u8"\nprincipals = ["*"]\nlive = true\n` +
-      `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 1000, on = ["keyframe"] }\n`,
-  });
-  const { test } = live;
+/** Waits for a segment of the camera, and checks it, an export of it, and the clips until then. */
+async function checkCamera(test: TestService, folder: TempFolder, name: string): Promise<void> {
   // deno-lint-ignore no-explicit-any -- as the answers of tests are
   let segments: any[] = [];
-  await until("a segment is recorded", async () => {
-    segments = (await test.call("GET", "/v1/sources/dock/recordings")).json.segments;
+  await until(`a segment of ${name} is recorded`, async () => {
+    segments = (await test.call("GET", `/v1/sources/${name}/recordings`)).json.segments;
     return segments.length > 0;
   });
   const [segment] = segments;
@@ -74,18 +48,21 @@ Deno.test("clips and segments of an HLS camera play whole, with their sound", as
   assert.equal(segment.sound, "included");
   const recorded = join(folder.path, "segment.mp4");
   checkWhole(
-    await saved(test, `/v1/sources/dock/recordings/${segment.segment_id}`, recorded),
+    await saved(test, `/v1/sources/${name}/recordings/${segment.segment_id}`, recorded),
     segment.end_pts_ms - segment.start_pts_ms,
   );
   const range = `from=${segment.start_at_ms}&to=${segment.end_at_ms}`;
   const exported = join(folder.path, "export.mp4");
   const { errors, codecs } = playedFile(
-    await saved(test, `/v1/sources/dock/recordings/export?${range}`, exported),
+    await saved(test, `/v1/sources/${name}/recordings/export?${range}`, exported),
   );
   assert.deepEqual([errors, codecs], ["", ["h264", "aac"]]);
 
-  const clips = payloads(await eventsOf(test, segment.run_id), "clip_stored");
-  assert.ok(clips.length > 0);
+  let clips: ReturnType<typeof payloads> = [];
+  await until(`a clip of ${name} is stored`, async () => {
+    clips = payloads(await eventsOf(test, segment.run_id), "clip_stored");
+    return clips.length > 0;
+  });
   for (const { sha256, start_pts_ms, end_pts_ms, sound } of clips) {
     assert.equal(sound, "included");
     const clip = join(folder.path, `${sha256}.mp4`);
@@ -94,4 +71,38 @@ Deno.test("clips and segments of an HLS camera play whole, with their sound", as
       end_pts_ms - start_pts_ms,
     );
   }
+}
+
+function source(name: string, port: number): string {
+  return `[[sources]]\nname = "${name}"\nuri = "http://camera.test:${port}/list.m3u8"\nprincipals = ["*"]\nlive = true\n` +
+    `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 1000, on = ["keyframe"] }\n`;
+}
+
+Deno.test("clips and segments of HLS cameras play whole, with their sound, also where it comes seconds behind the pictures", async () => {
+  using folder = new TempFolder();
+  const film = make(
+    join(folder.path, "film.ts"),
+    ...[
+      "-f",
+      "lavfi",
+      "-i",
+      "testsrc2=s=160x120:r=25:d=60",
+      "-f",
+      "lavfi",
+      "-i",
+      "sine=sample_rate=44100:d=60",
+    ],
+    ...["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bf", "2", "-g", "25"],
+    ...["-sc_threshold", "0", "-c:a", "aac", "-ac", "2"],
+  );
+  await using together = serveHls(film);
+  await using apart = serveHls(film, { format: "m4s", partSeconds: 3 });
+  await using live = await startReason({ answer: () => "A picture." }, {
+    SERVICE_ALLOW_INSECURE_HTTP: "true",
+    SERVICE_ALLOW_REMOTE_HLS: "true",
+  }, {
+    outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
+    sourcesFile: source("together", together.port) + source("apart", apart.port),
+  });
+  for (const name of ["together", "apart"]) await checkCamera(live.test, folder, name);
 });

@@ -1,4 +1,4 @@
-/** A live HLS stream on loopback: the parts of a film appear one after the other, and the playlist names the last three. */
+/** A live HLS stream on loopback: the parts of a film appear one after the other. All stay in the playlist, as one that is late on a busy machine must miss none. */
 
 import { join } from "node:path";
 import { make, TempFolder } from "../media.ts";
@@ -7,34 +7,47 @@ export interface HlsServer extends AsyncDisposable {
   readonly port: number;
 }
 
-const PARTS_LISTED = 3;
+/** In MPEG-TS pictures and sound come together, in fragments of MP4 all pictures of a part come before its sound. */
+type PartFormat = "ts" | "m4s";
 
-/** The film as parts of `partSeconds` in MPEG-TS, as its packets are; each has to begin with a key frame. It is endless: it begins again. */
-export function serveHls(film: string, { partSeconds = 1 } = {}): HlsServer {
+/** A reader begins three parts before the end. */
+const PARTS_AHEAD = 3;
+
+/** The film as parts of `partSeconds`, as its packets are; each has to begin with a key frame. It is endless: it begins again. */
+export function serveHls(
+  film: string,
+  { format = "ts", partSeconds = 1 }: { readonly format?: PartFormat; readonly partSeconds?: number } = {},
+): HlsServer {
   using folder = new TempFolder();
+  const isTs = format === "ts";
   make(
     join(folder.path, "list.m3u8"),
-    ...["-i", film, "-c", "copy", "-f", "hls", "-hls_time", String(partSeconds), "-hls_list_size", "0"],
-    ...["-hls_segment_filename", join(folder.path, "part%03d.ts")],
+    ...["-i", film, "-c", "copy", ...(isTs ? [] : ["-bsf:a", "aac_adtstoasc"])],
+    ...["-f", "hls", "-hls_time", String(partSeconds), "-hls_list_size", "0"],
+    ...["-hls_segment_type", isTs ? "mpegts" : "fmp4", "-hls_fmp4_init_filename", "init.mp4"],
+    ...["-hls_segment_filename", join(folder.path, `part%03d.${format}`)],
   );
-  const names = folder.names().filter((name) => name.endsWith(".ts")).sort();
+  const names = folder.names().filter((name) => name.startsWith("part")).sort();
   const parts = names.map((name) => Deno.readFileSync(join(folder.path, name)));
+  const init = isTs ? null : Deno.readFileSync(join(folder.path, "init.mp4"));
   const startMs = performance.now();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
     const { pathname } = new URL(request.url);
-    const part = /^\/part(\d+)\.ts$/.exec(pathname);
+    const part = /^\/part(\d+)\./.exec(pathname);
     if (part) return new Response(parts[Number(part[1]) % parts.length]);
+    if (pathname === "/init.mp4" && init) return new Response(init);
     if (pathname !== "/list.m3u8") return new Response(null, { status: 404 });
-    const first = Math.floor((performance.now() - startMs) / 1000 / partSeconds);
-    const listed = Array.from({ length: PARTS_LISTED }, (_, place) => first + place);
+    const end = Math.floor((performance.now() - startMs) / 1000 / partSeconds) + PARTS_AHEAD;
+    const listed = Array.from({ length: end }, (_, place) => place);
     return new Response([
-      ...["#EXTM3U", "#EXT-X-VERSION:3", `#EXT-X-TARGETDURATION:${Math.ceil(partSeconds)}`],
-      `#EXT-X-MEDIA-SEQUENCE:${first}`,
+      ...["#EXTM3U", "#EXT-X-VERSION:7", `#EXT-X-TARGETDURATION:${Math.ceil(partSeconds)}`],
+      "#EXT-X-MEDIA-SEQUENCE:0",
+      ...(init ? ['#EXT-X-MAP:URI="init.mp4"'] : []),
       ...listed.flatMap((number) => [
         // The times of the film begin again.
         ...(number > 0 && number % parts.length === 0 ? ["#EXT-X-DISCONTINUITY"] : []),
         `#EXTINF:${partSeconds.toFixed(3)},`,
-        `part${number}.ts`,
+        `part${number}.${format}`,
       ]),
     ].join("\n"));
   });
