@@ -9,6 +9,7 @@ import { CODE, entryOf } from "./base/program_paths.ts";
 import type { Environment } from "./clean_process.ts";
 import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_order.ts";
 import { INSTANCE_KEY_FILE } from "./store/bundle/instance_key.ts";
+import { linkedFolders } from "./store/folder.ts";
 import { readSecretFiles } from "./environment.ts";
 import type { S3Place } from "./remote/s3_storage.ts";
 import type { CheckedPlaces } from "./store/checks/directory_check.ts";
@@ -62,7 +63,7 @@ function orderOf(
   const asJson = options.json === true;
   const places = placesOf(options["data-dir"], variables);
   const { dataDir, uploadRoot } = places;
-  const read = [dataDir, uploadRoot];
+  const read = [dataDir, uploadRoot, ...linkedFolders(dataDir)];
   if (tool === "verify" || tool === "repair") {
     requireDataDirectory(dataDir);
     return {

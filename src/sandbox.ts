@@ -8,6 +8,7 @@ import type { BackendFile } from "./model/infer/backend_file.ts";
 import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 import type { NamedSource } from "./model/sources/source_file.ts";
+import { linkedFolders } from "./store/folder.ts";
 import { lookAtConnections } from "./tcp_connections.ts";
 
 /** Everything that the service needs to start, found before it is sandboxed. */
@@ -69,7 +70,8 @@ export interface StartOrder {
  * The permissions of the service. See docs/security.md#sandbox.
  *
  * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so code that
- * opens a caller's path checks the real path too (`media/source.ts`). No Worker may start a program: the broker does that
+ * opens a caller's path checks the real path too (`media/source.ts`). It asks for the real path when an open file is looked at,
+ * so folders of the data directory that are links have to be granted. No Worker may start a program: the broker does that
  * outside (`media/tools/broker.ts`), for the jobs that it knows, after it has checked their paths.
  *
  * The network is granted as a whole: callers choose the hosts (webhooks, remote sources), and the permissions of a Worker
@@ -81,7 +83,7 @@ export function permissionsOf(
   { config, places }: Pick<Start, "config" | "places">,
 ): Deno.PermissionOptionsObject {
   const { dataDir, uploadRoot, tempDir, socketDir, ingestRoots, codeDirs, pagesDir } = places;
-  const own = [...new Set([dataDir, uploadRoot, tempDir, socketDir])];
+  const own = [...new Set([dataDir, uploadRoot, tempDir, socketDir, ...linkedFolders(dataDir)])];
   return {
     read: [...own, ...ingestRoots, ...codeDirs, pagesDir],
     // Sending to a Unix socket needs the permission to write to its path.

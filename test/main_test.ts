@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startServer } from "../scripts/server.ts";
+import { recordSource } from "./support/live/recorded_source.ts";
+import { TempFolder } from "./support/media.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { programOnPath } from "./support/needs.ts";
 import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
@@ -62,6 +64,31 @@ Deno.test("the process serves, logs that on both streams, and exits with 0 on SI
   assert.match(ended.stdout, /INFO {2}service: listening on http:\/\/127\.0\.0\.1:\d+/);
   const lines = ended.stderr.trim().split("\n").map((line) => JSON.parse(line));
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
+});
+
+Deno.test("a folder of the data directory that is a link to another disk is served from and checked", async () => {
+  using folder = new TempFolder();
+  const [dataDir, far] = [join(folder.path, "data"), join(folder.path, "far")];
+  await recordSource(dataDir, "dock");
+  Deno.renameSync(join(dataDir, "recordings", "dock"), far);
+  Deno.symlinkSync(far, join(dataDir, "recordings", "dock"));
+  const file = folder.file(
+    "sources.toml",
+    '[[sources]]\nname = "dock"\nuri = "/film.mp4"\nprincipals = ["*"]\n',
+  );
+  const ended = await runMain({ SERVICE_DATA_DIR: dataDir, SERVICE_SOURCES_CONFIG: file }, async (url) => {
+    const get = async (path: string) =>
+      await fetch(`${url}/v1/sources/dock/recordings${path}`, { headers: { "x-api-key": "k" } });
+    const { segments } = await (await get("")).json();
+    const segment = await get(`/${segments[0].segment_id}`);
+    assert.equal(segment.status, 200, await segment.text());
+    const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--quiet", join(PROJECT_ROOT, "src/main.ts"), "verify", "--data-dir", dataDir],
+    }).output();
+    assert.equal(code, 0, new TextDecoder().decode(stdout));
+    assert.match(new TextDecoder().decode(stdout), /recordings {2}1 segments?,/);
+  });
+  assert.equal(ended.code, 0, ended.stderr);
 });
 
 Deno.test("the file of sources is followed: a change by the watch, a fault by SIGHUP, and none of them ends the process", async () => {

@@ -46,3 +46,25 @@ export function syncFolder(path: string): void {
   using folder = Deno.openSync(path, { read: true });
   folder.syncSync();
 }
+
+/** In which each source has a folder. */
+const FOLDERS_OF_SOURCES = "recordings";
+
+/**
+ * The real paths of the folders of a data directory that are links, such as to a larger disk: those right in it, and those of single sources
+ * in its recordings. Deno asks for the right to these, too.
+ */
+export function linkedFolders(dataDir: string): string[] {
+  return ["", FOLDERS_OF_SOURCES].flatMap((folder) => linksIn(join(dataDir, folder)));
+}
+
+function linksIn(folder: string): string[] {
+  try {
+    return [...Deno.readDirSync(folder)].filter(({ isSymlink }) => isSymlink)
+      .map(({ name }) => join(folder, name)).filter((path) => folderNumber(path) !== null)
+      .map((path) => Deno.realPathSync(path));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}

@@ -56,12 +56,12 @@ export class RecordingRemoval {
     return removed;
   }
 
-  /** The oldest of all sources, until so many bytes are given back or none is left. */
+  /** The oldest of all sources on the disk of the data directory, until so many bytes are given back or none is left. */
   async makeRoom(bytesToFree: number, signal: AbortSignal): Promise<RemovedSegments> {
     const { recordings } = this.#options;
     const removed = new Sum();
     const queues = await Promise.all(
-      recordings.sources().map(async (source) => {
+      recordings.sourcesOnDisk().map(async (source) => {
         const segments = recordings.segments(source, EVER);
         return { source, segments, next: await segments.next() };
       }),

@@ -24,13 +24,16 @@ export interface RecordedRange {
 }
 
 export class Recordings {
+  readonly #dataDir: string;
   readonly #root: string;
   readonly #world: World;
   readonly #days: SegmentDays;
   /** The end of the newest segment of each source, as far as it was asked for or stored. */
   readonly #newestEndMs = new Map<string, number>();
 
-  private constructor(root: string, world: World) {
+  private constructor(dataDir: string, world: World) {
+    const root = join(dataDir, RECORDINGS_FOLDER);
+    this.#dataDir = dataDir;
     this.#root = root;
     this.#world = world;
     this.#days = new SegmentDays(root);
@@ -44,7 +47,7 @@ export class Recordings {
       // A process writes into the newest day, and may be killed just behind midnight.
       for (const day of days.slice(-2)) removeLeftovers(join(root, source, day));
     }
-    return new Recordings(root, world);
+    return new Recordings(dataDir, world);
   }
 
   /**
@@ -87,6 +90,11 @@ export class Recordings {
   /** Every source that has a folder, also one that no file names any more. */
   sources(): string[] {
     return subfolders(this.#root).filter((name) => SOURCE_NAME.test(name)).sort();
+  }
+
+  /** The same without those whose folder is a link to another disk: what they have takes no room of the data directory. */
+  sourcesOnDisk(): string[] {
+    return this.sources().filter((source) => !isOtherDisk(join(this.#root, source), this.#dataDir));
   }
 
   /** The segments in the range, oldest first; behind the segment with the id `after`, if there is one. */
@@ -194,6 +202,15 @@ function subfolders(path: string): string[] {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return [];
     throw error;
+  }
+}
+
+/** False where one of them is gone. */
+function isOtherDisk(one: string, other: string): boolean {
+  try {
+    return Deno.statSync(one).dev !== Deno.statSync(other).dev;
+  } catch {
+    return false;
   }
 }
 
