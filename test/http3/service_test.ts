@@ -7,6 +7,8 @@ import { openWatchedPage } from "../support/browser.ts";
 import { ForeignProgram } from "../support/foreign/foreign_program.ts";
 import { BOUNDARY, filePart, form } from "../support/http/multipart.ts";
 import { TEST_ROOT, TEST_TLS } from "../support/http/tls_server.ts";
+import { offerText } from "../support/live/fake_live_workers.ts";
+import { startLive, WHIP } from "../support/live/live.ts";
 import { held, startModelServer } from "../support/models/model_server.ts";
 import { AIOQUIC, CHROMIUM, needing } from "../support/needs.ts";
 import { CLIPS, KEY_A, MODEL, newRun, startService, type TestService } from "../support/service.ts";
@@ -135,6 +137,28 @@ Deno.test({
     assert.equal(ended.status, 200);
     const metrics = (await get("/v1/metrics")).text;
     assert.match(metrics, /service_http_connections \d+\n/);
+  },
+});
+
+Deno.test({
+  ...needing(AIOQUIC, "aioquic: a publisher opens, trickles and ends its session over HTTP/3"),
+  async fn() {
+    await using test = await startLive(HTTP3);
+    await using client = await connect(test);
+    const send = (method: string, path: string, headers: Record<string, string>, text?: string) =>
+      client.order("request", { method, path, headers: { ...KEY, ...headers }, text });
+    const opened = await send("POST", WHIP, { "content-type": "application/sdp" }, offerText());
+    assert.deepEqual([opened.status, opened.headers["content-type"]], [201, "application/sdp"], opened.text);
+    assert.match(opened.text, /^v=0\r\n/);
+    const { location, etag } = opened.headers;
+    const trickled = await send(
+      "PATCH",
+      location,
+      { "content-type": "application/trickle-ice-sdpfrag", "if-match": etag },
+      "a=ice-ufrag:aaaa\r\na=ice-pwd:bbbb\r\n",
+    );
+    assert.equal(trickled.status, 204, trickled.text);
+    assert.equal((await send("DELETE", location, {})).status, 200);
   },
 });
 
