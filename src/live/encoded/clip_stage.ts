@@ -177,8 +177,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
       this.#unheard.push(clip);
       this.#open = null;
     }
-    const isHeard = ({ startMs, endMs }: OpenClip) =>
-      !this.#streams?.sound || !this.#sound.isAwaited(startMs, endMs);
+    const isHeard = ({ endMs }: OpenClip) => !this.#streams?.sound || !this.#sound.isAwaited(endMs);
     const awaited = this.#unheard.findIndex((clip) => !isHeard(clip));
     this.#finishUnheard(awaited === -1 ? Infinity : awaited);
   }

@@ -4,7 +4,7 @@ import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 
 /** A part of an HLS stream may have all of its pictures before all of its sound. */
 export const SOUND_LATE_MS = 8_000;
-/** For sound of which nothing has come since the file began. */
+/** For sound that is further behind, and may never come. */
 const MISSING_MS = 1_000;
 
 /** Follows how far pictures and sound of one stream have come. */
@@ -27,11 +27,11 @@ export class LateSound {
     this.#newestSoundMs = null;
   }
 
-  /** Whether sound of the file from `startMs` to `endMs` is still to be waited for. Call it for a stream with sound. */
-  isAwaited(startMs: number, endMs: number): boolean {
-    const newest = this.#newestSoundMs ?? -Infinity;
-    const isYoung = this.#newestVideoMs - (this.#firstVideoMs ?? 0) < SOUND_LATE_MS;
-    const isComing = this.#newestSoundMs === null ? isYoung : newest >= startMs;
-    return newest < endMs && this.#newestVideoMs - endMs < (isComing ? SOUND_LATE_MS : MISSING_MS);
+  /** Whether sound from before `endMs`, when a file is over, is still to be waited for. Call it for a stream with sound. */
+  isAwaited(endMs: number): boolean {
+    const newestMs = this.#newestSoundMs ?? this.#firstVideoMs ?? 0;
+    const isComing = this.#newestVideoMs - newestMs < SOUND_LATE_MS;
+    const hasCome = this.#newestSoundMs !== null && this.#newestSoundMs >= endMs;
+    return !hasCome && this.#newestVideoMs - endMs < (isComing ? SOUND_LATE_MS : MISSING_MS);
   }
 }

@@ -142,7 +142,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
     // What waits must not become so much that a key frame is missed.
     const hasRoom = this.#bytes < this.#options.plan.bytesMax * WAITING_SHARE;
     const isAwaited = this.#streams?.sound && hasRoom &&
-      this.#sound.isAwaited(this.#units[0]!.ptsMs, this.#startBehind(cut));
+      this.#sound.isAwaited(this.#startBehind(cut));
     if (!isAwaited) this.#cutAt(cut);
   }
 

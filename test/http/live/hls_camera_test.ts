@@ -75,7 +75,7 @@ async function checkCamera(test: TestService, folder: TempFolder, name: string):
 
 function source(name: string, port: number): string {
   return `[[sources]]\nname = "${name}"\nuri = "http://camera.test:${port}/list.m3u8"\nprincipals = ["*"]\nlive = true\n` +
-    `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 1000, on = ["keyframe"] }\n`;
+    `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 300, on = ["keyframe"] }\n`;
 }
 
 Deno.test("clips and segments of HLS cameras play whole, with their sound, also where it comes seconds behind the pictures", async () => {
