@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
 import { metric } from "../../support/live/live.ts";
+import { RECORDED_MS, recordSource } from "../../support/live/recorded_source.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { frameHashes, make, makeClip, TempFolder } from "../../support/media.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { eventsOf, payloads, startReason } from "../../support/models/reason.ts";
-import { KEY_A, KEY_B, type TestService } from "../../support/service.ts";
+import { KEY_A, KEY_B, startService, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
 const HASH_A = principalKeyOf(KEY_A).slice("api-key:".length);
@@ -162,4 +163,30 @@ Deno.test("a camera is recorded all day, and a moment of its run leads to the fr
   const [look] = (await test.call("GET", "/v1/sources")).json.sources;
   assert.ok(["connecting", "failed"].includes(look.state) && look.run_id === null, look.state);
   assert.equal(look.recording.newest_end_at_ms, last.end_at_ms);
+});
+
+Deno.test("an export of which a segment goes or is damaged meanwhile does not end as if it were whole", async () => {
+  const sourcesFile = `[[sources]]\nname = "dock"\nuri = "/film.mp4"\nprincipals = ["${HASH_A}"]\n`;
+  await using test = await startService({}, { sourcesFile });
+  const begins = [0, 1, 2].map((second) => RECORDED_MS + second * 1_000);
+  await recordSource(test.dataDir, "dock", begins);
+  const exported = async () => {
+    const path = `/v1/sources/dock/recordings/export?from=${RECORDED_MS}&to=${RECORDED_MS + 3_000}`;
+    const answer = await fetch(`${test.url}${path}`, { headers: { "x-api-key": KEY_A } });
+    assert.equal(answer.status, 200);
+    return (await answer.arrayBuffer()).byteLength;
+  };
+  const whole = await exported();
+  assert.ok(whole > 3_000, String(whole));
+  const folder = join(test.dataDir, "recordings", "dock", "20261124");
+  const last = join(folder, [...Deno.readDirSync(folder)].map(({ name }) => name).sort()[2]!);
+  const bytes = Deno.readFileSync(last);
+  Deno.writeFileSync(last, bytes.subarray(0, bytes.length - 100));
+  await assert.rejects(exported(), "it is shorter than its tables say");
+  Deno.writeFileSync(last, bytes.map((byte) => byte ^ 1));
+  await assert.rejects(exported(), "it is no MP4");
+  Deno.removeSync(last);
+  await assert.rejects(exported(), "it is gone");
+  Deno.writeFileSync(last, bytes);
+  assert.equal(await exported(), whole);
 });
