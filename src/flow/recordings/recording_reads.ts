@@ -183,8 +183,9 @@ function rangeOf({ from, to }: RecordingQuery): { readonly fromMs: number; reado
   return range;
 }
 
-/** Epoch milliseconds, or a time as in RFC 3339. */
-function timeOf(field: string, text: string | undefined): number | undefined {
+/** Epoch milliseconds, or a time as in RFC 3339: a query that does not encode the `+` of a time zone has a space there. */
+function timeOf(field: string, given: string | undefined): number | undefined {
+  const text = given?.replace(/ (\d\d:\d\d)$/, "+$1");
   if (text === undefined) return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);
   const isTime = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/.test(text);

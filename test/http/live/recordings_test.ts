@@ -170,6 +170,8 @@ Deno.test("an export of which a segment goes or is damaged meanwhile does not en
   await using test = await startService({}, { sourcesFile });
   const begins = [0, 1, 2].map((second) => RECORDED_MS + second * 1_000);
   await recordSource(test.dataDir, "dock", begins);
+  const local = await test.call("GET", "/v1/sources/dock/recordings?from=2026-11-24T11:15:01+01:00");
+  assert.equal(local.json.segments?.length, 2, "a time zone whose + is not encoded");
   const exported = async () => {
     const path = `/v1/sources/dock/recordings/export?from=${RECORDED_MS}&to=${RECORDED_MS + 3_000}`;
     const answer = await fetch(`${test.url}${path}`, { headers: { "x-api-key": KEY_A } });
