@@ -165,7 +165,7 @@ function xzCommand(preset: number): [string, ...string[]] {
 async function packedCode(folder: string, files: readonly string[]): Promise<Uint8Array<ArrayBuffer>> {
   const archive = await outputBytes("tar", [
     ...["-C", folder, "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"],
-    ...["--mode=u=r", "--format=ustar", "-c", "-f", "-", "--", ...files],
+    ...["--mode=0400", "--format=ustar", "-c", "-f", "-", "--", ...files],
   ]);
   return await outputBytes("gzip", ["-n", "-9"], { input: archive });
 }

@@ -46,7 +46,8 @@ export async function firstFilePart(
 ): Promise<FilePart | undefined> {
   if (Number(request.headers.get("content-length")) > limits.bodyBytes) throw tooLarge(limits.bodyBytes);
   const contentType = formType(request.headers.get("content-type"));
-  const { Busboy: Parser } = await import("@fastify/busboy"); // with the first form
+  // With the first form. Of a package that is no ES module the single file has only the default.
+  const { default: { Busboy: Parser } } = await import("@fastify/busboy");
   const form = new FormParser(Parser, contentType, field);
   const chunks = bodyChunks(request.body, limits, world);
   try {

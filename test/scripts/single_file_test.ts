@@ -80,7 +80,9 @@ const entry = (start: string) => join(cache, entries().find((name) => name.start
 
 Deno.test("two builds are equal, byte for byte, and so are the lists of their parts", async () => {
   await buildSingleFile("service", folder.path, QUICK);
+  const umask = Deno.umask(0o077); // of another user who builds it
   await buildSingleFile("service", inFolder("again"), QUICK);
+  Deno.umask(umask);
   for (const name of ["service", "service.cdx.json"]) {
     assert.ok(
       equal(Deno.readFileSync(inFolder(name)), Deno.readFileSync(inFolder("again", name))),
@@ -112,7 +114,7 @@ Deno.test("two first starts at once leave one whole cache", async () => {
   for (const name of entries()) assert.equal(Deno.statSync(join(cache, name)).mode! & 0o777, 0o700, name);
 });
 
-Deno.test("it serves, decodes, and has its pages; its settings are not in its environment", async () => {
+Deno.test("it serves, takes uploads, decodes, and has its pages; its settings are not in its environment", async () => {
   await using server = await startService(service, env);
   const call = async (path: string, body?: unknown) => {
     const response = await fetch(`${server.url}${path}`, {
@@ -128,6 +130,14 @@ Deno.test("it serves, decodes, and has its pages; its settings are not in its en
   const { run_id } = JSON.parse(await call("/v1/runs", {}));
   const source_uri = join(CLIPS, "intel_bottle.mp4");
   assert.equal(JSON.parse(await call(`/v1/runs/${run_id}/ingest`, { source_uri })).decoded_frames, 512);
+  const upload = new FormData();
+  upload.set("file", new Blob([Deno.readFileSync(join(CLIPS, "bbb120.mp4"))]), "film.mp4");
+  const uploaded = await fetch(`${server.url}/v1/upload`, {
+    method: "POST",
+    headers: { "x-api-key": KEY },
+    body: upload,
+  });
+  assert.match(await uploaded.text(), /"file_path":".*__film\.mp4"/);
   assert.match(await call("/console/"), /<html/);
   const environment = Deno.readTextFileSync(`/proc/${server.pid}/environ`);
   assert.doesNotMatch(environment, new RegExp(`${KEY}|SERVICE_`));
