@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { FakeWorkerSession } from "../../support/live/fake_live_workers.ts";
 import { deleteSession, type LiveTest, metric, publish, startLive } from "../../support/live/live.ts";
-import { KEY_A, KEY_B } from "../../support/service.ts";
+import { KEY_A, KEY_B, startService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
 const INIT = Uint8Array.of(1, 2, 3);
@@ -146,4 +146,12 @@ Deno.test("what cannot be watched is answered with the reason", async () => {
   assert.deepEqual([status, json.error.code], [503, "provider_saturated"]);
   for (const watcher of watchers) watcher.leave();
   await until("nobody watches", () => orders(worker).at(-1) === null);
+});
+
+Deno.test("a named source that nobody watches is refused by its name", async () => {
+  const sourcesFile = '[[sources]]\nname = "dock"\nuri = "/film.mp4"\nprincipals = ["*"]\n';
+  await using test = await startService({}, { sourcesFile });
+  const { status, json } = await test.call("GET", "/v1/sources/dock/live.mp4");
+  assert.deepEqual([status, json.error.details], [404, [{ field: "name", message: "not found" }]]);
+  assert.match(json.error.message, /^Live session not found/);
 });

@@ -149,7 +149,7 @@ export class LiveView {
 }
 
 /** The parameter of the route. */
-function fieldOf({ followsSource }: Pick<Viewer, "followsSource">): string {
+export function fieldOf({ followsSource }: Pick<Viewer, "followsSource">): string {
   return followsSource ? "name" : "run_id";
 }
 

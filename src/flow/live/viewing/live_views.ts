@@ -8,6 +8,7 @@ import { ownedRun } from "../../runs/ownership.ts";
 import type { NamedSources } from "../../sources/named_sources.ts";
 import type { LiveRegistry } from "../registry.ts";
 import type { LiveSession } from "../session.ts";
+import { fieldOf } from "./live_view.ts";
 import type { Viewer } from "./viewer.ts";
 
 export interface LiveViewsOptions {
@@ -50,6 +51,6 @@ async function joined(
   { signal }: Caller,
   options: { readonly followsSource: boolean },
 ): Promise<Viewer> {
-  if (!session) throw refuse.notFound("Live session", "run_id");
+  if (!session) throw refuse.notFound("Live session", fieldOf(options));
   return await session.view.join(signal, options);
 }
