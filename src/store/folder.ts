@@ -31,6 +31,11 @@ function* below(root: string, folder: string, around: readonly string[] | null):
   }
 }
 
+/** Also by a link; false for one that leads nowhere. */
+export function isFolder(path: string): boolean {
+  return folderNumber(path) !== null;
+}
+
 /** Null for what is no folder, also for a link that leads nowhere. */
 function folderNumber(path: string): string | null {
   try {
@@ -47,21 +52,21 @@ export function syncFolder(path: string): void {
   folder.syncSync();
 }
 
-/** In which each source has a folder. */
-const FOLDERS_OF_SOURCES = "recordings";
+/** In which each source has a folder, relative to the data directory. */
+export const RECORDINGS_FOLDER = "recordings";
 
 /**
  * The real paths of the folders of a data directory that are links, such as to a larger disk: those right in it, and those of single sources
  * in its recordings. Deno asks for the right to these, too.
  */
 export function linkedFolders(dataDir: string): string[] {
-  return ["", FOLDERS_OF_SOURCES].flatMap((folder) => linksIn(join(dataDir, folder)));
+  return ["", RECORDINGS_FOLDER].flatMap((folder) => linksIn(join(dataDir, folder)));
 }
 
 function linksIn(folder: string): string[] {
   try {
     return [...Deno.readDirSync(folder)].filter(({ isSymlink }) => isSymlink)
-      .map(({ name }) => join(folder, name)).filter((path) => folderNumber(path) !== null)
+      .map(({ name }) => join(folder, name)).filter(isFolder)
       .map((path) => Deno.realPathSync(path));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return [];

@@ -13,6 +13,7 @@ import {
   VIDEO_TRACK_ID,
 } from "../../media/formats/mp4_fragments.ts";
 import { type Mp4Track, readTracks } from "../../media/formats/mp4_samples.ts";
+import { neededPictures } from "../../media/formats/needed_pictures.ts";
 import type { RecordedSegment } from "../../model/sources/recorded_segment.ts";
 import type { RecordedRange } from "../../store/recordings/recordings.ts";
 
@@ -137,20 +138,11 @@ export class RecordingExport {
     return heard ? [shown, heard] : [shown];
   }
 
-  /**
-   * Pictures in decoding order up to the last one that is shown before the end. One that others refer to may be shown later; then all
-   * that are shown before it are there, so that none is missing between.
-   */
+  /** Those that are needed up to the end. */
   #pictures(read: ReadSegment, isJoined: boolean): number[] {
     const { segment, video } = read;
     const first = this.#before === null ? this.#firstPicture(read) : 0;
-    const lastBefore = (ticks: number) => video.times.findLastIndex((time) => time < ticks);
-    const needed = lastBefore(ticksAt(segment, this.#plan.toMs));
-    const latest = video.times.slice(first, needed + 1).reduce(
-      (most, time) => Math.max(most, time),
-      -Infinity,
-    );
-    const last = Math.max(needed, lastBefore(latest));
+    const { last } = neededPictures(video.times, first, ticksAt(segment, this.#plan.toMs));
     const indexes = Array.from({ length: Math.max(0, last + 1 - first) }, (_, at) => first + at);
     // What is shown before the first key frame can be decoded only behind another segment.
     return isJoined ? indexes : indexes.filter((at) => video.times[at]! >= video.times[first]!);

@@ -2,6 +2,7 @@
 
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import { neededPictures } from "../../media/formats/needed_pictures.ts";
 import { clipFile } from "../../media/live/clip_file.ts";
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 import { UnitRing } from "../../media/live/unit_ring.ts";
@@ -252,16 +253,10 @@ export function soundState({ hasOtherSound }: EncodedStreams, hasSound: boolean)
   return hasOtherSound ? "not_supported" : "none";
 }
 
-/**
- * Pictures in decoding order up to the last one that is shown before `endMs`, and the sound until then. One that others refer to may be
- * shown later; then all that are shown before it are there, so that none is missing between.
- */
+/** The pictures that a clip needs which ends at `endMs`, and the sound until then, or until the latest of them. */
 function before(units: readonly CopiedUnit[], endMs: number): CopiedUnit[] {
-  const lastBefore = (ms: number) => units.findLastIndex(({ isVideo, ptsMs }) => isVideo && ptsMs < ms);
-  const needed = units.slice(0, lastBefore(endMs) + 1).filter(({ isVideo }) => isVideo);
-  const latestMs = needed.reduce((latest, { ptsMs }) => Math.max(latest, ptsMs), -Infinity);
-  const last = Math.max(lastBefore(endMs), lastBefore(latestMs));
-  return units.filter(({ isVideo, ptsMs }, index) =>
-    isVideo ? index <= last : ptsMs < Math.max(endMs, latestMs)
-  );
+  const video = units.filter(({ isVideo }) => isVideo);
+  const { last, latest } = neededPictures(Float64Array.from(video, ({ ptsMs }) => ptsMs), 0, endMs);
+  const needed = new Set(video.slice(0, last + 1));
+  return units.filter((unit) => unit.isVideo ? needed.has(unit) : unit.ptsMs < Math.max(endMs, latest));
 }

@@ -5,10 +5,9 @@ import { errorText } from "../../base/log.ts";
 import { segmentDay, segmentOfName } from "../../model/sources/recorded_segment.ts";
 import { SOURCE_NAME } from "../../model/sources/source_name.ts";
 import type { Findings } from "../checks/findings.ts";
-import { filesBelowLinks } from "../folder.ts";
+import { filesBelowLinks, RECORDINGS_FOLDER } from "../folder.ts";
 import { openRegular, readAt } from "../file_bytes.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
-import { RECORDINGS_FOLDER } from "./recordings.ts";
 
 export interface CheckedRecordings {
   readonly segments: number;

@@ -11,11 +11,9 @@ import {
   segmentOfName,
   segmentStartMs,
 } from "../../model/sources/recorded_segment.ts";
+import { isFolder, RECORDINGS_FOLDER } from "../folder.ts";
 import { onDisk, PartialFile, removeLeftovers } from "../partial_file.ts";
 import { DAY_FOLDER, firstNotBefore, nameOfId, SegmentDays } from "./segment_days.ts";
-
-/** Relative to the data directory. */
-export const RECORDINGS_FOLDER = "recordings";
 
 /** Which segments of a source are meant: those that have something of `[fromMs, toMs)`. */
 export interface RecordedRange {
@@ -209,15 +207,6 @@ function subfolders(path: string): string[] {
 function isOtherDisk(one: string, other: string): boolean {
   try {
     return Deno.statSync(one).dev !== Deno.statSync(other).dev;
-  } catch {
-    return false;
-  }
-}
-
-/** Also by a link, as segments are written through it; false where it leads nowhere. */
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
   } catch {
     return false;
   }
