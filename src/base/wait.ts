@@ -66,7 +66,8 @@ export function timer(world: Sleeper, ms: number, onTimeout: () => void): Dispos
 export class Deadlines implements Disposable {
   readonly ms: number;
   readonly #world: Sleeper & Pick<World, "monotonicMs">;
-  readonly #endsMs = new Map<() => void, number>();
+  /** Itself in a circle with those that are pending: behind it stands the one that ends first. */
+  readonly #pending = new PendingDeadline(Infinity, () => {});
   #timer: Disposable | undefined;
 
   constructor(world: Sleeper & Pick<World, "monotonicMs">, ms: number) {
@@ -76,9 +77,10 @@ export class Deadlines implements Disposable {
 
   /** Calls `onTimeout` once after `ms`, unless it was disposed before. */
   start(onTimeout: () => void): Disposable {
-    this.#endsMs.set(onTimeout, this.#world.monotonicMs() + this.ms);
     this.#timer ??= timer(this.#world, this.ms, () => this.#endPassed());
-    return { [Symbol.dispose]: () => void this.#endsMs.delete(onTimeout) };
+    const deadline = new PendingDeadline(this.#world.monotonicMs() + this.ms, onTimeout);
+    deadline.standBefore(this.#pending);
+    return deadline;
   }
 
   [Symbol.dispose](): void {
@@ -88,14 +90,41 @@ export class Deadlines implements Disposable {
   #endPassed(): void {
     this.#timer = undefined;
     const nowMs = this.#world.monotonicMs();
-    for (const [onTimeout, endMs] of this.#endsMs) {
-      if (endMs > nowMs) {
-        this.#timer = timer(this.#world, endMs - nowMs, () => this.#endPassed());
-        return;
-      }
-      this.#endsMs.delete(onTimeout);
-      onTimeout();
+    while (this.#pending.behind.endMs <= nowMs) {
+      const deadline = this.#pending.behind;
+      deadline[Symbol.dispose]();
+      deadline.onTimeout();
     }
+    const { endMs } = this.#pending.behind;
+    if (endMs < Infinity) this.#timer = timer(this.#world, endMs - nowMs, () => this.#endPassed());
+  }
+}
+
+/**
+ * Stands in a circle with others. One that was disposed points to none of them: each of the former tables of a `Set` or `Map` points to the
+ * one after it instead, so that one that has grown old keeps all that came later from the short rounds of the garbage collector.
+ */
+class PendingDeadline implements Disposable {
+  readonly endMs: number;
+  readonly onTimeout: () => void;
+  before: PendingDeadline = this;
+  behind: PendingDeadline = this;
+
+  constructor(endMs: number, onTimeout: () => void) {
+    this.endMs = endMs;
+    this.onTimeout = onTimeout;
+  }
+
+  standBefore(next: PendingDeadline): void {
+    this.before = next.before;
+    this.behind = next;
+    this.before.behind = next.before = this;
+  }
+
+  [Symbol.dispose](): void {
+    this.before.behind = this.behind;
+    this.behind.before = this.before;
+    this.before = this.behind = this;
   }
 }
 

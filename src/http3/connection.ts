@@ -33,7 +33,8 @@ const PROBES_OF_ANSWERS = 5;
 export class Http3Connection {
   readonly #connection: Deno.QuicConn;
   readonly #options: Http3ConnectionOptions;
-  readonly #exchanges = new Set<Http3Exchange>();
+  /** Not a set, each of whose former tables points to the next one: the first that has grown old would keep every later request. */
+  readonly #exchanges: Http3Exchange[] = [];
   readonly #peer = new PeerStreams();
   readonly #ended = Promise.withResolvers<void>();
   #control: WritableStreamDefaultWriter<Uint8Array> | undefined;
@@ -62,7 +63,7 @@ export class Http3Connection {
 
   /** Once a second or so: ends a connection without requests, and finds out which clients have given up theirs. */
   tick(): void {
-    if (this.#exchanges.size === 0) {
+    if (this.#exchanges.length === 0) {
       const idleMs = this.#options.world.monotonicMs() - this.#idleSinceMs;
       if (idleMs >= LIMITS.http3.idleMs) this.#goAway().finally(() => this.close("H3_NO_ERROR", "idle"));
       return;
@@ -76,7 +77,7 @@ export class Http3Connection {
   /** Takes no further requests, and closes when those under way are answered. */
   async drain(): Promise<void> {
     await this.#goAway();
-    while (this.#exchanges.size > 0 && !this.#hasEnded) await this.#room();
+    while (this.#exchanges.length > 0 && !this.#hasEnded) await this.#room();
     const { world } = this.#options;
     const lingerMs = this.#idleSinceMs + LINGER_MS - world.monotonicMs();
     if (this.#accepted > 0 && lingerMs > 0) await hasEndedWithin(world, lingerMs, this.#ended.promise);
@@ -114,7 +115,7 @@ export class Http3Connection {
     try {
       for await (const stream of this.#connection.incomingBidirectionalStreams) {
         // A stream may be gone before its work has ended, so QUIC's own bound is not enough.
-        while (this.#exchanges.size >= LIMITS.http3.requestsPerConnection) await this.#room();
+        while (this.#exchanges.length >= LIMITS.http3.requestsPerConnection) await this.#room();
         this.#accept(stream);
       }
     } catch {
@@ -136,10 +137,11 @@ export class Http3Connection {
       restDeadlines,
       fail: (fault) => this.#failed(fault),
     });
-    this.#exchanges.add(exchange);
+    this.#exchanges.push(exchange);
     void exchange.run().then(() => {
-      this.#exchanges.delete(exchange);
-      if (this.#exchanges.size === 0) this.#idleSinceMs = this.#options.world.monotonicMs();
+      this.#exchanges[this.#exchanges.indexOf(exchange)] = this.#exchanges.at(-1)!;
+      this.#exchanges.pop();
+      if (this.#exchanges.length === 0) this.#idleSinceMs = this.#options.world.monotonicMs();
       this.#onRoom();
     });
   }
