@@ -1,5 +1,6 @@
 /** Replaces the process by one whose environment holds no settings; the new one gets them through a pipe. */
 
+import { cText } from "./base/bytes.ts";
 import type { Log } from "./base/log.ts";
 
 /** The argument of a compiled service that makes it the process of `forwarder_process.ts`. */
@@ -144,11 +145,6 @@ function openLibc() {
     execve: { parameters: ["buffer", "buffer", "buffer"], result: "i32" },
   });
   return { symbols: libc.symbols, [Symbol.dispose]: () => libc.close() };
-}
-
-/** A text as C has it. */
-function cText(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${text}\0`);
 }
 
 /** A list of texts as C has it: addresses, and a null address at the end. `texts` must live as long as `pointers`. */

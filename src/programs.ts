@@ -9,6 +9,7 @@ import { findCageTools, forwarderCommand } from "./environment.ts";
 import { Broker } from "./media/tools/broker.ts";
 import { type CageLevel, streamsOf } from "./media/tools/cage.ts";
 import { findCage, type FoundCage } from "./media/tools/cage_probe.ts";
+import { openNativePipes } from "./media/tools/native_pipes.ts";
 import type { Start } from "./sandbox.ts";
 
 export interface Programs extends AsyncDisposable {
@@ -30,6 +31,7 @@ export function openPrograms(start: Start, world: World): Programs {
   const broker = new Broker({
     ...start,
     cage: async () => (await cage()).cage,
+    pipes: openNativePipes(),
     world: realWorld(world.log.child("broker")),
   });
   return {

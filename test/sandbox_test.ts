@@ -61,7 +61,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
     },
   };
   const before = namesIn(root);
-  await using broker = new Broker({ ...start, cage, world: realWorld(quietLog()) });
+  await using broker = new Broker({ ...start, cage, world: realWorld(quietLog()), pipes: null });
   const worker = loadSandboxed(new URL("./support/probe_worker.ts", import.meta.url), start);
   const order = startOrder(start, broker);
   worker.postMessage(order, [order.broker]);

@@ -113,6 +113,21 @@ export async function timed(work: () => void | Promise<void>): Promise<number> {
   return performance.now() - startedMs;
 }
 
+/** The CPU time of all that has run on the machine, or in the container, as the kernel counts it, in milliseconds. */
+export function machineCpuMs(): number {
+  const [of1, of2] = ["/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu.stat"].map((path) => {
+    try {
+      return Deno.readTextFileSync(path);
+    } catch {
+      return null;
+    }
+  });
+  if (of1) return Number(of1) / 1e6;
+  const usage = /^usage_usec (\d+)$/m.exec(of2 ?? "")?.[1];
+  if (usage === undefined) throw new Error("the kernel tells no CPU time of control groups");
+  return Number(usage) / 1e3;
+}
+
 /**
  * Runs `script` in a process of its own, and returns the JSON line that it prints and its resident memory (VmRSS), read
  * while it still has the timeline open.

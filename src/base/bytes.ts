@@ -1,4 +1,4 @@
-/** Bytes: lengths and beginnings of texts, joined arrays, memory that is given back, and a stream as lines. */
+/** Bytes: lengths and beginnings of texts, joined arrays, texts of C, memory that is given back, and a stream as lines. */
 
 /** Length of `text` in UTF-8. */
 export function utf8Length(text: string): number {
@@ -8,6 +8,11 @@ export function utf8Length(text: string): number {
 /** The beginning of `text` of at most `bytesMax` bytes in UTF-8; no character is cut in two. */
 export function truncatedUtf8(text: string, bytesMax: number): string {
   return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(bytesMax)).read);
+}
+
+/** A text as C has it: its bytes in UTF-8, and a null byte at the end. */
+export function cText(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${text}\0`);
 }
 
 /** The parts joined in a new array. */

@@ -7,6 +7,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
 import { NO_CAGE } from "../../src/media/tools/cage.ts";
+import { openNativePipes } from "../../src/media/tools/native_pipes.ts";
 import {
   answerAboutConnections,
   permissionsOf,
@@ -73,7 +74,10 @@ export class SandboxedHost {
   /** The port of the service. */
   async open(start: Start): Promise<number> {
     await this.#broker?.[Symbol.asyncDispose]();
-    this.#broker = new Broker({ ...start, cage: start.cage ?? NO_CAGE, world: realWorld(quietLog()) });
+    this.#broker = new Broker({
+      ...{ ...start, cage: start.cage ?? NO_CAGE, world: realWorld(quietLog()) },
+      pipes: openNativePipes(),
+    });
     const order = startOrder(start, this.#broker);
     const notice = await this.#ask(order, [order.broker]);
     if (notice.type !== "listening") throw new Error(messageOf(notice));

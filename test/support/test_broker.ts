@@ -6,6 +6,7 @@ import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
 import { BrokerClient, type BrokerConnection } from "../../src/media/tools/broker_client.ts";
 import { type Cage, NO_CAGE } from "../../src/media/tools/cage.ts";
+import { openNativePipes } from "../../src/media/tools/native_pipes.ts";
 import type { JobPlaces } from "../../src/media/tools/job_paths.ts";
 
 export class TestBroker implements AsyncDisposable {
@@ -16,7 +17,7 @@ export class TestBroker implements AsyncDisposable {
     const places = { ...folders, socketDir: folders.tempDir };
     const world = realWorld(quietLog());
     const { port1, port2 } = new MessageChannel();
-    this.#broker = new Broker({ tools, places, cage, world });
+    this.#broker = new Broker({ tools, places, cage, world, pipes: openNativePipes() });
     this.#broker.serve(port1);
     this.client = new BrokerClient({ port: port2, socketDir: places.socketDir, world });
   }

@@ -52,16 +52,23 @@ export class ReportWriter {
   readonly #state: Int32Array<SharedArrayBuffer>;
   readonly #slots: Uint16Array;
   #count = 0;
+  #waits = true;
 
   constructor(reports: SharedArrayBuffer) {
     this.#state = new Int32Array(reports, 0, 2);
     this.#slots = new Uint16Array(reports, STATE_BYTES, SLOTS);
   }
 
+  /** Ends a `wait`, and later ones at once. */
+  stopWaiting(): void {
+    this.#waits = false;
+    Atomics.notify(this.#state, WANTED);
+  }
+
   /** Returns when the reader waits for a report that is not there, and after `ms` at the latest. */
   async wait(ms: number): Promise<void> {
     const wanted = Atomics.load(this.#state, WANTED);
-    if (wanted <= this.#count) await unlessChanged(this.#state, WANTED, wanted, ms);
+    if (this.#waits && wanted <= this.#count) await unlessChanged(this.#state, WANTED, wanted, ms);
   }
 
   /** Takes the report of the next frame, bits of `REPORT`. */

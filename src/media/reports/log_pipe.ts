@@ -27,6 +27,7 @@ const REST_MS = 5_000;
  */
 export class LogPipe implements AsyncDisposable {
   readonly #fifo: Fifo;
+  readonly #reports: ReportWriter;
   readonly #reading: Promise<void>;
   readonly #world: World;
   readonly #onClosed: () => void;
@@ -36,7 +37,8 @@ export class LogPipe implements AsyncDisposable {
     this.#fifo = fifo;
     this.#onClosed = onClosed;
     this.#world = world;
-    this.#reading = readAll(Deno.openSync(fifo.path, { read: true }), new ReportWriter(reports));
+    this.#reports = new ReportWriter(reports);
+    this.#reading = readAll(Deno.openSync(fifo.path, { read: true }), this.#reports);
     this.#reading.catch(() => {/* the reports have ended with it */});
   }
 
@@ -47,6 +49,7 @@ export class LogPipe implements AsyncDisposable {
   /** To be called when the program has ended: its last reports are written, and the pipe is removed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fifo.closeGuard();
+    this.#reports.stopWaiting();
     await hasEndedWithin(this.#world, REST_MS, this.#reading);
     await this.#fifo[Symbol.asyncDispose]();
     this.#reading.finally(this.#onClosed).catch(() => {/* see the constructor */});

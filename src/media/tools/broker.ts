@@ -10,7 +10,8 @@ import type { LogPipe } from "../reports/log_pipe.ts";
 import { type Cage, enclosureOf, streamsOf } from "./cage.ts";
 import { Forwarder, type Passage } from "./forwarder.ts";
 import type { RunJob, StreamJob, ToolJob } from "./job.ts";
-import { LogPipes } from "./log_pipes.ts";
+import { LogPipes, madeBy } from "./log_pipes.ts";
+import type { NativePipes } from "./native_pipes.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
 import { type Ends, endsOf, inputOf, invocationOf, type Reporting, socketEnds } from "./templates.ts";
 
@@ -20,6 +21,8 @@ export interface BrokerOptions {
   /** In which ffmpeg and ffprobe run; or finds it, for the first job, and every job waits until it is found. */
   readonly cage: Cage | (() => Promise<Cage>);
   readonly world: World;
+  /** Makes named pipes and widens them, and is disposed with the broker; null where mkfifo makes them, as narrow as pipes are. */
+  readonly pipes: NativePipes | null;
   /** Programs at the same time for all Workers; the default is far above each bound of the service. */
   readonly programsMax?: number;
 }
@@ -34,6 +37,11 @@ const CONNECTIONS_MAX = 64;
  * A live session may take weeks; its decoder is then replaced like any other that ends. A timer takes 24 days at most.
  */
 const LIFE_MAX_MS = 20 * 24 * 3600 * 1000;
+/**
+ * What the pipe of a decode's frames holds: ten frames. ffmpeg would otherwise stop for each frame until the Worker has read it, which took
+ * a quarter of the time of a decode of 480p; so it stops only where the Worker waits for something else for as long.
+ */
+const PLANE_PIPE_BYTES = 1 << 20;
 /** Refusals of a connection that are logged. */
 const LOGGED_MAX = 100;
 
@@ -73,6 +81,7 @@ export class Broker implements AsyncDisposable {
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
     await this.#surroundings?.then(({ forwarder }) => forwarder?.[Symbol.asyncDispose](), () => {});
     await this.#logPipes[Symbol.asyncDispose]();
+    this.#options.pipes?.[Symbol.dispose]();
   }
 
   async #surround(): Promise<Surroundings> {
@@ -240,7 +249,7 @@ class Connection {
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<Outcome> {
-    const { side, places, tools, world } = this.#options;
+    const { side, places, tools, world, pipes } = this.#options;
     const { id, maxStderrBytes } = order;
     const priority = priorityOf(order.nice, tools);
     if (side === "live" && !isLiveJob(order.job)) {
@@ -251,7 +260,9 @@ class Connection {
     const streams = streamsOf(around.cage).by;
     if (order.type === "run") {
       const job = await checkedJob(order.job, places, streams);
+      if (job.kind === "make_pipe" && pipes) return madeBy(pipes, job);
       using passage = await passageOf(job, around, signal);
+      this.#widenPipeOf(job);
       if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
       await using logPipe = await this.#logPipeOf(order, signal);
       const { program, args, launch } = this.#invocationOf(job, around.cage, passage, {
@@ -270,6 +281,7 @@ class Connection {
     }
     const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
+    this.#widenPipeOf(job);
     using passage = await passageOf(job, around, signal);
     await using logPipe = await this.#logPipeOf(order, signal);
     const reporting = reportingOf(order, logPipe);
@@ -289,6 +301,10 @@ class Connection {
     const ended = await tool.ended;
     const end = signal.aborted ? why() : ended.end;
     return { ...ended, end, stdout: new Uint8Array() };
+  }
+
+  #widenPipeOf(job: RunJob | StreamJob): void {
+    if (job.kind === "decode") this.#options.pipes?.widen(job.planes.pipe, PLANE_PIPE_BYTES);
   }
 
   /** For recorded media, as long as there are few; the decoders of live ones say little, and at once. */

@@ -4,9 +4,11 @@ import { dirname, join } from "node:path";
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import { Fifo } from "../fifo.ts";
-import { run } from "../process.ts";
+import { type Outcome, run } from "../process.ts";
 import { LogPipe } from "../reports/log_pipe.ts";
+import type { JobOf } from "./job.ts";
 import type { JobPlaces } from "./job_paths.ts";
+import type { NativePipes } from "./native_pipes.ts";
 import type { ToolRunner } from "./runner.ts";
 import { invocationOf } from "./templates.ts";
 
@@ -21,6 +23,8 @@ const FOLDER = "log-pipes";
 export interface LogPipesOptions {
   readonly tools: Tools;
   readonly places: Pick<JobPlaces, "tempDir">;
+  /** Makes them; null where a program does. */
+  readonly pipes: NativePipes | null;
   readonly world: World;
 }
 
@@ -43,8 +47,13 @@ export class LogPipes implements AsyncDisposable {
     await using made = new AsyncDisposableStack();
     made.defer(() => void this.#open--);
     this.#makeFolder();
-    const { tools, world } = this.#options;
-    const fifo = await Fifo.make({ runner: runnerOf(tools), directory: this.#directory, world, signal });
+    const { world } = this.#options;
+    const fifo = await Fifo.make({
+      runner: runnerOf(this.#options),
+      directory: this.#directory,
+      world,
+      signal,
+    });
     const pipe = new LogPipe(made.use(fifo), reports, world, () => void this.#open--);
     made.move();
     return pipe;
@@ -68,11 +77,18 @@ export class LogPipes implements AsyncDisposable {
   }
 }
 
-function runnerOf(tools: Tools): Pick<ToolRunner, "run"> {
+function runnerOf({ tools, pipes }: LogPipesOptions): Pick<ToolRunner, "run"> {
   return {
-    run: (job, options) => {
+    run: async (job, options) => {
+      if (pipes && job.kind === "make_pipe") return madeBy(pipes, job);
       const { program, args, limits } = invocationOf(job, tools);
-      return run(program, args, { ...options, limits });
+      return await run(program, args, { ...options, limits });
     },
   };
+}
+
+/** The outcome of the program that would have made the pipe. */
+export function madeBy(pipes: NativePipes, { path }: JobOf<"make_pipe">): Outcome {
+  pipes.make(path);
+  return { end: "exited", code: 0, stdout: new Uint8Array(), stderr: "" };
 }

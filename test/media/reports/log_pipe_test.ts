@@ -131,3 +131,11 @@ Deno.test("pauses are longer while little is logged, and short again as soon as 
     equal(nextPause(pauseMs, gotBytes), next, `${pauseMs}, ${gotBytes}`);
   }
 });
+
+Deno.test("a writer that is told to stops waiting, and does not wait again", async () => {
+  const writer = new ReportWriter(newReports());
+  const pausing = writer.wait(60_000);
+  writer.stopWaiting();
+  await pausing;
+  await writer.wait(60_000);
+});

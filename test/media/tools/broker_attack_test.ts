@@ -6,6 +6,7 @@ import { quietLog } from "../../../src/base/log.ts";
 import { realWorld, type World } from "../../../src/base/world.ts";
 import { Broker } from "../../../src/media/tools/broker.ts";
 import { NO_CAGE } from "../../../src/media/tools/cage.ts";
+import { openNativePipes } from "../../../src/media/tools/native_pipes.ts";
 import type { BrokerAnswer } from "../../../src/media/tools/broker_messages.ts";
 import { fastWorld } from "../../support/live/live_units.ts";
 import { makeClip, TempFolder, tools } from "../../support/media.ts";
@@ -44,6 +45,7 @@ class Attack implements AsyncDisposable {
       },
       cage: NO_CAGE,
       world: { ...world, log },
+      pipes: openNativePipes(),
       ...(programsMax !== undefined && { programsMax }),
     });
     this.port = this.#opened((port) => void this.#broker.serve(port));

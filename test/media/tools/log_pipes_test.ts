@@ -17,6 +17,7 @@ Deno.test("sixteen logs have a pipe at once, and files can still be read; nothin
     tools: tools(),
     places: { tempDir: join(folder.path, "tmp") },
     world: world(),
+    pipes: null,
   });
   const made: (LogPipe | null)[] = [];
   for (let n = 0; n < 17; n++) made.push(await pipes.make(newReports(), NEVER));
