@@ -83,7 +83,7 @@ const overHttp3: Client = async (path, endMs) => {
       ["x-api-key", API_KEY],
     ] as const
   ) fields.add(name!, value!);
-  const request = frame(FRAME.HEADERS, fields.block);
+  const request = frame(FRAME.HEADERS, fields.block());
   return await together(HTTP3_CONNECTIONS, async () => {
     const connection = await Deno.connectQuic({
       ...{ hostname: "127.0.0.1", port: http3Port, serverName: "localhost", caCerts, alpnProtocols: ["h3"] },

@@ -49,6 +49,16 @@ const JSON_HEADERS = Object.entries({ ...JSON_TYPE, ...COMMON_HEADERS });
 const TEXT_HEADERS = Object.entries({ "content-type": "text/plain; charset=utf-8", ...COMMON_HEADERS });
 const EMPTY_HEADERS = Object.entries(COMMON_HEADERS);
 
+/** A response whose whole body is at hand: over HTTP/3 it is sent without a stream (`http3/exchange.ts`). */
+class WholeResponse extends Response {
+  readonly wholeBody: string;
+
+  constructor(body: string, init: ResponseInit) {
+    super(body, init);
+    this.wholeBody = body;
+  }
+}
+
 /** A response that is long enough to compress; `http/compress.ts` checks what the request accepts. */
 export class CompressibleResponse extends Response {
   /** Its whole body, where that is at hand. */
@@ -72,7 +82,7 @@ export function jsonText(body: string, status = 200): Response {
 }
 
 function shortText(body: string, status: number, type: Readonly<Record<"content-type", string>>): Response {
-  const response = new Response(body, { status, headers: type });
+  const response = new WholeResponse(body, { status, headers: type });
   addCommonHeaders(response.headers);
   return response;
 }

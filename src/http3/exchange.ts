@@ -12,7 +12,10 @@ import { type RequestHead, requestHead } from "./request_head.ts";
 import { responseHead } from "./response_head.ts";
 
 /** Answers a request, of whatever transport. */
-export type Respond = (request: Request) => Response | Promise<Response>;
+export type Respond = (request: Request) => WholeOrStreamed | Promise<WholeOrStreamed>;
+
+/** A response, and the text of its body where all of it is at hand: to read that from a stream takes as long as to send it. */
+export type WholeOrStreamed = Response & { readonly wholeBody?: string | null };
 
 export interface Http3ExchangeOptions {
   readonly respond: Respond;
@@ -29,13 +32,13 @@ export class RequestAbandoned extends Error {
   override readonly name = "RequestAbandoned";
 }
 
+/** What a request throws that is read no further, which is not the end of its stream. */
+const REST_UNREAD = new RequestAbandoned("the rest of the request is not read");
 /** A longer piece is written behind the head of its frame, a shorter one is copied to it: a write costs more than that. */
 const COPIED_BYTES_MAX = 16 * 1024;
-/** Where nothing but the end of the stream is expected. */
-const END_PIECE_BYTES = 64;
 /** A body that is at hand takes 2 (measured on 24 November 2026). */
 const TURNS_MAX = 4;
-const NO_BYTES = new Uint8Array();
+const ENCODER = new TextEncoder();
 /** A frame that every receiver ignores. */
 const NOTHING = frame(FRAME.RESERVED, new Uint8Array());
 
@@ -48,33 +51,25 @@ const NOTHING = frame(FRAME.RESERVED, new Uint8Array());
  */
 export class Http3Exchange {
   readonly #options: Http3ExchangeOptions;
-  readonly #reader: ReadableStreamBYOBReader;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #frames: FrameReader;
-  readonly #aborting = new AbortController();
+  #abandoned: { readonly reason: unknown } | undefined;
+  #aborting: AbortController | undefined;
   #answer: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #hasAnswered = false;
   #isOver = false;
   #hasClosed = false;
-  /** Whether the rest of the request is not read, which is not the end of its stream. */
-  #hasStopped = false;
 
   constructor({ readable, writable }: Deno.QuicBidirectionalStream, options: Http3ExchangeOptions) {
     this.#options = options;
-    this.#reader = readable.getReader({ mode: "byob" });
+    this.#frames = new FrameReader(new ByteSource(readable));
     this.#writer = writable.getWriter();
     this.#writer.closed.catch(() => {}); // a write tells it
-    this.#frames = new FrameReader(
-      new ByteSource(async (size) => {
-        const { done, value } = await this.#reader.read(new Uint8Array(size));
-        if (this.#hasStopped) throw new RequestAbandoned("the rest of the request is not read");
-        return done ? null : value;
-      }),
-    );
   }
 
   /** Whether the answer has begun. */
   get hasAnswered(): boolean {
-    return this.#answer !== undefined;
+    return this.#hasAnswered;
   }
 
   /** Reads, answers and ends the stream. Never throws. */
@@ -88,14 +83,15 @@ export class Http3Exchange {
     } finally {
       this.#isOver = true;
       this.#stopReading();
-      await this.#close().catch(() => {}); // the client does not read any more
+      if (!this.#hasClosed) await this.#close().catch(() => {}); // the client does not read any more
     }
   }
 
   /** Ends the work of the request, whose client takes no answer any more. */
   abort(reason: unknown): void {
-    if (this.#isOver || this.#aborting.signal.aborted) return;
-    this.#aborting.abort(reason);
+    if (this.#isOver || this.#abandoned !== undefined) return;
+    this.#abandoned = { reason };
+    this.#aborting?.abort(reason);
     this.#answer?.cancel(reason).catch(() => {});
     this.#stopReading();
   }
@@ -113,10 +109,10 @@ export class Http3Exchange {
     const body = new RequestBody(this.#frames, contentLength);
     const hasBody = method !== "GET" && method !== "HEAD" && contentLength !== 0;
     const request = this.#requestOf(head, hasBody ? body : null);
-    if (!hasBody) this.#frames.source.pieceBytes = END_PIECE_BYTES;
+    if (!hasBody) this.#frames.source.reusesMemory = true;
     const end = hasBody ? undefined : this.#drop(body);
     const response = await this.#options.respond(request);
-    if (this.#aborting.signal.aborted) return void response.body?.cancel().catch(() => {});
+    if (this.#abandoned !== undefined) return void response.body?.cancel().catch(() => {});
     await this.#send(response, method === "HEAD");
     await (end ?? this.#drop(body));
   }
@@ -149,7 +145,7 @@ export class Http3Exchange {
   }
 
   #requestOf({ method, url, headers }: RequestHead, body: RequestBody | null): Request {
-    const { signal } = this.#aborting;
+    const signal = () => this.#signal();
     const init = { method, headers };
     try {
       if (body === null) return new AbandonableRequest(url, init, signal);
@@ -166,29 +162,46 @@ export class Http3Exchange {
     }
   }
 
-  async #send(response: Response, isHead: boolean): Promise<void> {
+  #signal(): AbortSignal {
+    if (this.#aborting === undefined) {
+      this.#aborting = new AbortController();
+      if (this.#abandoned !== undefined) this.#aborting.abort(this.#abandoned.reason);
+    }
+    return this.#aborting.signal;
+  }
+
+  async #send(response: WholeOrStreamed, isHead: boolean): Promise<void> {
+    this.#hasAnswered = true;
+    const { wholeBody } = response;
+    if (typeof wholeBody === "string" && !isHead) {
+      return await this.#end(this.#writeData(ENCODER.encode(wholeBody), response));
+    }
     const { body } = response;
-    const head = responseHead(response);
     if (body === null || isHead) {
       body?.cancel().catch(() => {});
-      await this.#write(head);
-      return await this.#close();
+      return await this.#end(this.#write(responseHead(response)));
     }
     const reader = this.#answer = body.getReader();
     let next = this.#nextPiece(reader, response);
-    let unwritten = head;
+    let unsent: Response | null = response;
     if (!await isReady(next)) {
-      await this.#write(head); // an event stream may have nothing to say for long
-      unwritten = NO_BYTES;
+      await this.#write(responseHead(response)); // an event stream may have nothing to say for long
+      unsent = null;
     }
     for (let piece = await next; !piece.done; piece = await next) {
-      const written = this.#writeData(unwritten, piece.value);
-      unwritten = NO_BYTES;
+      const written = this.#writeData(piece.value, unsent);
+      unsent = null;
       next = this.#nextPiece(reader, response);
       next.catch(() => {}); // it is awaited unless the write fails
       await written;
     }
-    if (unwritten.length > 0) await this.#write(unwritten);
+    if (unsent !== null) await this.#write(responseHead(response));
+    await this.#close();
+  }
+
+  /** Ends the stream behind what is being written. */
+  async #end(written: Promise<void>): Promise<void> {
+    written.catch(() => {}); // closing tells it
     await this.#close();
   }
 
@@ -210,13 +223,16 @@ export class Http3Exchange {
     }
   }
 
-  /** A DATA frame, behind other bytes. */
-  async #writeData(before: Uint8Array, piece: Uint8Array): Promise<void> {
-    if (piece.length === 0) return before.length > 0 ? await this.#write(before) : undefined;
+  /** A DATA frame, behind the head of the response unless that was sent. */
+  async #writeData(piece: Uint8Array, unsent: Response | null): Promise<void> {
+    if (piece.length <= COPIED_BYTES_MAX) {
+      if (unsent !== null) return await this.#write(responseHead(unsent, piece));
+      return piece.length > 0 ? await this.#write(frame(FRAME.DATA, piece)) : undefined;
+    }
     const head = frameHead(FRAME.DATA, piece.length);
-    if (piece.length <= COPIED_BYTES_MAX) return await this.#write(joinedBytes(before, head, piece));
+    const before = unsent === null ? head : joinedBytes(responseHead(unsent), head);
     // Both are in the queue before anything else can be.
-    await Promise.all([this.#write(joinedBytes(before, head)), this.#write(piece)]);
+    await Promise.all([this.#write(before), this.#write(piece)]);
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
@@ -237,19 +253,22 @@ export class Http3Exchange {
       await body.drop(LIMITS.body.uploadBytes);
     } catch (error) {
       if (error instanceof ConnectionFault) this.#options.fail(error);
-      else if (!this.#hasStopped && !(error instanceof RequestFault)) this.abort(abandoned(error));
+      else if (error !== REST_UNREAD && !(error instanceof RequestFault)) this.abort(abandoned(error));
     }
   }
 
   async #close(): Promise<void> {
     if (this.#hasClosed) return;
     this.#hasClosed = true;
-    await this.#writer.close();
+    try {
+      await this.#writer.close();
+    } catch (error) {
+      throw abandoned(error);
+    }
   }
 
   #stopReading(): void {
-    this.#hasStopped = true;
-    this.#reader.cancel().catch(() => {});
+    this.#frames.source.stop(REST_UNREAD);
   }
 
   async #refuse({ status, message }: RequestFault): Promise<void> {
@@ -258,17 +277,20 @@ export class Http3Exchange {
   }
 }
 
-/** A request made with a signal gets another one that follows it, which costs as much as all the rest of it. */
+/**
+ * A request made with a signal gets another one that follows it, which costs as much as all the rest of it. Here it is made when it
+ * is asked for, which few requests need.
+ */
 class AbandonableRequest extends Request {
-  readonly #signal: AbortSignal;
+  readonly #signal: () => AbortSignal;
 
-  constructor(url: string, init: RequestInit, signal: AbortSignal) {
+  constructor(url: string, init: RequestInit, signal: () => AbortSignal) {
     super(url, init);
     this.#signal = signal;
   }
 
   override get signal(): AbortSignal {
-    return this.#signal;
+    return this.#signal();
   }
 }
 

@@ -3,7 +3,7 @@
 import { joinedBytes } from "../base/bytes.ts";
 import type { ByteSource } from "./byte_source.ts";
 import { ConnectionFault } from "./faults.ts";
-import { readVarint, varint, varintLength } from "./varint.ts";
+import { varint } from "./varint.ts";
 
 export const FRAME = {
   DATA: 0x0,
@@ -51,42 +51,65 @@ export class FrameReader {
     this.source = source;
   }
 
-  /** The head of the next frame; null where the stream ends before it. The payload of the one before was taken or skipped. */
-  async next(): Promise<FrameHead | null> {
-    if (this.source.unread === 0 && !await this.source.reach(1)) return null;
-    const type = await this.#varint();
-    const length = await this.#varint();
-    return { type, length };
+  /**
+   * The head of the next frame; null where the stream ends before it. The payload of the one before was taken or skipped.
+   * No promise where it was read already: those would be most of what a frame costs.
+   */
+  next(): FrameHead | Promise<FrameHead | null> {
+    const type = this.source.varint();
+    if (type === undefined) return this.#laterNext();
+    const length = this.source.varint();
+    return length === undefined ? this.#laterLength(type) : { type, length };
   }
 
   /** The whole payload. The caller has checked that it is not too long. */
-  async whole({ length }: FrameHead): Promise<Uint8Array> {
-    if (this.source.unread < length && !await this.source.reach(length)) throw cutShort();
-    return this.source.take(length);
+  whole({ length }: FrameHead): Uint8Array | Promise<Uint8Array> {
+    return this.source.unread < length ? this.#later(length, length) : this.source.take(length);
   }
 
   /** The next part of a payload of which `left` bytes, at least one, were not taken yet. */
-  async part(left: number): Promise<Uint8Array> {
-    if (this.source.unread === 0 && !await this.source.reach(1)) throw cutShort();
-    return this.source.take(left);
+  part(left: number): Uint8Array | Promise<Uint8Array> {
+    return this.source.unread === 0 ? this.#later(1, left) : this.source.take(left);
   }
 
   async skip({ length }: FrameHead): Promise<void> {
     for (let left = length; left > 0;) left -= (await this.part(left)).length;
   }
 
-  async #varint(): Promise<number> {
+  async #laterNext(): Promise<FrameHead | null> {
     const { source } = this;
-    if (source.unread === 0 && !await source.reach(1)) throw cutShort();
-    const length = varintLength(source.first);
-    if (source.unread < length && !await source.reach(length)) throw cutShort();
-    return readVarint(source.take(length));
+    if (!await source.reach(1)) return null;
+    if (!await source.reach(source.varintBytes)) throw cutShort();
+    return this.next();
+  }
+
+  async #laterLength(type: number): Promise<FrameHead> {
+    const { source } = this;
+    if (!await source.reach(1) || !await source.reach(source.varintBytes)) throw cutShort();
+    return { type, length: source.varint()! };
+  }
+
+  async #later(needed: number, most: number): Promise<Uint8Array> {
+    if (!await this.source.reach(needed)) throw cutShort();
+    return this.source.take(most);
   }
 }
 
 /** The bytes before the payload. */
 export function frameHead(type: number, length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array([...varint(type), ...varint(length)]);
+}
+
+/** How many bytes `putFrameHead` writes. */
+export const FRAME_HEAD_BYTES = 5;
+
+/** Writes the head of a frame behind which the payload stands already: its length has four bytes, though fewer may be enough. */
+export function putFrameHead(bytes: Uint8Array, at: number, type: number, length: number): void {
+  bytes[at] = type;
+  bytes[at + 1] = 0x80 | (length >> 24);
+  bytes[at + 2] = length >> 16;
+  bytes[at + 3] = length >> 8;
+  bytes[at + 4] = length;
 }
 
 export function frame(type: number, payload: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -21,8 +21,7 @@ export class PeerStreams {
 
   /** Reads one stream to its end. Throws a {@link ConnectionFault}, or what reading throws. */
   async read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const reader = stream.getReader();
-    const source = new ByteSource(async () => (await reader.read()).value ?? null);
+    const source = new ByteSource(stream);
     try {
       const type = await typeOf(source);
       if (type === null) return; // a stream may end before it says its type
@@ -40,7 +39,7 @@ export class PeerStreams {
       await this.#readCritical(type, source);
       throw new ConnectionFault("H3_CLOSED_CRITICAL_STREAM", `the stream of type ${type} has ended`);
     } finally {
-      reader.cancel().catch(() => {});
+      source.stop(new Error("nothing more is read of a stream"));
     }
   }
 
@@ -99,8 +98,7 @@ export class PeerStreams {
 }
 
 async function typeOf(source: ByteSource): Promise<number | null> {
-  if (!await source.reach(1) || !await source.reach(varintLength(source.first))) return null;
-  return readVarint(source.take(varintLength(source.first)));
+  return await source.reach(1) && await source.reach(source.varintBytes) ? source.varint()! : null;
 }
 
 function isCritical(type: number): boolean {

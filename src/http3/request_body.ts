@@ -18,7 +18,7 @@ export class RequestBody {
   #leftBytes = 0;
   #hasTrailers = false;
   #hasEnded = false;
-  #reading: Promise<Uint8Array | null> = Promise.resolve(null);
+  #reading: Promise<Uint8Array | null> | undefined;
 
   constructor(frames: FrameReader, expectedBytes: number | null) {
     this.#frames = frames;
@@ -48,8 +48,9 @@ export class RequestBody {
 
   /** The next piece; null at the end. Throws a fault, or what reading the stream throws. */
   next(): Promise<Uint8Array | null> {
-    this.#reading = this.#reading.then(() => this.#next());
-    return this.#reading;
+    return this.#reading = this.#reading === undefined
+      ? this.#next()
+      : this.#reading.then(() => this.#next());
   }
 
   /** Reads and drops the rest, up to so many bytes. */

@@ -2,9 +2,15 @@
 
 import { STATIC_TABLE } from "./static_table.ts";
 
-const FIELD_NUMBERS = new Map(STATIC_TABLE.map(([name, value], index) => [`${name}\0${value}`, index]));
-/** The first field of each name. */
-const NAME_NUMBERS = new Map(STATIC_TABLE.map(([name], index) => [name, index] as const).toReversed());
+/** Of each name its first field, and its fields by their values. */
+const KNOWN = new Map(
+  [...Map.groupBy(STATIC_TABLE.keys(), (number) => STATIC_TABLE[number]![0])].map(([name, numbers]) =>
+    [name, {
+      first: numbers[0]!,
+      byValue: new Map(numbers.map((number) => [STATIC_TABLE[number]![1], number])),
+    }] as const
+  ),
+);
 
 /** Room for the fields of most answers. */
 const FIRST_BYTES = 512;
@@ -13,28 +19,33 @@ const NUMBER_BYTES = 6;
 
 export class FieldEncoder {
   #bytes = new Uint8Array(FIRST_BYTES);
-  /** No insert count and no base: two bytes of zero. */
-  #length = 2;
+  #length: number;
+
+  /** Leaves a few bytes before the block to the caller. */
+  constructor(bytesBefore = 0) {
+    this.#length = bytesBefore + 2; // no insert count and no base: two bytes of zero
+  }
 
   /** Both consist of characters up to 255, a byte each; the name is in lower case. */
   add(name: string, value: string): void {
-    const field = FIELD_NUMBERS.get(`${name}\0${value}`);
+    const known = KNOWN.get(name);
+    const field = known?.byValue.get(value);
     if (field !== undefined) return this.#number(0xc0, 6, field);
-    const known = NAME_NUMBERS.get(name);
     if (known === undefined) this.#text(0x20, 3, name);
-    else this.#number(0x50, 4, known);
+    else this.#number(0x50, 4, known.first);
     this.#text(0x00, 7, value);
   }
 
-  /** What was added so far. */
-  get block(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
+  /** What was added so far, with the bytes before it and so many behind it that are the caller's. */
+  block(bytesBehind = 0): Uint8Array<ArrayBuffer> {
+    this.#makeRoom(bytesBehind);
+    return this.#bytes.subarray(0, this.#length + bytesBehind);
   }
 
   /** See `PrefixReader.integer`; `start` has the bits before the number. */
   #number(start: number, bits: number, value: number): void {
     this.#makeRoom(NUMBER_BYTES);
-    const all = 2 ** bits - 1;
+    const all = (1 << bits) - 1;
     if (value < all) {
       this.#bytes[this.#length++] = start | value;
       return;

@@ -56,7 +56,7 @@ export class RawHttp3 implements Disposable {
   /** The frames that the server sends on its control stream, as they come. */
   async *control(): AsyncGenerator<{ type: number; payload: Uint8Array }> {
     for await (const stream of this.#connection.incomingUnidirectionalStreams) {
-      const source = sourceOf(stream);
+      const source = new ByteSource(stream);
       if (!await source.reach(1) || source.take(1)[0] !== 0) throw new Error("no control stream");
       const frames = new FrameReader(source);
       for (let head = await frames.next(); head !== null; head = await frames.next()) {
@@ -85,7 +85,7 @@ export class RawRequest {
 
   /** Status 0 where the stream ends without an answer. Throws where the connection ends before the answer does. */
   async answer(): Promise<RawAnswer> {
-    const frames = new FrameReader(sourceOf(this.readable));
+    const frames = new FrameReader(new ByteSource(this.readable));
     let status = 0;
     let headers = new Headers();
     let body = "";
@@ -99,9 +99,4 @@ export class RawRequest {
     }
     return { status, headers, body };
   }
-}
-
-function sourceOf(stream: ReadableStream<Uint8Array>): ByteSource {
-  const reader = stream.getReader();
-  return new ByteSource(async () => (await reader.read()).value ?? null);
 }

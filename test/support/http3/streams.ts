@@ -51,7 +51,7 @@ export async function exchanged(pieces: readonly Uint8Array[], respond: Respond)
 export function headersFrame(fields: readonly (readonly [string, string])[]): Uint8Array<ArrayBuffer> {
   const encoder = new FieldEncoder();
   for (const [name, value] of fields) encoder.add(name, value);
-  return frame(FRAME.HEADERS, encoder.block);
+  return frame(FRAME.HEADERS, encoder.block());
 }
 
 /** The fields of a plain request, with others in their place or behind them. */
