@@ -6,10 +6,32 @@ import { readVarint, varintLength } from "./varint.ts";
 /** A request without a body comes in one piece of this size. Memory for it is taken for every stream that is open. */
 const FIRST_PIECE_BYTES = 2048;
 
+/** 128 KB in all. */
+const PIECES_KEPT_MAX = 64;
 const NO_BYTES = new Uint8Array();
+
+/**
+ * Memory that first pieces were read into, for those to come, as making it takes longer than reading. Nobody sees what was in it before:
+ * a piece ends where its own bytes end.
+ */
+export class PieceMemory {
+  readonly #kept: ArrayBuffer[] = [];
+
+  take(): Uint8Array<ArrayBuffer> {
+    const kept = this.#kept.pop();
+    return kept === undefined ? new Uint8Array(FIRST_PIECE_BYTES) : new Uint8Array(kept);
+  }
+
+  giveBack(memory: ArrayBuffer): void {
+    if (memory.byteLength === FIRST_PIECE_BYTES && this.#kept.length < PIECES_KEPT_MAX) {
+      this.#kept.push(memory);
+    }
+  }
+}
 
 export class ByteSource {
   readonly #reader: ReadableStreamBYOBReader;
+  readonly #memory: PieceMemory;
   #piece = NO_BYTES;
   #at = 0;
   #hasEnded = false;
@@ -19,8 +41,9 @@ export class ByteSource {
   /** Whether each piece is read into the memory of the one before, so that nobody may keep what is taken. */
   reusesMemory = false;
 
-  constructor(stream: ReadableStream<Uint8Array>) {
+  constructor(stream: ReadableStream<Uint8Array>, memory = new PieceMemory()) {
     this.#reader = stream.getReader({ mode: "byob" });
+    this.#memory = memory;
   }
 
   /** How many bytes were read and not taken. */
@@ -49,6 +72,7 @@ export class ByteSource {
       if (this.#stopped !== undefined) throw this.#stopped;
       if (done) {
         this.#hasEnded = true;
+        if (this.reusesMemory && value !== undefined) this.#memory.giveBack(value.buffer);
         return false;
       }
       this.#piece = this.unread === 0 ? value : joinedBytes(this.#piece.subarray(this.#at), value);
@@ -78,6 +102,7 @@ export class ByteSource {
       this.#at = 0;
       return new Uint8Array(buffer);
     }
-    return new Uint8Array(Math.max(this.pieceBytes, count - this.unread));
+    const bytes = Math.max(this.pieceBytes, count - this.unread);
+    return bytes === FIRST_PIECE_BYTES ? this.#memory.take() : new Uint8Array(bytes);
   }
 }

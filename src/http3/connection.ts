@@ -130,11 +130,12 @@ export class Http3Connection {
       return void stream.writable.close().catch(() => {});
     }
     this.#accepted++;
-    const { respond, headDeadlines, restDeadlines } = this.#options;
+    const { respond, headDeadlines, restDeadlines, memory } = this.#options;
     const exchange = new Http3Exchange(stream, {
       respond,
       headDeadlines,
       restDeadlines,
+      memory,
       fail: (fault) => this.#failed(fault),
     });
     this.#exchanges.push(exchange);

@@ -3,7 +3,7 @@
 import { joinedBytes } from "../base/bytes.ts";
 import type { Deadlines } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
-import { ByteSource } from "./byte_source.ts";
+import { ByteSource, type PieceMemory } from "./byte_source.ts";
 import { ConnectionFault, RequestFault } from "./faults.ts";
 import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
@@ -23,6 +23,8 @@ export interface Http3ExchangeOptions {
   readonly headDeadlines: Deadlines;
   /** How long the rest of a body is read that nobody needs. */
   readonly restDeadlines: Deadlines;
+  /** Into which requests are read. */
+  readonly memory: PieceMemory;
   /** Ends the connection. */
   readonly fail: (fault: ConnectionFault) => void;
 }
@@ -62,7 +64,7 @@ export class Http3Exchange {
 
   constructor({ readable, writable }: Deno.QuicBidirectionalStream, options: Http3ExchangeOptions) {
     this.#options = options;
-    this.#frames = new FrameReader(new ByteSource(readable));
+    this.#frames = new FrameReader(new ByteSource(readable, options.memory));
     this.#writer = writable.getWriter();
     this.#writer.closed.catch(() => {}); // a write tells it
   }

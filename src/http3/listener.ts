@@ -4,6 +4,7 @@ import { ipv6Groups } from "../base/ip_address.ts";
 import { Deadlines, hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
+import { PieceMemory } from "./byte_source.ts";
 import { Http3Connection } from "./connection.ts";
 import type { Respond } from "./exchange.ts";
 import { ERROR_CODES } from "./faults.ts";
@@ -41,6 +42,7 @@ export class Http3Listener implements AsyncDisposable {
   readonly #restDeadlines: Deadlines;
   readonly #connections = new Set<Http3Connection>();
   readonly #byAddress = new Map<string, number>();
+  readonly #memory = new PieceMemory();
   #handshakes = 0;
   #total = 0;
   #tick: Disposable | undefined;
@@ -128,6 +130,7 @@ export class Http3Listener implements AsyncDisposable {
     this.#byAddress.set(address, ofAddress + 1);
     const served = new Http3Connection(connection, {
       ...{ respond, world, headDeadlines: this.#headDeadlines, restDeadlines: this.#restDeadlines },
+      memory: this.#memory,
     });
     this.#connections.add(served);
     this.#schedule();

@@ -90,7 +90,7 @@ function urlOf(method: string, pseudo: ReadonlyMap<string, string>, headers: [st
     throw malformed("the path is missing or wrong");
   }
   const authority = pseudo.get(":authority");
-  const [host, ...others] = headers.filter(([name]) => name === "host").map(([, value]) => value);
+  const [host, ...others] = valuesOf("host", headers);
   if (others.length > 0) throw malformed("there are several hosts");
   if (authority !== undefined && host !== undefined && authority !== host) {
     throw malformed("the host and the authority differ");
@@ -104,11 +104,16 @@ function urlOf(method: string, pseudo: ReadonlyMap<string, string>, headers: [st
 }
 
 function contentLengthOf(headers: readonly [string, string][]): number | null {
-  const lengths = new Set(headers.filter(([name]) => name === "content-length").map(([, value]) => value));
-  if (lengths.size === 0) return null;
-  const [length] = lengths;
-  if (lengths.size > 1 || !/^\d{1,15}$/.test(length!)) throw malformed("the content length is wrong");
+  const [length, ...others] = valuesOf("content-length", headers);
+  if (length === undefined) return null;
+  if (others.some((other) => other !== length) || !/^\d{1,15}$/.test(length)) {
+    throw malformed("the content length is wrong");
+  }
   return Number(length);
+}
+
+function valuesOf(name: string, headers: readonly [string, string][]): string[] {
+  return headers.filter((header) => header[0] === name).map((header) => header[1]);
 }
 
 function malformed(what: string): RequestFault {

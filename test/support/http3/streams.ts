@@ -3,6 +3,7 @@
 import { Deadlines } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
+import { PieceMemory } from "../../../src/http3/byte_source.ts";
 import { Http3Exchange, type Respond } from "../../../src/http3/exchange.ts";
 import type { ConnectionFault } from "../../../src/http3/faults.ts";
 import { FRAME, frame } from "../../../src/http3/frames.ts";
@@ -41,6 +42,7 @@ export async function exchanged(pieces: readonly Uint8Array[], respond: Respond)
     respond,
     headDeadlines: deadlines,
     restDeadlines: deadlines,
+    memory: new PieceMemory(),
     fail: (fault: ConnectionFault) => void faults.push(fault),
   };
   await new Http3Exchange(stream as unknown as Deno.QuicBidirectionalStream, options).run();
