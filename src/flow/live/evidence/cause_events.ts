@@ -9,11 +9,15 @@ export interface EventPlace {
   readonly seq: number;
 }
 
+type EventCause = "zone" | "trigger" | "keyframe";
+
+/** There are many, nearly all of them settled: then it is little more than its places. */
 interface Picture {
-  readonly places: Map<"zone" | "trigger" | "keyframe", EventPlace>;
-  /** Resolves when nothing more is written of it. */
-  readonly settled: PromiseWithResolvers<void>;
-  readonly waiting: Set<() => void>;
+  readonly places: Partial<Record<EventCause, EventPlace>>;
+  /** Whether nothing more is written of it. */
+  isSettled: boolean;
+  /** To be called when something was written, or it is settled; null for nobody. */
+  waiting: (() => void)[] | null;
 }
 
 /** Pictures that are remembered: more than wait for a model, and for the end of the longest clip. */
@@ -26,8 +30,7 @@ export class CauseEvents {
   /** A picture has come, and events about it may follow until `settle`. */
   expect(frameIndex: number): void {
     if (this.#isClosed) return;
-    const settled = Promise.withResolvers<void>();
-    this.#pictures.set(frameIndex, { places: new Map(), settled, waiting: new Set() });
+    this.#pictures.set(frameIndex, { places: {}, isSettled: false, waiting: null });
     const [oldest] = this.#pictures.keys();
     if (this.#pictures.size > PICTURES_MAX && oldest !== undefined) this.#forget(oldest);
   }
@@ -38,19 +41,20 @@ export class CauseEvents {
     const frameIndex = (payload as { readonly frame_index?: unknown }).frame_index;
     const picture = typeof frameIndex === "number" ? this.#pictures.get(frameIndex) : undefined;
     if (cause === null || !picture) return;
-    picture.places.set(cause, { runId, seq });
-    for (const wake of picture.waiting) wake();
+    picture.places[cause] = { runId, seq };
+    for (const wake of picture.waiting ?? []) wake();
   }
 
   /** No more events follow about the picture. */
   settle(frameIndex: number): void {
-    this.#pictures.get(frameIndex)?.settled.resolve();
+    const picture = this.#pictures.get(frameIndex);
+    if (picture) settle(picture);
   }
 
   /** No more events follow at all. */
   close(): void {
     this.#isClosed = true;
-    for (const { settled } of this.#pictures.values()) settled.resolve();
+    for (const picture of this.#pictures.values()) settle(picture);
   }
 
   /** The event of this cause, once it is written; null where none is. */
@@ -58,14 +62,14 @@ export class CauseEvents {
     const picture = this.#pictures.get(frameIndex);
     if (!picture) return null;
     const kind = cause === "scene_cut" ? "keyframe" : cause;
-    if (!picture.places.has(kind)) {
-      const written = Promise.withResolvers<void>();
-      const wake = () => picture.places.has(kind) && written.resolve();
-      picture.waiting.add(wake);
-      await Promise.race([written.promise, picture.settled.promise]);
-      picture.waiting.delete(wake);
+    if (!picture.places[kind] && !picture.isSettled) {
+      const known = Promise.withResolvers<void>();
+      (picture.waiting ??= []).push(() => {
+        if (picture.places[kind] || picture.isSettled) known.resolve();
+      });
+      await known.promise;
     }
-    return picture.places.get(kind) ?? null;
+    return picture.places[kind] ?? null;
   }
 
   #forget(frameIndex: number): void {
@@ -74,7 +78,13 @@ export class CauseEvents {
   }
 }
 
-function causeOfKind(kind: string): "zone" | "trigger" | "keyframe" | null {
+function settle(picture: Picture): void {
+  picture.isSettled = true;
+  for (const wake of picture.waiting ?? []) wake();
+  picture.waiting = null;
+}
+
+function causeOfKind(kind: string): EventCause | null {
   if (kind === "restricted_zone_activity_entered") return "zone";
   if (kind.startsWith("trigger.")) return "trigger";
   return kind === "keyframe_stored" ? "keyframe" : null;
