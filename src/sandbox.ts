@@ -3,7 +3,7 @@
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/program_paths.ts";
 import type { Certificate } from "./http3/listener.ts";
-import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
+import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "./http/connections.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
 import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
@@ -35,7 +35,7 @@ export type ServiceNotice =
   | {
     readonly type: "look-at-connections";
     readonly question: number;
-    readonly port: number;
+    readonly listener: ListenedAt;
     readonly clients: readonly string[];
   }
   | { readonly type: "failed"; readonly message: string }
@@ -123,8 +123,8 @@ export function startOrder(start: Start, broker: { serve(port: MessagePort): voi
 export function answerAboutConnections(worker: Worker): void {
   worker.addEventListener("message", ({ data: notice }: MessageEvent<ServiceNotice>) => {
     if (notice.type !== "look-at-connections") return;
-    const { question, port, clients } = notice;
-    void lookAtConnections(port, clients).then((seen) =>
+    const { question, listener, clients } = notice;
+    void lookAtConnections(listener, clients).then((seen) =>
       worker.postMessage({ type: "connections", question, seen } satisfies ServiceOrder)
     );
   });
@@ -140,11 +140,11 @@ export class ConnectionQuestions {
     this.#post = post;
   }
 
-  readonly ask: LookAtConnections = (port, clients) => {
+  readonly ask: LookAtConnections = (listener, clients) => {
     const question = ++this.#last;
     const answered = Promise.withResolvers<ConnectionsSeen | null>();
     this.#asked.set(question, answered.resolve);
-    this.#post({ type: "look-at-connections", question, port, clients });
+    this.#post({ type: "look-at-connections", question, listener, clients });
     return answered.promise;
   };
 

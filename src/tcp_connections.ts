@@ -1,24 +1,25 @@
 /** The TCP connections of this machine as Linux lists them; the sandboxed service may not read that list itself. */
 
-import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
+import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "./http/connections.ts";
 
 /**
- * Looks at the connections to `port` once: how many are open, and which of `clients` are gone. Null where the system has no
+ * Looks once at the connections to a listener: how many are open, and which of `clients` are gone. Null where the system has no
  * such list.
  */
-export const lookAtConnections: LookAtConnections = (port, clients) => Promise.resolve(look(port, clients));
+export const lookAtConnections: LookAtConnections = (listener, clients) =>
+  Promise.resolve(look(listener, clients));
 
-function look(port: number, clients: readonly string[]): ConnectionsSeen | null {
+function look({ hostname, port }: ListenedAt, clients: readonly string[]): ConnectionsSeen | null {
   const left = new Map(clients.flatMap((client) => keysOf(client).map((key) => [key, client] as const)));
   const connected = new Set<string>();
   let open = 0;
   try {
-    for (const path of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-      for (const { key, state } of connectionsIn(readList(path), port)) {
-        if (state === ESTABLISHED || state === CLOSED_BY_PEER) open++;
-        const client = state === ESTABLISHED ? left.get(key) : undefined;
-        if (client !== undefined) connected.add(client);
-      }
+    // Those of clients over IPv4, too, are in the list of the socket that took them. At once: to go through a list takes longer than to read it.
+    const list = Deno.readTextFileSync(hostname.includes(":") ? "/proc/net/tcp6" : "/proc/net/tcp");
+    for (const { key, state } of connectionsIn(list, port)) {
+      if (state === ESTABLISHED || state === CLOSED_BY_PEER) open++;
+      const client = state === ESTABLISHED ? left.get(key) : undefined;
+      if (client !== undefined) connected.add(client);
     }
   } catch {
     return null;
@@ -29,16 +30,6 @@ function look(port: number, clients: readonly string[]): ConnectionsSeen | null 
 const ESTABLISHED = "01";
 /** CLOSE_WAIT: the other side has sent its last byte. */
 const CLOSED_BY_PEER = "08";
-
-/** A system without IPv6 has no second list. At once: to go through a list takes longer than to read it. */
-function readList(path: string): string {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound && path.endsWith("6")) return "";
-    throw error;
-  }
-}
 
 /**
  * The lines of connections to the local `port`. A line is `12: <local> <remote> <state> …`, an endpoint is an address, a

@@ -10,11 +10,17 @@ export interface ConnectionsSeen {
   readonly gone: readonly string[];
 }
 
+/** Where the service listens: an address, not a name. */
+export type ListenedAt = Pick<Deno.NetAddr, "hostname" | "port">;
+
 /**
- * Looks for the clients (`address port`) of the listener on `port`; null where the system has no list of connections. The
- * list is read outside of the sandbox.
+ * Looks for the clients (`address port`) of a listener; null where the system has no list of connections. The list is read outside of the
+ * sandbox.
  */
-export type LookAtConnections = (port: number, clients: readonly string[]) => Promise<ConnectionsSeen | null>;
+export type LookAtConnections = (
+  listener: ListenedAt,
+  clients: readonly string[],
+) => Promise<ConnectionsSeen | null>;
 
 /** Why a request is aborted whose client is gone. */
 export class ClientGone extends Error {
@@ -22,10 +28,11 @@ export class ClientGone extends Error {
 }
 
 /**
- * Work must end within 2 s after its client is gone. A look at 5,000 connections takes 50 to 100 ms of the thread outside of
+ * Work must end within 2 s after its client is gone. A look takes some 5 ms, as Linux goes through a table of all connections that there
+ * could be, and one at 5,000 connections takes 50 to 100 ms of the thread outside of
  * the sandbox (measured on 22 November 2026), so the pauses get longer where looks do, to a twentieth of that thread.
  */
-const PAUSE_MIN_MS = 500;
+const PAUSE_MIN_MS = 750;
 const PAUSE_MAX_MS = 1_500;
 const PAUSE_FOR_LOOK = 20;
 /** A look is made for requests that have waited this long: most are answered before. */
@@ -37,9 +44,9 @@ const LATE = Symbol("a look that is late");
 const REMEMBERED_MAX = 16_384;
 
 /**
- * Deno 2.9 reads ahead at most 512 bytes of a HTTP/1.1 connection while a request is under way, so it does not see the end
- * of a connection behind a longer body (measured on 22 November 2026). While such requests wait, the system is asked for
- * their connections up to twice a second; other requests, and those that are answered soon, cost nothing.
+ * Deno 2.9 reads at most 512 bytes of a HTTP/1.1 connection while a request is under way, its head included, so it does not see the end
+ * of a connection behind a longer one (measured on 26 November 2026). While requests with a body wait, the system is asked for
+ * their connections up to four times in three seconds; other requests, and those that are answered soon, cost nothing.
  */
 export class Connections implements AsyncDisposable {
   readonly #world: Pick<World, "sleep" | "log" | "monotonicMs">;
@@ -53,8 +60,8 @@ export class Connections implements AsyncDisposable {
   #isClosed = false;
   readonly #warned = new Set<string>();
   #pauseMs = PAUSE_MIN_MS;
-  /** Of the listener; 0 until it listens. */
-  port = 0;
+  /** Port 0 until it listens. */
+  listener: ListenedAt = { hostname: "0.0.0.0", port: 0 };
 
   constructor(lookAt: LookAtConnections, world: Pick<World, "sleep" | "log" | "monotonicMs">) {
     this.#lookAt = lookAt;
@@ -139,7 +146,7 @@ export class Connections implements AsyncDisposable {
   }
 
   async #look(clients: readonly string[]): Promise<ConnectionsSeen | null> {
-    const seen = await within(this.#world, LOOK_DEADLINE_MS, this.#lookAt(this.port, clients)).catch((
+    const seen = await within(this.#world, LOOK_DEADLINE_MS, this.#lookAt(this.listener, clients)).catch((
       error,
     ) => error instanceof OutOfTime ? LATE : null);
     if (seen === LATE) {

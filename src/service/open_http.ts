@@ -61,7 +61,7 @@ export async function openHttp(
   const server = listen(config, respond);
   opening.defer(() => Promise.all([closeServer(server, world), http3?.close(CLOSE_GRACE_MS)]).then(() => {}));
   const { hostname, port } = server.addr as Deno.NetAddr;
-  connections.port = port;
+  connections.listener = { hostname, port };
   return { app, hostname, port, requests: () => requests };
 }
 

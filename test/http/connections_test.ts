@@ -20,7 +20,7 @@ const CLIENT: Deno.NetAddr = { transport: "tcp", hostname: "127.0.0.1", port: 40
 
 Deno.test("a look at the connections that is late is told apart from a system without a list", async () => {
   let look: LookAtConnections = () => new Promise(() => {});
-  const { connections, clock, warnings } = watched((port, clients) => look(port, clients));
+  const { connections, clock, warnings } = watched((listener, clients) => look(listener, clients));
   await using _closed = connections;
   using watch = connections.watch(CLIENT, NEVER_ABORTED);
   for (let second = 0; second < 10; second++) await clock.advance(1000);
@@ -33,14 +33,14 @@ Deno.test("a look at the connections that is late is told apart from a system wi
   assert.equal(warnings.length, 2, warnings.join());
   assert.match(warnings[1]!, /does not list its connections/);
 
-  look = (_port, clients) => Promise.resolve({ open: 0, gone: clients });
+  look = (_listener, clients) => Promise.resolve({ open: 0, gone: clients });
   for (let second = 0; second < 3; second++) await clock.advance(1000);
   assert.ok(watch.signal.aborted);
 });
 
 Deno.test("nobody looks for clients whose requests are answered soon, and one of a request that waits is found gone", async () => {
   let looks = 0;
-  const { connections, clock } = watched((_port, clients) => {
+  const { connections, clock } = watched((_listener, clients) => {
     looks++;
     return Promise.resolve({ open: 1, gone: clients });
   });
