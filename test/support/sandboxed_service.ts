@@ -80,8 +80,9 @@ export class SandboxedHost {
     });
     const order = startOrder(start, this.#broker);
     const notice = await this.#ask(order, [order.broker]);
-    if (notice.type !== "listening") throw new Error(messageOf(notice));
-    return notice.port;
+    if (notice.type === "listening") return notice.port;
+    await this.#broker[Symbol.asyncDispose]();
+    throw new Error(messageOf(notice));
   }
 
   async close(): Promise<void> {

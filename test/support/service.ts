@@ -184,6 +184,9 @@ async function startInProcess(
         streams: streamsOf(cage).by,
         namedSources,
         ...(liveWorkers && { liveWorkers: liveWorkers() }),
+      }).catch(async (error) => {
+        await broker[Symbol.asyncDispose]();
+        throw error;
       });
       return service.port;
     },
