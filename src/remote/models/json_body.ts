@@ -17,6 +17,7 @@ export class Base64 {
  * A text is written together with the head of its request, at once.
  */
 export function jsonBody(value: unknown): Uint8Array<ArrayBuffer> | string {
+  if (!hasFiles(value)) return JSON.stringify(value);
   const parts: (Uint8Array | Base64)[] = [];
   let text = "";
   const flush = () => {
@@ -49,9 +50,13 @@ export function jsonBody(value: unknown): Uint8Array<ArrayBuffer> | string {
     }
   };
   write(value);
-  if (parts.length === 0) return text;
   flush();
   return joinParts(parts);
+}
+
+function hasFiles(value: unknown): boolean {
+  if (value instanceof Base64) return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(hasFiles);
 }
 
 function joinParts(parts: readonly (Uint8Array | Base64)[]): Uint8Array<ArrayBuffer> {

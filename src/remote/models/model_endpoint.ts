@@ -87,7 +87,7 @@ export class ModelEndpoint {
   /** Errors: `invalid_response`. */
   parsed(bytes: Uint8Array): unknown {
     try {
-      return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+      return JSON.parse(STRICT_UTF8.decode(bytes));
     } catch {
       throw this.unreadable("its answer is not JSON");
     }
@@ -156,6 +156,7 @@ export class ModelEndpoint {
   }
 }
 
+const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
 /** How OpenAI and Google report in a 429 that the quota is used up. */
 const QUOTA = /insufficient_quota|\bquota\b|\bbilling\b/i;
 /** Far more than a model can write with its output tokens. */
