@@ -2,7 +2,7 @@
 
 import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
 import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
-import { giveBackMemory } from "./spare_memory.ts";
+import { giveBackMemory, keepTrimmed } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { entryOf } from "./base/program_paths.ts";
@@ -114,6 +114,7 @@ async function serve(start: Start, environment: Environment, world: World): Prom
     for (const port of ports) programs.broker.serve(port);
     tellCage(worker, programs, fail);
   }
+  using _trimmed = keepTrimmed(world);
   return await exit.promise;
 }
 

@@ -1,7 +1,7 @@
-/** Memory is given back once, in the first quiet time. */
+/** Memory is given back once, in the first quiet time; pages of the C library again and again. */
 
 import assert from "node:assert/strict";
-import { onceQuiet } from "../src/spare_memory.ts";
+import { keepTrimmed, onceQuiet } from "../src/spare_memory.ts";
 import { ManualClock } from "./support/manual_clock.ts";
 
 function waiting() {
@@ -44,4 +44,21 @@ Deno.test("a wait that was disposed does nothing, at first and after a window wi
     await clock.advance(60_000);
     assert.deepEqual([state.calls, clock.sleeping], [0, 0]);
   }
+});
+
+Deno.test("pages are given back twice a minute until it is disposed", async () => {
+  const clock = new ManualClock();
+  let trims = 0;
+  const trimmed = keepTrimmed(clock, () => trims++);
+  await clock.advance(29_999);
+  assert.equal(trims, 0);
+  for (let minute = 0; minute < 5; minute++) {
+    await clock.advance(30_000);
+    await clock.advance(30_000);
+  }
+  assert.equal(trims, 10);
+  trimmed[Symbol.dispose]();
+  await clock.advance(120_000);
+  assert.equal(trims, 10);
+  assert.equal(clock.sleeping, 0);
 });
