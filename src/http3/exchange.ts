@@ -98,9 +98,9 @@ export class Http3Exchange {
     this.#stopReading();
   }
 
-  /** Finds out whether the client still reads, unless something else is being written. */
+  /** Finds out whether the client still reads, unless something else is being written, or nothing more is. */
   probe(): void {
-    if (this.#isOver || (this.#writer.desiredSize ?? 0) <= 0) return;
+    if (this.#isOver || this.#hasClosed || (this.#writer.desiredSize ?? 0) <= 0) return;
     this.#write(NOTHING).catch((error) => this.abort(error));
   }
 

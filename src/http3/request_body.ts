@@ -32,10 +32,12 @@ export class RequestBody {
   /** What a handler reads. A piece is read from the connection when the handler asks for one. `onFault` gets what else ends it. */
   stream(onFault: (error: unknown) => void): ReadableStream<Uint8Array<ArrayBuffer>> {
     this.#frames.source.pieceBytes = PIECE_BYTES;
+    let isCancelled = false;
     return new ReadableStream({
       pull: async (controller) => {
         try {
           const piece = await this.next();
+          if (isCancelled) return; // by a handler that has waited for this piece for too long
           if (piece === null) controller.close();
           else controller.enqueue(piece as Uint8Array<ArrayBuffer>);
         } catch (error) {
@@ -43,6 +45,7 @@ export class RequestBody {
           onFault(error);
         }
       },
+      cancel: () => void (isCancelled = true),
     }, { highWaterMark: 0 });
   }
 

@@ -4,7 +4,7 @@ import { Deadlines } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { PieceMemory } from "../../../src/http3/byte_source.ts";
-import { Http3Exchange, type Respond } from "../../../src/http3/exchange.ts";
+import { Http3Exchange, type Http3ExchangeOptions, type Respond } from "../../../src/http3/exchange.ts";
 import type { ConnectionFault } from "../../../src/http3/faults.ts";
 import { FRAME, frame } from "../../../src/http3/frames.ts";
 import { FieldEncoder } from "../../../src/http3/qpack/field_encoder.ts";
@@ -30,23 +30,34 @@ export interface Outcome {
 }
 
 /** Lets an exchange answer the bytes of one request. */
-export async function exchanged(pieces: readonly Uint8Array[], respond: Respond): Promise<Outcome> {
+export async function exchanged(
+  pieces: readonly Uint8Array[],
+  respond: Respond,
+  memory = new PieceMemory(),
+): Promise<Outcome> {
   const faults: ConnectionFault[] = [];
   const written: Uint8Array[] = [];
-  using deadlines = new Deadlines(realWorld(quietLog()), 60_000);
   const stream = {
     readable: bytesStream(...pieces),
     writable: new WritableStream<Uint8Array>({ write: (piece) => void written.push(new Uint8Array(piece)) }),
   };
-  const options = {
-    respond,
+  using deadlines = new Deadlines(realWorld(quietLog()), 60_000);
+  await exchangeOn(stream, { respond, deadlines, memory, fail: (fault) => void faults.push(fault) }).run();
+  return { written: new Uint8Array(written.flatMap((piece) => [...piece])), faults };
+}
+
+/** An exchange on the two sides of a stream, with the same deadlines for the head and the rest. */
+export function exchangeOn(
+  stream: { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> },
+  { deadlines, ...options }:
+    & { readonly deadlines: Deadlines }
+    & Pick<Http3ExchangeOptions, "respond" | "memory" | "fail">,
+): Http3Exchange {
+  return new Http3Exchange(stream as unknown as Deno.QuicBidirectionalStream, {
+    ...options,
     headDeadlines: deadlines,
     restDeadlines: deadlines,
-    memory: new PieceMemory(),
-    fail: (fault: ConnectionFault) => void faults.push(fault),
-  };
-  await new Http3Exchange(stream as unknown as Deno.QuicBidirectionalStream, options).run();
-  return { written: new Uint8Array(written.flatMap((piece) => [...piece])), faults };
+  });
 }
 
 /** The HEADERS frame of these fields. */
