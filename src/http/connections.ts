@@ -44,8 +44,8 @@ const LATE = Symbol("a look that is late");
 const REMEMBERED_MAX = 16_384;
 
 /**
- * Deno 2.9 reads at most 512 bytes of a HTTP/1.1 connection while a request is under way, its head included, so it does not see the end
- * of a connection behind a longer one (measured on 26 November 2026). While requests with a body wait, the system is asked for
+ * Deno 2.9 does not see the end of a HTTP/1.1 connection behind the body of a request that is under way, unless that has a few hundred bytes
+ * and came together with the head (measured on 26 November 2026). While requests with a body wait, the system is asked for
  * their connections up to four times in three seconds; other requests, and those that are answered soon, cost nothing.
  */
 export class Connections implements AsyncDisposable {

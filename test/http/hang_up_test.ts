@@ -1,6 +1,7 @@
 /** Callers who hang up, byte by byte: what ends their work, and what does not. Work here never ends by itself. */
 
 import assert from "node:assert/strict";
+import { gatherFor } from "../../src/base/wait.ts";
 import { held, type ModelServer, startModelServer } from "../support/models/model_server.ts";
 import { MODEL, startService, type TestService } from "../support/service.ts";
 import { RawConnection } from "../support/http/raw_http.ts";
@@ -65,6 +66,18 @@ for (const host of ["127.0.0.1", "[::1]"]) {
     });
   }
 }
+
+Deno.test("a caller who hangs up after a short body that came behind its head ends its work", async () => {
+  await using scene = await open();
+  const connection = await scene.connect();
+  const [head, body] = question(0).split("\r\n\r\n") as [string, string];
+  await connection.send(`${head}\r\n\r\n`);
+  await gatherFor(50);
+  await connection.send(body);
+  await until("the model is asked", () => scene.model.inFlight === 1);
+  connection[Symbol.dispose]();
+  await until("the call is ended", () => scene.model.inFlight === 0);
+});
 
 Deno.test("of pipelined requests all are answered in order while the caller stays", async () => {
   await using scene = await open();

@@ -69,7 +69,7 @@ export type DecodeReport =
 const CARRY_BYTES = 128 * 1024;
 /** Seven frames; one read more has room behind them. */
 const BATCH_BYTES = 720 * 1024;
-/** The capacity of a pipe, so that one read never gives more. */
+/** At most, whatever the pipe holds. */
 const READ_BYTES = 64 * 1024;
 /** Where a read takes longer, the source is slow, and its frames are judged as they come. */
 const SLOW_READ_MS = 20;
