@@ -88,15 +88,17 @@ export class Deadlines implements Disposable {
   }
 
   #endPassed(): void {
-    this.#timer = undefined;
     const nowMs = this.#world.monotonicMs();
     while (this.#pending.behind.endMs <= nowMs) {
       const deadline = this.#pending.behind;
       deadline[Symbol.dispose]();
       deadline.onTimeout();
     }
+    // Until here the timer counts as running, so that a deadline that begins meanwhile makes no second one.
     const { endMs } = this.#pending.behind;
-    if (endMs < Infinity) this.#timer = timer(this.#world, endMs - nowMs, () => this.#endPassed());
+    this.#timer = endMs < Infinity
+      ? timer(this.#world, endMs - nowMs, () => this.#endPassed())
+      : undefined;
   }
 }
 

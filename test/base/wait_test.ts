@@ -209,3 +209,28 @@ Deno.test("deadlines of one length end when they are due and were not met, all w
   assert.deepEqual(ended, ["first", "second"]);
   assert.equal(clock.sleeping, 0);
 });
+
+Deno.test("deadlines that begin and are met while another one ends have the same timer", async () => {
+  const clock = new ManualClock();
+  using deadlines = new Deadlines(clock, 100);
+  const ended: string[] = [];
+  const met = () => deadlines.start(() => ended.push("met"));
+  const [first, last] = [met(), met()];
+  deadlines.start(() => {
+    ended.push("ends");
+    deadlines.start(() => ended.push("begun"));
+    behind[Symbol.dispose]();
+    last[Symbol.dispose]();
+  });
+  const behind = met();
+  last[Symbol.dispose]();
+  first[Symbol.dispose]();
+  await clock.advance(50);
+  deadlines.start(() => ended.push("later"));
+  await clock.advance(50);
+  assert.deepEqual([ended, clock.sleeping], [["ends"], 1]);
+  await clock.advance(50);
+  assert.deepEqual(ended, ["ends", "later"]);
+  await clock.advance(50);
+  assert.deepEqual([ended, clock.sleeping], [["ends", "later", "begun"], 0]);
+});

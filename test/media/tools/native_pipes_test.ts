@@ -45,3 +45,9 @@ Deno.test("a pipe that is open holds as much as it was widened to; a link is not
   equal(roomOf(wide), 256 * 1024);
   equal(roomOf(narrow), 64 * 1024);
 });
+
+Deno.test({
+  name: "without the permission for native code there are none",
+  permissions: { ffi: false },
+  fn: () => equal(openNativePipes(), null),
+});
