@@ -96,9 +96,7 @@ export class Deadlines implements Disposable {
     }
     // Until here the timer counts as running, so that a deadline that begins meanwhile makes no second one.
     const { endMs } = this.#pending.behind;
-    this.#timer = endMs < Infinity
-      ? timer(this.#world, endMs - nowMs, () => this.#endPassed())
-      : undefined;
+    this.#timer = endMs < Infinity ? timer(this.#world, endMs - nowMs, () => this.#endPassed()) : undefined;
   }
 }
 

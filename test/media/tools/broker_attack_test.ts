@@ -170,6 +170,32 @@ Deno.test("a link that is put in the place of a checked folder or file is seen b
   assert.deepEqual([...Deno.readDirSync(at.outside)].map(({ name }) => name), ["film.mp4"]);
 });
 
+Deno.test("a pipe is made in the temporary folder, under a whole name of its own, and over nothing that is there", async () => {
+  await using at = new Attack();
+  const name = "media-0123456789abcdef01234567.fifo";
+  const path = join(at.tempDir, name);
+  const odd = [
+    ...[
+      `${path}\0`,
+      `${path}\0.fifo`,
+      `${at.tempDir}/\0/${name}`,
+      `${path}\n`,
+      `${path}/`,
+      `${at.tempDir}//${name}`,
+    ],
+    ...[`${at.tempDir}/../outside/${name}`, join(at.outside, name), join(at.root, name), name],
+    ...[join(at.tempDir, `media-${"0".repeat(5000)}.fifo`), `${at.tempDir}/${"./".repeat(3000)}${name}`],
+  ];
+  for (const path of odd) {
+    assert.equal((await at.run({ kind: "make_pipe", path })).type, "refused", JSON.stringify(path));
+  }
+  for (const folder of [at.tempDir, at.outside, at.root]) assert.deepEqual([...Deno.readDirSync(folder)], []);
+  assert.equal((await at.run({ kind: "make_pipe", path })).type, "done");
+  assert.ok(Deno.lstatSync(path).isFifo);
+  assert.equal((await at.run({ kind: "make_pipe", path })).type, "refused");
+  assert.equal((await at.run({ kind: "make_pipe", path: `${path}2` }, at.live().port)).type, "refused");
+});
+
 Deno.test("a file or playlist of the Worker's own makes ffmpeg open nothing else", async () => {
   await using at = new Attack();
   const secret = makeClip(join(at.outside, "secret.mp4"), { frames: 5 });
