@@ -73,7 +73,8 @@ export async function firstFilePart(
 
 /**
  * The parser emits the bytes in order, so once it has emitted bytes of one chunk it holds none of the chunk before. The
- * memory of that chunk is freed at once: the garbage collector would run only after some 30 MB.
+ * memory of that chunk is freed at once: the garbage collector would run only after some 30 MB. Over HTTP/3 chunks that follow each other
+ * may have the same memory, of which the last ones are not read yet.
  */
 async function* contentOf(
   form: FormParser,
@@ -85,7 +86,7 @@ async function* contentOf(
     await form.write(new Uint8Array(buffer, byteOffset, length));
     const taken = form.take();
     yield* taken;
-    if (taken.some((bytes) => bytes.buffer === buffer)) before?.transfer(0);
+    if (before !== buffer && taken.some((bytes) => bytes.buffer === buffer)) before?.transfer(0);
     before = buffer;
   }
   await form.end();

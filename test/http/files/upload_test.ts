@@ -351,6 +351,20 @@ Deno.test("however a form is cut into pieces, the same file comes out", async ()
   }
 });
 
+Deno.test("a form arrives whole in chunks of which several have the same memory, as over HTTP/3", async () => {
+  const body = form([filePart(FILM)]);
+  function* chunks(): Iterable<Uint8Array> {
+    for (let at = 0; at < body.length; at += 10_000) {
+      const memory = body.slice(at, at + 10_000);
+      for (let part = 0; part < memory.length; part += 1500) yield memory.subarray(part, part + 1500);
+    }
+  }
+  await using part = await firstFilePart(callOf(ReadableStream.from(chunks())), "file");
+  const got: Uint8Array[] = [];
+  for await (const bytes of part!.content) got.push(new Uint8Array(bytes));
+  assert.deepEqual(joined(got), FILM);
+});
+
 /** A call with this form, on a clock that stands still unless the test moves it. */
 function callOf(body: ReadableStream<Uint8Array>, world = new ManualClock()) {
   const headers = { "content-type": FORM_TYPE };
