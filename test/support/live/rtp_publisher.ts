@@ -471,7 +471,10 @@ async function sendGarbage(): Promise<void> {
     if (bytes.length > 0) bytes[0] = [0, 1, 20, 21, 22, 23, 0x80, 0x90, 255][number % 9]!;
     const { host, port } = remoteCandidates[number % remoteCandidates.length]!;
     await new Promise<void>((resolve) => socket.send(bytes, port, host, () => resolve()));
+    // What is sent faster than it is read takes the place of media that come behind it.
+    if (number % 50 === 49) await pause(5);
   }
+  await pause(100);
   socket.close();
 }
 
