@@ -93,7 +93,7 @@ async function follow({ steps }: Stage, { root, context, roots }: Place): Promis
         image.volumes.push(step.text);
         break;
       case "EXPOSE":
-        image.ports.push(step.text);
+        image.ports.push(...step.text.split(" "));
         break;
       case "STOPSIGNAL":
         image.stopSignal = step.text;

@@ -63,7 +63,7 @@ async function inOwnNetwork(image: Image, folder: string): Promise<void> {
 
 async function prove(image: Image, folder: string): Promise<void> {
   assert.equal(image.stopSignal, "SIGTERM");
-  assert.deepEqual(image.ports, ["8080"]);
+  assert.deepEqual(image.ports, ["8080", "8443/udp"]);
   assert.deepEqual(image.volumes, ["/var/lib/service"]);
   assert.notEqual(image.user.split(":")[0], "0");
   const volume = join(folder, "volume");
