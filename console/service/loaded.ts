@@ -1,6 +1,6 @@
 /** What a page asks of the service: the value, why it is not there, and when to ask again. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { returns } from "./session.ts";
 
 export interface Loaded<T> {
@@ -26,27 +26,21 @@ export function useLoaded<T>(
   inputs: readonly unknown[],
   everyMs?: number,
 ): Loaded<T> {
-  const [state, setState] = useState<
-    { value?: T; failure?: unknown; isSlow: boolean }
-  >({ isSlow: false });
+  const [last, setLast] = useState<Answer<T>>({ inputs, isSlow: false });
   const [asked, setAsked] = useState(0);
-  const inputKey = useRef<readonly unknown[]>(inputs);
   const returned = returns.value;
+  // What was said of other inputs is never shown as said of these.
+  const ofThese = (answer: Answer<T>): Answer<T> => isOf(answer, inputs) ? answer : { inputs, isSlow: false };
   useEffect(() => {
     const ending = new AbortController();
-    const hasChanged = inputKey.current.some((input, index) => input !== inputs[index]);
-    inputKey.current = inputs;
-    if (hasChanged) setState({ isSlow: false });
-    const slow = setTimeout(
-      () => setState((last) => ({ ...last, isSlow: last.value === undefined })),
-      SLOW_MS,
-    );
+    const { signal } = ending;
+    const change = (changes: (answer: Answer<T>) => Partial<Answer<T>>) =>
+      signal.aborted || setLast((answer) => ({ ...ofThese(answer), ...changes(ofThese(answer)) }));
+    const slow = setTimeout(() => change(({ value }) => ({ isSlow: value === undefined })), SLOW_MS);
     // What `load` throws at once is a failure like every other.
-    (async () => await load(ending.signal))().then(
-      (value) => ending.signal.aborted || setState({ value, isSlow: false }),
-      (failure) =>
-        ending.signal.aborted ||
-        setState((last) => ({ ...last, failure, isSlow: false })),
+    (async () => await load(signal))().then(
+      (value) => change(() => ({ value, failure: undefined, isSlow: false })),
+      (failure) => change(() => ({ failure, isSlow: false })),
     ).finally(() => clearTimeout(slow));
     return () => {
       clearTimeout(slow);
@@ -63,10 +57,18 @@ export function useLoaded<T>(
       document.removeEventListener("visibilitychange", ask);
     };
   }, [everyMs]);
-  return {
-    value: state.value,
-    failure: state.failure,
-    isSlow: state.isSlow,
-    reload: () => setAsked((count) => count + 1),
-  };
+  const { value, failure, isSlow } = ofThese(last);
+  return { value, failure, isSlow, reload: () => setAsked((count) => count + 1) };
+}
+
+/** The last that was heard of a question with these inputs. */
+interface Answer<T> {
+  readonly inputs: readonly unknown[];
+  readonly value?: T | undefined;
+  readonly failure?: unknown;
+  readonly isSlow: boolean;
+}
+
+function isOf<T>(answer: Answer<T>, inputs: readonly unknown[]): boolean {
+  return answer.inputs.every((input, index) => input === inputs[index]);
 }

@@ -1,7 +1,7 @@
 /** The frame of every page: the rail of pages, the bar above with search and the state of the connection. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
+import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from "preact/hooks";
 import { awaySinceMs, hasKey, sessionState, signOut } from "../service/session.ts";
 import { clock, durationText } from "../text/time.ts";
 import { Toasts } from "../ui/toast.tsx";
@@ -121,8 +121,8 @@ function SearchBox() {
   useKeys("Everywhere", useSearchKeys(box));
   const { path: [page], query } = place.value;
   const asked = page === "search" ? query.get("q") ?? "" : "";
-  // Only what is asked changes: the address changes for many reasons while somebody types.
-  useEffect(() => void (box.current!.value = asked), [asked]);
+  // Only what is asked changes: the address changes for many reasons while somebody types. At once: what is typed meanwhile would go.
+  useLayoutEffect(() => void (box.current!.value = asked), [asked]);
   return (
     <form
       role="search"
