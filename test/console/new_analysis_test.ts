@@ -50,7 +50,7 @@ Deno.test({
     const held = new Promise<void>((resolve) => release = resolve);
     await using reasoned = await startReason({
       answer: async ({ index }) => {
-        if (index > 2) await held;
+        if (index > 0) await held;
         return SEEN;
       },
     });

@@ -115,6 +115,7 @@ Deno.test({
     await page.goto("about:blank");
     await page.goto(link);
     await page.getByRole("option", { selected: true }).filter({ hasText: "0:11.875" }).waitFor();
+    await page.getByText(`${markers.length} of `).waitFor();
     assert.equal(await page.getByRole("option").count(), markers.length);
     await page.getByRole("button", { name: "Show all" }).click();
 

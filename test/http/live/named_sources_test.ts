@@ -404,6 +404,7 @@ Deno.test("what a disarmed camera finds is written, and neither sent nor explain
 
 /** JPEGs over HTTP for a user, picture after picture. */
 function serveJpegs(jpeg: Uint8Array, login: { user: string; password: string }) {
+  const pauses = new Set<Promise<void>>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
     if (request.headers.get("authorization") !== `Basic ${btoa(`${login.user}:${login.password}`)}`) {
       return new Response("who?", { status: 401, headers: { "www-authenticate": 'Basic realm="camera"' } });
@@ -411,13 +412,21 @@ function serveJpegs(jpeg: Uint8Array, login: { user: string; password: string })
     const head = new TextEncoder().encode("--frame\r\nContent-Type: image/jpeg\r\n\r\n");
     const body = new ReadableStream<Uint8Array>({
       pull: async (controller) => {
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        const pause = new Promise<void>((resolve) => setTimeout(resolve, 50));
+        pauses.add(pause);
+        await pause.finally(() => pauses.delete(pause));
         controller.enqueue(joinedBytes(head, jpeg));
       },
     });
     return new Response(body, { headers: { "content-type": "multipart/x-mixed-replace; boundary=frame" } });
   });
-  return { port: (server.addr as Deno.NetAddr).port, [Symbol.asyncDispose]: () => server.shutdown() };
+  return {
+    port: (server.addr as Deno.NetAddr).port,
+    async [Symbol.asyncDispose]() {
+      await server.shutdown();
+      await Promise.all(pauses); // of a client who is gone
+    },
+  };
 }
 
 Deno.test("real cameras are watched side by side: one of JPEGs, one that restarts, and others that are no use", async () => {
