@@ -26,15 +26,15 @@ export function useLoaded<T>(
   inputs: readonly unknown[],
   everyMs?: number,
 ): Loaded<T> {
-  const [last, setLast] = useState<Answer<T>>({ inputs, isSlow: false });
+  const [last, setLast] = useState<Heard<T>>({ inputs, isSlow: false });
   const [asked, setAsked] = useState(0);
   const returned = returns.value;
   // What was said of other inputs is never shown as said of these.
-  const ofThese = (answer: Answer<T>): Answer<T> => isOf(answer, inputs) ? answer : { inputs, isSlow: false };
+  const ofThese = (answer: Heard<T>): Heard<T> => isOf(answer, inputs) ? answer : { inputs, isSlow: false };
   useEffect(() => {
     const ending = new AbortController();
     const { signal } = ending;
-    const change = (changes: (answer: Answer<T>) => Partial<Answer<T>>) =>
+    const change = (changes: (answer: Heard<T>) => Partial<Heard<T>>) =>
       signal.aborted || setLast((answer) => ({ ...ofThese(answer), ...changes(ofThese(answer)) }));
     const slow = setTimeout(() => change(({ value }) => ({ isSlow: value === undefined })), SLOW_MS);
     // What `load` throws at once is a failure like every other.
@@ -62,13 +62,13 @@ export function useLoaded<T>(
 }
 
 /** The last that was heard of a question with these inputs. */
-interface Answer<T> {
+interface Heard<T> {
   readonly inputs: readonly unknown[];
   readonly value?: T | undefined;
   readonly failure?: unknown;
   readonly isSlow: boolean;
 }
 
-function isOf<T>(answer: Answer<T>, inputs: readonly unknown[]): boolean {
+function isOf<T>(answer: Heard<T>, inputs: readonly unknown[]): boolean {
   return answer.inputs.every((input, index) => input === inputs[index]);
 }

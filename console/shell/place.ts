@@ -8,6 +8,9 @@ export interface Place {
   readonly query: URLSearchParams;
 }
 
+/** The address that `place` tells of. */
+let readOf = "";
+
 export const place = signal<Place>(read());
 
 globalThis.addEventListener("hashchange", () => void (place.value = read()));
@@ -32,6 +35,8 @@ export function go(
 export function setQuery(
   changes: Readonly<Record<string, string | null>>,
 ): void {
+  // A link was followed whose page is not shown yet: to write over its address would keep the reader here.
+  if (location.hash !== readOf) return;
   const { path, query } = place.peek();
   const changed = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes)) {
@@ -44,7 +49,8 @@ export function setQuery(
 }
 
 function read(): Place {
-  const [path = "", search = ""] = location.hash.replace(/^#\/?/, "").split(
+  readOf = location.hash;
+  const [path = "", search = ""] = readOf.replace(/^#\/?/, "").split(
     /\?(.*)/s,
   );
   return {

@@ -51,6 +51,18 @@ Deno.test({
     await hits.first().click();
     await page.waitForURL(new RegExp(`#/runs/${runId}`));
     await page.getByRole("region", { name: "Details" }).getByText(SAID[1]!).first().waitFor();
+
+    // What changes the address while a link is followed does not keep the reader on the page.
+    await page.getByLabel("Search descriptions").fill("rabbit");
+    await page.keyboard.press("Enter");
+    const asWritten = page.getByRole("button", { name: "As written" });
+    await asWritten.waitFor();
+    await asWritten.evaluate((button) => {
+      // deno-lint-ignore no-explicit-any -- a global of the page
+      (globalThis as any).location.hash = "#/new";
+      (button as unknown as { click(): void }).click();
+    });
+    await page.getByRole("heading", { name: "New analysis" }).waitFor();
     shown.checkQuiet();
   },
 });
