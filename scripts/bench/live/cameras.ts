@@ -188,11 +188,18 @@ async function growth(): Promise<void> {
   const samples: { minute: number; bytes: number }[] = [];
   // The first minutes compile what all run, and fill what is bounded.
   const warmUp = Math.min(5, minutes / 2);
-  for (let minute = 0; minute <= minutes; minute += 0.5) {
-    const bytes = residentBytesOf(server.pid);
+  const beginMs = performance.now();
+  for (let minute = 0.5; minute <= minutes; minute += 0.5) {
+    // The mean of half a minute: memory goes up and down by a tenth with each collection, and the service gives pages back every 30 s, so
+    // that one look at each half minute would go along with that for many minutes, at its top or at its bottom.
+    const looks: number[] = [];
+    while (performance.now() - beginMs < minute * 60_000) {
+      looks.push(residentBytesOf(server.pid));
+      await pause(1_000);
+    }
+    const bytes = mean(looks);
     console.log(`minute ${minute}: ${(bytes / 2 ** 20).toFixed(1)} MB`);
-    if (minute >= warmUp) samples.push({ minute, bytes });
-    await pause(30_000);
+    if (minute > warmUp) samples.push({ minute, bytes });
   }
   const removed = /^service_retention_removed_total\{what="runs"\} (\d+)$/m.exec(await metrics())?.[1] ?? "0";
   tell(
@@ -206,10 +213,12 @@ function residentBytesOf(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) * 1024;
 }
 
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+}
+
 /** Bytes a minute of the line through the samples. */
 function slopeOf(samples: readonly { readonly minute: number; readonly bytes: number }[]): number {
-  const mean = (numbers: readonly number[]) =>
-    numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
   const minute = mean(samples.map(({ minute }) => minute));
   const bytes = mean(samples.map(({ bytes }) => bytes));
   const covariance = samples.reduce(
