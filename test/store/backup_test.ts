@@ -61,6 +61,22 @@ Deno.test("a backup is restored as it was, a second one has only what is new, an
   assert.equal(earlier.view.run(RUN)!.eventCount, 13);
 });
 
+Deno.test("restored files have the times that they had, so that the age of uploads goes on", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const film = join(directory.places.uploadRoot, "public__film.mp4");
+  const then = new Date("2026-11-01T10:00:00.123Z");
+  Deno.utimeSync(film, then, then);
+  await makeBackup(directory.places, storage, world);
+  const dataDir = join(folder.path, "restored");
+  const places = { dataDir, uploadRoot: join(dataDir, "uploads") };
+  await restoreBackup({ storage, places });
+  assert.deepEqual(Deno.statSync(join(places.uploadRoot, "public__film.mp4")).mtime, then);
+  const again = await makeBackup(places, storage, world);
+  assert.equal(again.newObjects, 0, "nothing is new in what was restored");
+});
+
 Deno.test("a backup has what lies behind links to other disks, and none is made of a blob that is a pipe", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();

@@ -57,7 +57,7 @@ function requireEmpty(folder: string, except: readonly string[]): void {
 
 /** Returns where it is now. */
 async function restoreFile(
-  { path, bytes, parts }: BackupFile,
+  { path, bytes, mtime_ms, parts }: BackupFile,
   { places: { dataDir, uploadRoot }, storage }: Pick<RestoreOptions, "places" | "storage">,
 ): Promise<string> {
   if (normalize(path) !== path || path.startsWith("/") || path.startsWith("..")) {
@@ -74,6 +74,8 @@ async function restoreFile(
     written += content.length;
   }
   if (written !== bytes) throw new Error(`${path} has ${written} bytes in the backup, and had ${bytes}`);
+  // Uploads are removed by it, and a file that has it is not read again by the next backup.
+  await file.utime(mtime_ms / 1000, mtime_ms / 1000);
   await file.sync();
   return to;
 }
