@@ -90,10 +90,8 @@ function orderOf(
   const folders = "folder" in place ? [place.folder] : [];
   const net = "s3" in place && [hostOf(place.s3.endpoint)];
   if (tool === "restore") {
-    makeFolder(dataDir);
-    const made = { ...places, dataDir: Deno.realPathSync(dataDir) };
     return {
-      order: { tool, places: made, place, backupId: options.backup, asJson },
+      order: { tool, places, place, backupId: options.backup, asJson },
       permissions: only({ read: [...read, ...folders], write: read, net }),
     };
   }
@@ -154,6 +152,9 @@ function readArguments(tool: DataTool, args: readonly string[]) {
     const { length } = TOOLS[tool];
     if (positionals.length < length) throw new Error(`it takes ${TOOLS[tool].join(" and ")}`);
     if (positionals.length > length) throw new Error(`it takes no argument '${positionals[length]}'`);
+    // Of a variable of a script that is not set; it would be the working directory.
+    const empty = positionals.indexOf("");
+    if (empty >= 0) throw new Error(`${TOOLS[tool][empty]} is empty`);
     return {
       options: values as { json?: boolean; "data-dir"?: string; backup?: string; keep?: string },
       positionals,
@@ -171,16 +172,8 @@ function placesOf(given: string | undefined, variables: Environment["variables"]
     ...{ SERVICE_DATA_DIR: given ?? SERVICE_DATA_DIR, SERVICE_UPLOAD_ROOT },
   });
   if (faults.length > 0) throw new UsageFault(faults.join("\n"));
-  const dataDir = realPath(config.dataDir!);
-  return { dataDir, uploadRoot: realPath(config.uploadRoot ?? join(dataDir, "uploads")) };
-}
-
-function realPath(path: string): string {
-  try {
-    return Deno.realPathSync(path);
-  } catch {
-    return resolve(path);
-  }
+  const dataDir = futurePath(resolve(config.dataDir!));
+  return { dataDir, uploadRoot: futurePath(resolve(config.uploadRoot ?? join(dataDir, "uploads"))) };
 }
 
 /** The real path that a folder has once it is made. */
@@ -204,20 +197,21 @@ function requireDataDirectory(dataDir: string): void {
   );
 }
 
-/** The real path of a folder, made for a backup or an export. It lies outside of what is backed up. */
+/** The real path of a folder, made for a backup; an export makes its own. It lies outside of what is backed up. */
 function targetFolder(tool: DataTool, target: string, { dataDir, uploadRoot }: CheckedPlaces): string {
-  const path = resolve(target);
-  const requireOutside = (folder: string) => {
-    for (const own of [dataDir, uploadRoot]) {
-      if (folder === own || folder.startsWith(`${own}/`) || own.startsWith(`${folder}/`)) {
-        throw new UsageFault(`${folder} must lie outside of ${own}, and not around it`);
-      }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) {
+    throw new UsageFault(
+      `${target} must be a folder${tool === "export" ? "" : ", or s3://BUCKET or s3://BUCKET/PREFIX"}`,
+    );
+  }
+  const folder = futurePath(resolve(target));
+  for (const own of [dataDir, uploadRoot]) {
+    if (folder === own || folder.startsWith(`${own}/`) || own.startsWith(`${folder}/`)) {
+      throw new UsageFault(`${folder} must lie outside of ${own}, and not around it`);
     }
-  };
-  requireOutside(futurePath(path));
-  if (tool === "backup" || tool === "export") makeFolder(path);
-  const folder = realPath(path);
-  requireOutside(folder);
+  }
+  if (tool === "export") return folder;
+  if (tool === "backup") makeFolder(folder);
   try {
     if (Deno.statSync(folder).isDirectory) return folder;
   } catch (error) {

@@ -103,6 +103,11 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
   const wrong: [args: string[], message: RegExp][] = [
     [["verify", "x"], /service verify: it takes no argument 'x'/],
     [["backup"], /service backup: it takes TARGET/],
+    [["backup", ""], /service backup: TARGET is empty/],
+    [["export", "", target], /service export: RUN is empty/],
+    [["backup", "S3://bucket"], /^S3:\/\/bucket must be a folder, or s3:\/\/BUCKET or s3:\/\/BUCKET\/PREFIX/],
+    [["restore", "gs://bucket/site"], /must be a folder, or s3:/],
+    [["export", RUN, "s3://bucket/case"], /^s3:\/\/bucket\/case must be a folder$/m],
     [["backup", join(directory.dataDir, "b")], /must lie outside of/],
     [["export", RUN, join(directory.uploadRoot, "c", "d")], /must lie outside of/],
     [["backup", target, "--keep", "0"], /--keep must be a whole number of at least 1, got '0'/],
@@ -114,7 +119,16 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
     assert.equal(ended.code, 2, ended.stdout);
     assert.match(ended.stderr, message);
   }
-  for (const made of [directory.path("b"), join(directory.uploadRoot, "c")]) {
+
+  const [evidence, empty] = [join(folder.path, "case", "7"), join(folder.path, "empty")];
+  const unknown = await tool(["export", "run-x", evidence, ...options]);
+  assert.deepEqual([unknown.code, unknown.stderr], [3, "cannot export: there is no run run-x\n"]);
+  const absent = await tool(["restore", target, "--backup", "2020", "--data-dir", empty]);
+  assert.deepEqual([absent.code, absent.stdout], [3, ""]);
+  assert.match(absent.stderr, /^cannot restore: .*backups has no backup 2020/);
+  for (
+    const made of [directory.path("b"), join(directory.uploadRoot, "c"), join(folder.path, "case"), empty]
+  ) {
     assert.throws(() => Deno.statSync(made), Deno.errors.NotFound, "nothing was done");
   }
 });

@@ -68,8 +68,9 @@ const FOLDERS: Readonly<Record<string, string>> = { jpg: "pictures", mp4: "clips
  * signature comes last: a bundle that was broken off has none. Errors: there is no such run, or the target is not empty.
  */
 export function writeBundle({ dataDir, runId, target, world }: BundleOptions): BundleManifest {
-  if (!Deno.readDirSync(target)[Symbol.iterator]().next().done) throw new Error(`${target} is not empty`);
   const run = findRun(dataDir, runId);
+  Deno.mkdirSync(target, { recursive: true, mode: 0o700 });
+  if (!Deno.readDirSync(target)[Symbol.iterator]().next().done) throw new Error(`${target} is not empty`);
   const key = InstanceKey.open(dataDir);
   const bundle = new BundleFolder(target);
   const named = new Map<string, RemovedBlob & { readonly last_seq: number }>();
