@@ -23,7 +23,8 @@ export function followSources(
 ): AsyncDisposable {
   const { log } = world;
   const path = resolve(config.sourcesFile);
-  let told = JSON.stringify(namedSources);
+  let known = JSON.stringify(namedSources);
+  let isFaulty = false;
   let settled: Disposable | null = null;
 
   async function read(): Promise<void> {
@@ -31,15 +32,22 @@ export function followSources(
     const { SourceFaults } = await import("./model/sources/source_file.ts");
     try {
       const sources = readSources(config, variables, backendFile?.restrictedZone ?? null);
-      const text = JSON.stringify(sources);
-      if (text !== told) tell(sources);
-      told = text;
+      // A disk that is away, or a file that is put in its place in two steps, is to end no camera.
+      if (sources === null && known !== NONE) {
+        throw new SourceFaults([
+          `SERVICE_SOURCES_CONFIG ${JSON.stringify(config.sourcesFile)} is gone; an empty file means none`,
+        ]);
+      }
+      const text = JSON.stringify(sources ?? []);
+      if (text !== known || isFaulty) tell(sources ?? []);
+      known = text;
+      isFaulty = false;
     } catch (error) {
       // Whatever the file does, the service goes on.
       const faults = error instanceof SourceFaults ? error.faults : ["it cannot be read"];
       for (const fault of faults) log.error(`the sources stay as they are: ${fault}`);
-      if (told !== FAULTY) tell(null);
-      told = FAULTY;
+      if (!isFaulty) tell(null);
+      isFaulty = true;
     }
   }
 
@@ -68,8 +76,7 @@ export function followSources(
   };
 }
 
-/** What was told of a file that cannot be used. */
-const FAULTY = "";
+const NONE = JSON.stringify([]);
 
 /** Null where the folder cannot be watched: SIGHUP is left. */
 function openWatch(folder: string, log: World["log"]): Deno.FsWatcher | null {

@@ -137,7 +137,21 @@ export async function readStart(given: Readonly<Record<string, string>>): Promis
     removeSocketDir(environment.places);
     throw new ConfigFaults(faults);
   }
-  return { config: config as Config, cage: null, ...environment };
+  const warnings = [...config.warnings!, ...warningsOfMissing(config, variables)];
+  return { config: { ...config as Config, warnings }, cage: null, ...environment };
+}
+
+/** A file of settings that is not there counts as an empty one, and where a variable names it that is a mistake as a rule. */
+function warningsOfMissing(
+  { backendFile, sourcesFile }: Partial<Config>,
+  variables: Readonly<Record<string, string>>,
+): string[] {
+  const files = [["SERVICE_CONFIG", backendFile], ["SERVICE_SOURCES_CONFIG", sourcesFile]] as const;
+  return files.flatMap(([name, path]) =>
+    variables[name] === undefined || path === undefined || isThere(path)
+      ? []
+      : [`${name} names a file that is not there: ${JSON.stringify(path)}`]
+  );
 }
 
 /** Whether there is anything for `setting_files.ts` to read. */

@@ -99,14 +99,14 @@ type SourceSettings =
   & Pick<Config, "webhookSecret" | "allowPrivateWebhooks">;
 
 /**
- * The named sources, whose addresses may name variables of `env`; `zone` is that of the backend file. A missing file means none.
+ * The named sources, whose addresses may name variables of `env`; `zone` is that of the backend file. Null where there is no file.
  * Errors: `SourceFaults`, each prefixed with the name of the file. See docs/cameras.md.
  */
 export function readSources(
   config: SourceSettings,
   env: Readonly<Record<string, string | undefined>>,
   zone: RestrictedZone | null,
-): readonly NamedSource[] {
+): readonly NamedSource[] | null {
   const place = `SERVICE_SOURCES_CONFIG ${JSON.stringify(config.sourcesFile)}`;
   let text;
   try {
@@ -117,11 +117,9 @@ export function readSources(
     if (size > most) throw new Error(`it has more than ${most} bytes`);
     text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(config.sourcesFile));
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
+    if (error instanceof Deno.errors.NotFound) return null;
     throw new SourceFaults([
-      `${place} must be a file of UTF-8 text that can be read: ${
-        errorText(error)
-      }; correct it, or remove SERVICE_SOURCES_CONFIG to do without`,
+      `${place} must be a file of UTF-8 text that can be read: ${errorText(error)}; correct it`,
     ]);
   }
   try {
@@ -133,7 +131,7 @@ export function readSources(
   }
 }
 
-/** The same at the start, where what is wrong is added to `faults`. */
+/** The same at the start, where a missing file means none, and what is wrong is added to `faults`. */
 export function readSourcesAtStart(
   config: Partial<Config>,
   env: Readonly<Record<string, string | undefined>>,
@@ -143,7 +141,7 @@ export function readSourcesAtStart(
   // A setting that is missing here is a fault that is reported already.
   if (config.sourcesFile === undefined || config.webrtc === undefined) return [];
   try {
-    return readSources(config as SourceSettings, env, zone);
+    return readSources(config as SourceSettings, env, zone) ?? [];
   } catch (error) {
     if (!(error instanceof SourceFaults)) throw error;
     faults.push(...error.faults);

@@ -101,30 +101,46 @@ Deno.test("the file of sources is followed: a change by the watch, a fault by SI
       await (await fetch(`${url}${path}`, { headers: { "x-api-key": "k" } })).text();
     const names = async () =>
       JSON.parse(await get("/v1/sources")).sources.map(({ name }: { name: string }) => name);
+    const isFaulty = async (count: number) =>
+      (await get("/v1/metrics")).includes(`\nservice_sources_file_faulty ${count}\n`); // not that of the help
     assert.deepEqual(await names(), []);
     write("dock", "rtsps://u:${CAM_PASSWORD}@cam.test/1");
     await until("the watch has seen it", async () => (await names())[0] === "dock");
     Deno.writeTextFileSync(file, "[[sources]]\nname = 's3cret'");
     Deno.kill(pid, "SIGHUP");
-    await until(
-      "the fault is known",
-      async () => (await get("/v1/metrics")).includes("service_sources_file_faulty 1"),
-    );
+    await until("the fault is known", async () => await isFaulty(1));
     assert.deepEqual(await names(), ["dock"]);
     write("gate", "rtsps://cam.test/1");
     Deno.kill(pid, "SIGHUP");
-    await until("it is repaired", async () => (await names())[0] === "gate");
+    await until("it is repaired", async () => (await names())[0] === "gate" && await isFaulty(0));
     Deno.symlinkSync("/dev/zero", `${file}.new`);
     Deno.renameSync(`${file}.new`, file);
     Deno.kill(pid, "SIGHUP");
-    await until(
-      "what is no file is a fault",
-      async () => (await get("/v1/metrics")).includes("service_sources_file_faulty 1"),
-    );
+    await until("what is no file is a fault", async () => await isFaulty(1));
     assert.deepEqual(await names(), ["gate"]);
     Deno.removeSync(file);
+    write("yard", "rtsps://cam.test/1");
+    await until("it is a file again", async () => (await names())[0] === "yard" && await isFaulty(0));
+    Deno.removeSync(file);
+    await until("a file that is gone is a fault", async () => await isFaulty(1));
+    assert.deepEqual(await names(), ["yard"], "and ends no camera");
+    Deno.writeTextFileSync(file, "");
+    await until("an empty one means none", async () => (await names()).length === 0);
+    assert.ok(await isFaulty(0));
+    Deno.removeSync(file);
+    Deno.kill(pid, "SIGHUP");
+    await get("/v1/sources");
+    assert.ok(await isFaulty(0), "where there is none to lose it may be missing");
   });
   assert.equal(ended.code, 0, ended.stderr);
+  assert.match(
+    ended.stdout,
+    /WARN {2}service::main: SERVICE_SOURCES_CONFIG names a file that is not there: ".*sources\.toml"/,
+  );
+  assert.match(
+    ended.stdout,
+    /the sources stay as they are: SERVICE_SOURCES_CONFIG ".*" is gone; an empty file means none/,
+  );
   assert.match(
     ended.stdout,
     /ERROR service::main: the sources stay as they are: .*sources\[s3cret\]\.uri must be/,
