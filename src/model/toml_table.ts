@@ -82,8 +82,8 @@ export class TomlTable {
     const value = this.#take(name);
     if (value === undefined && isOptional) return undefined;
     const text = typeof value === "string" ? this.#filledIn(value) : "";
-    if (isToken(text) && !VARIABLE.test(text)) return text;
     const unset = typeof value === "string" ? this.#unset(value) : [];
+    if (isToken(text) && unset.length === 0) return text;
     this.#faults.push(
       `${this.#path(name)} ${TOKEN_RULE}, got ${
         unset.length > 0 ? `${unset.join(", ")}, not set` : value === undefined ? "none" : "another value"
@@ -141,7 +141,8 @@ export class TomlTable {
     const value = this.#take(name);
     const isList = Array.isArray(value) && value.length > 0;
     if (isList && value.every((text) => typeof text === "string")) return value;
-    this.fault(name, "must be a list of texts that is not empty");
+    const got = value === undefined ? ", got none" : "";
+    this.say(name, `must be a list of texts that is not empty${got}`);
     return undefined;
   }
 
@@ -234,10 +235,13 @@ export class TomlTable {
     });
   }
 
+  /** `${NAME:-default}` and the like, which shells know, are none. What stands in them may be secret. */
   #unset(text: string): string[] {
-    return [...text.matchAll(VARIABLES)].map(([, name]) => name!).filter((name) =>
-      this.#valueOf(name) === undefined
-    );
+    const names = [...text.matchAll(VARIABLES)].map(([, name]) => name!);
+    const unset = names.filter((name) => this.#valueOf(name) === undefined);
+    return text.replaceAll(VARIABLES, "").includes("${")
+      ? [...unset, "${…} with more than a name in it"]
+      : unset;
   }
 
   #valueOf(name: string): string | undefined {
@@ -245,8 +249,7 @@ export class TomlTable {
   }
 }
 
-const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/;
-const VARIABLES = new RegExp(VARIABLE, "g");
+const VARIABLES = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 /** What stands before and at the user name and password of a URL, and the rest from the `@` on. */
 const USER_INFO = /^([a-z][a-z0-9+.-]*:\/\/)([^/?#]*)(@.*)$/is;
 const SHOWN_CHARACTERS_MAX = 120;

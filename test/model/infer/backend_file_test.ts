@@ -186,6 +186,7 @@ Deno.test("a fault names its place and its rule", () => {
   check(cloud("", /api_key.*\n/), /^backends\[0\].api_key must be .*, got none$/);
   check(CLOUD.replace("${KEY}", "a-${UNSET}-${ALSO_UNSET}"), /, got UNSET, ALSO_UNSET, not set$/);
   check(CLOUD.replace("${KEY}", "${EMPTY}"), /api_key must be/);
+  check(CLOUD.replace("${KEY}", "${KEY:-x}"), /, got \$\{…\} with more than a name in it, not set$/);
   check(CLOUD.replace("${KEY}", "${toString}"), /got toString, not set$/);
   check(cloud("openai_kind = 'vllm'"), /^backends\[0\].openai_kind is not a field/);
   check(cloud("upstream_model = 'x'"), /^backends\[0\].upstream_model is not a field/);

@@ -168,6 +168,10 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
     { uri: "rtsp://${NOBODY}@cam.test/" },
     /^sources\[dock\]\.uri must be a path or a URL, got NOBODY, not set$/,
   );
+  check(
+    { uri: "rtsp://u:${CAM_PASSWORD:-secret}@cam.test/${NOBODY}" },
+    /^sources\[dock\]\.uri must be a path or a URL, got NOBODY, \$\{…\} with more than a name in it, not set$/,
+  );
   check({ uri: "rtmp://u:secret@cam.test/1" }, /^sources\[dock\]\.uri unsupported scheme rtmp$/);
   check(
     { uri: "rtsp://u:%zz@cam.test/1" },
@@ -189,6 +193,7 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
     { principals: undefined },
     /^sources\[dock\]\.principals must be a list of texts that is not empty, got none$/,
   );
+  check({ principals: "my-key" }, /^sources\[dock\]\.principals must be a list of texts that is not empty$/);
   check(
     { principals: ["my-key"] },
     /^sources\[dock\]\.principals must be \["\*"\], or SHA-256 hashes of API keys/,
