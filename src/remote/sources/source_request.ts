@@ -48,7 +48,9 @@ export async function sourceAddresses(
   try {
     return await checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
   } catch (error) {
-    throw named && error instanceof AddressRefused ? error.withoutHost : error;
+    if (!named || !(error instanceof AddressRefused)) throw error;
+    // Whoever wrote the file of sources can admit it, and a camera in the own network is the usual case.
+    throw new AddressRefused(`${error.withoutHost.message}; SERVICE_MEDIA_ALLOWED_NETWORKS may admit it`);
   }
 }
 
