@@ -1,6 +1,6 @@
 /** A Gemini server on loopback: files are uploaded, polled and deleted, contents generated as the test sets. */
 
-import { check, untilGone } from "../http/scripted_server.ts";
+import { check, Gone, untilGone, wholeBody } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `:generateContent`, taken apart. */
@@ -111,7 +111,8 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
       }
       throw new Error(`${request.method} ${url.pathname}`);
     } catch (error) {
-      if (request.signal.aborted || closing.signal.aborted) return new Response(null, { status: 503 });
+      const isGone = error instanceof Gone || request.signal.aborted || closing.signal.aborted;
+      if (isGone) return new Response(null, { status: 503 });
       faults.push(error instanceof Error ? error.message : String(error));
       return refusal(400, faults.at(-1)!);
     }
@@ -124,7 +125,7 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
     check(header("protocol") === "resumable" && header("command") === "start", "not the start of an upload");
     check(Number(header("header-content-length")) > 0, "no length");
     check(header("header-content-type") === "video/mp4", `a file of ${header("header-content-type")}`);
-    check(typeof (await request.json()).file === "object", "no file");
+    check(typeof (await jsonOf(request)).file === "object", "no file");
     const bad = await status("start");
     if (bad !== 200) return refusal(bad, "start");
     const id = `f${++count.uploads}`;
@@ -138,7 +139,7 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
     steps.push("upload");
     const header = (name: string) => request.headers.get(`x-goog-upload-${name}`);
     check(header("command") === "upload, finalize" && header("offset") === "0", "not the whole of an upload");
-    const bytes = await request.bytes();
+    const bytes = await wholeBody(request);
     checkMp4Head(bytes);
     const bad = await status("upload");
     if (bad !== 200) {
@@ -175,14 +176,15 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
 
   async function generate(request: Request, [, model]: string[]): Promise<Response> {
     steps.push("generate");
+    const body = await jsonOf(request);
+    const asked = readRequest(body, model!, requests.length, request.signal, files);
+    requests.push(asked);
     count.inFlight++;
     let isDone = false;
     request.signal.addEventListener("abort", () => {
       if (!isDone) count.aborted++;
     });
     try {
-      const asked = readRequest(await request.json(), model!, requests.length, request.signal, files);
-      requests.push(asked);
       return responseOf(
         await untilGone(Promise.resolve(gemini.answer(asked)), request.signal, closing.signal),
       );
@@ -219,6 +221,11 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
     },
   };
   return gemini;
+}
+
+// deno-lint-ignore no-explicit-any -- its reader checks the shape
+async function jsonOf(request: Request): Promise<any> {
+  return JSON.parse(new TextDecoder().decode(await wholeBody(request)));
 }
 
 /** Images, then files, then the text. */

@@ -1,11 +1,11 @@
 /** An OpenAI-compatible model server on loopback: checks and records requests, and answers as the test sets. */
 
-import { check, untilGone } from "../http/scripted_server.ts";
+import { check, Gone, untilGone, wholeBody } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `/v1/chat/completions`, taken apart. */
 export interface ModelRequest {
-  /** From 0, in order of arrival. */
+  /** From 0, in the order in which they came whole. */
   readonly index: number;
   readonly model: string;
   readonly prompt: string;
@@ -82,6 +82,7 @@ export interface ModelServer extends AsyncDisposable {
   readonly probes: number;
   /** Requests whose caller disconnected before the answer was complete. */
   readonly aborted: number;
+  /** Requests that came whole and are not answered. */
   readonly inFlight: number;
   readonly maxInFlight: number;
   /** Messages about requests that broke the protocol; each was answered with 400. */
@@ -111,28 +112,36 @@ export function startModelServer(options: ModelServerOptions = {}): ModelServer 
       );
       return new Response(status === 204 ? null : '{"object":"list","data":[]}', { status });
     }
+    try {
+      const asked: ModelRequest = { ...await read(request, url, basePath), index: requests.length };
+      requests.push(asked);
+      return await answerTo(asked);
+    } catch (error) {
+      const isGone = error instanceof Gone || request.signal.aborted || closing.signal.aborted;
+      if (isGone) return new Response(null, { status: 503 });
+      faults.push(error instanceof Error ? error.message : String(error));
+      return Response.json({ error: { message: faults.at(-1) } }, { status: 400 });
+    }
+  });
+
+  async function answerTo(asked: ModelRequest): Promise<Response> {
+    const { signal } = asked;
     count.inFlight++;
     count.maxInFlight = Math.max(count.maxInFlight, count.inFlight);
     let isDone = false;
-    request.signal.addEventListener("abort", () => {
+    signal.addEventListener("abort", () => {
       if (!isDone) count.aborted++;
     });
     try {
-      const asked = await read(request, url, basePath, requests.length);
-      requests.push(asked);
       return responseOf(
-        await untilGone(Promise.resolve(model.answer(asked)), request.signal, closing.signal),
+        await untilGone(Promise.resolve(model.answer(asked)), signal, closing.signal),
         asked,
       );
-    } catch (error) {
-      if (request.signal.aborted || closing.signal.aborted) return new Response(null, { status: 503 });
-      faults.push(error instanceof Error ? error.message : String(error));
-      return Response.json({ error: { message: faults.at(-1) } }, { status: 400 });
     } finally {
-      isDone = !request.signal.aborted;
+      isDone = !signal.aborted;
       count.inFlight--;
     }
-  });
+  }
 
   const model: ModelServer = {
     url: `http://127.0.0.1:${server.addr.port}${basePath}`,
@@ -174,9 +183,9 @@ export function held<T = string>(answer: T | string = "A forklift waits.") {
   };
 }
 
-async function read(request: Request, url: URL, basePath: string, index: number): Promise<ModelRequest> {
+async function read(request: Request, url: URL, basePath: string): Promise<Omit<ModelRequest, "index">> {
   const { method, headers, signal } = request;
-  const bytes = await request.bytes();
+  const bytes = await wholeBody(request);
   check(method === "POST" && url.pathname === `${basePath}/v1/chat/completions`, `${method} ${url.pathname}`);
   check(url.search === "", `a query: ${url.search}`);
   check(headers.get("content-type") === "application/json", `content-type ${headers.get("content-type")}`);
@@ -193,7 +202,6 @@ async function read(request: Request, url: URL, basePath: string, index: number)
   const mayBeAbsent = !body.model.includes("Qwen3.5");
   check(wantsThinking === false || (mayBeAbsent && wantsThinking === undefined), "enable_thinking");
   return {
-    index,
     model: body.model,
     ...readContent(body.messages[0].content),
     schema: readSchema(body.response_format),
