@@ -99,9 +99,10 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
     },
     async [Symbol.asyncDispose]() {
       listener.close();
+      await accepting; // the last connection that was accepted is open by now
       const conversations = [...open.values()];
       for (const connection of open.keys()) connection.close();
-      await Promise.all([accepting, ...conversations]);
+      await Promise.all(conversations);
     },
   };
 }
@@ -118,7 +119,7 @@ async function converse(
 ): Promise<void> {
   const { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1" } = options;
   const { login, udp, tracks, client, playsMs = 0, onSent, onTrack } = options;
-  using opened = new DisposableStack();
+  await using opened = new AsyncDisposableStack();
   let track: UdpTrack | null = null;
   const decoder = new TextDecoder("latin1");
   const buffer = new Uint8Array(16_384);
@@ -178,7 +179,12 @@ async function converse(
       if (method === "TEARDOWN" && track) track.isEnded = true;
       if (method !== "PLAY") continue;
       if (track) {
-        void playDatagrams(track, mpegts);
+        const played = track;
+        const playing = playDatagrams(played, mpegts);
+        opened.defer(() => {
+          played.isEnded = true;
+          return playing;
+        });
         continue;
       }
       if (tracks) {

@@ -59,14 +59,13 @@ export function openSidecarDouble<Request>(
       close(conn);
     }
   }
+  const serving = new Set<Promise<void>>();
   const accepting = (async () => {
-    const serving = new Set<Promise<void>>();
     for await (const conn of listener) {
       connections.add(conn);
       const served = serve(conn, accepted++).finally(() => serving.delete(served));
       serving.add(served);
     }
-    await Promise.all(serving);
   })();
 
   const { port } = listener.addr as Deno.NetAddr;
@@ -87,8 +86,9 @@ export function openSidecarDouble<Request>(
     },
     async [Symbol.asyncDispose]() {
       listener.close();
+      await accepting; // the last connection that was accepted is among those that are dropped
       double.dropConnections();
-      await accepting;
+      await Promise.all(serving);
     },
   };
   return double;
