@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { acceptsGzip, compressed } from "../../src/http/compress.ts";
 import { CompressibleResponse } from "../../src/http/reply.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 
 const PAGE = "https://console.example.com";
@@ -87,7 +88,7 @@ Deno.test("the global limit counts every request, health and preflights too, and
   await using test = await startService({
     SERVICE_RATE_LIMIT_GLOBAL_RPS: "3",
     SERVICE_CORS_ALLOWED_ORIGINS: PAGE,
-  });
+  }, { clock: new ManualClock() });
   const paths = ["/v1/health", "/v1/runs", "/v1/nothing"];
   for (const path of paths) assert.notEqual((await test.call("GET", path)).status, 429);
   for (const answer of [await test.call("GET", "/v1/health", undefined, null), await preflight(test, PAGE)]) {
@@ -98,7 +99,7 @@ Deno.test("the global limit counts every request, health and preflights too, and
 });
 
 Deno.test("the limit of a principal counts its own authenticated requests only", async () => {
-  await using test = await startService({ SERVICE_RATE_LIMIT_TENANT_RPS: "2" });
+  await using test = await startService({ SERVICE_RATE_LIMIT_TENANT_RPS: "2" }, { clock: new ManualClock() });
   for (let request = 0; request < 2; request++) {
     assert.equal((await test.call("GET", "/v1/runs")).status, 200);
   }
@@ -112,7 +113,7 @@ Deno.test("a principal for whom there is no slot is 429", async () => {
   await using test = await startService({
     SERVICE_RATE_LIMIT_TENANT_RPS: "1",
     SERVICE_RATE_LIMIT_TENANT_SLOTS: "1",
-  });
+  }, { clock: new ManualClock() });
   assert.equal((await test.call("GET", "/v1/runs")).status, 200);
   assert.equal((await test.call("GET", "/v1/runs", undefined, KEY_B)).status, 429);
 });

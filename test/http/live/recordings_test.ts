@@ -84,10 +84,13 @@ Deno.test("a camera is recorded all day, and a moment of its run leads to the fr
   );
 
   // The cut is a marker of the run; its picture is the frame in the segment.
-  const events = await eventsOf(test, first.run_id);
-  const { pts_ms } = payloads(events, "keyframe_stored").find(({ event_type }: { event_type: string }) =>
-    event_type === "scene_cut"
-  );
+  let cut: { pts_ms: number } | undefined;
+  await until("the picture of the cut is described", async () => {
+    cut = payloads(await eventsOf(test, first.run_id), "keyframe_stored")
+      .find(({ event_type }: { event_type: string }) => event_type === "scene_cut");
+    return cut !== undefined;
+  });
+  const { pts_ms } = cut!;
   const segment = segments.find(({ start_pts_ms, end_pts_ms }) =>
     start_pts_ms <= pts_ms && pts_ms < end_pts_ms
   );

@@ -25,6 +25,7 @@ import {
   seen,
   startReason,
 } from "../../support/models/reason.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../../support/service.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
@@ -263,15 +264,21 @@ Deno.test("a chunk that fails reports the reason, keeps its deterministic rows, 
 });
 
 Deno.test("a model that does not answer in time costs its chunk and nothing else", async () => {
-  await using at = await startReason({}, {}, { timerSpeed: 20 });
+  const clock = new ManualClock();
+  await using at = await startReason({}, {}, { clock });
   const never = held();
   at.model.answer = ({ prompt }) => prompt.includes("chunk_frame_start=0\n") ? never.answer() : SEEN;
-  const { answer, events } = await at.reason({ max_frames: 10, semantic_timeout_ms: 5000 });
+  const runId = await newRun(at.test);
+  const chunks = async () => payloads(await eventsOf(at.test, runId), "semantic_chunk_inferred");
+  const body = { ...SAMPLED, max_frames: 10, semantic_timeout_ms: 5000 };
+  const reasoning = at.test.call("POST", `/v1/runs/${runId}/reason`, body);
+  await until("the other chunk is answered", async () => (await chunks()).length === 1);
+  await until("this one is asked", () => at.model.inFlight === 1);
+  await clock.advance(5_000);
+  const answer = await reasoning;
   never.release();
   assert.equal(answer.status, 200);
-  const errors = payloads(events, "semantic_chunk_inferred").map((
-    { chunk_index, semantic_error },
-  ) => [chunk_index, semantic_error]);
+  const errors = (await chunks()).map(({ chunk_index, semantic_error }) => [chunk_index, semantic_error]);
   assert.equal(errors.length, 2);
   assert.notEqual(errors.find(([index]) => index === 0)![1], null);
   assert.equal(errors.find(([index]) => index === 1)![1], null);
