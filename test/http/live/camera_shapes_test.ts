@@ -117,7 +117,8 @@ Deno.test("cameras of every shape give each frame at its time and whole clips, b
     });
     assert.ok(!kindsOf(events).includes("source_gap"), name);
     const times = payloads(events, "keyframe_stored").map(({ pts_ms }) => pts_ms);
-    assert.ok(times.at(-1)! < 60_000, `${name}: ${times}`);
+    // An hour lies between two of its times.
+    assert.ok(times.at(-1)! < 1_800_000, `${name}: ${times}`);
     assert.deepEqual(times, times.toSorted((one, other) => one - other), name);
     for (const [at, clip] of payloads(events, "clip_stored").entries()) {
       const what = `${name}, clip ${at}`;
