@@ -246,13 +246,10 @@ testing(
         return bytes.length;
       },
     };
-    const options = {
-      log: openLog("info", { stdout: stream, stderr: { writeSync: (bytes) => bytes.length } }),
-      timerSpeed: 10,
-    };
-    const reasonOf = async (endpoint: string) => {
+    const log = openLog("info", { stdout: stream, stderr: { writeSync: (bytes) => bytes.length } });
+    const reasonOf = async (endpoint: string, timerSpeed = 1) => {
       lines.length = 0;
-      await using test = await startService({ SERVICE_TRACES_ENDPOINT: endpoint }, options);
+      await using test = await startService({ SERVICE_TRACES_ENDPOINT: endpoint }, { log, timerSpeed });
       for (let count = 0; count < 2; count++) {
         const dropped = await metric(test, "service_trace_spans_dropped_total");
         await until(async () => await metric(test, "service_trace_spans_dropped_total") > dropped);
@@ -263,7 +260,7 @@ testing(
     };
     assert.deepEqual(await reasonOf(refusing.endpoint), ["the collector did not take the spans"]);
     assert.equal(refusing.spans.length, 0);
-    assert.deepEqual(await reasonOf(`http://127.0.0.1:${silent.addr.port}`), ["not done after 5000 ms"]);
+    assert.deepEqual(await reasonOf(`http://127.0.0.1:${silent.addr.port}`, 10), ["not done after 5000 ms"]);
     silent.close();
   },
 );

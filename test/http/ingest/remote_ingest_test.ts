@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { LIMITS } from "../../../src/model/limits.ts";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
 import { make, makeClip, TempFolder } from "../../support/media.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
@@ -189,7 +190,8 @@ Deno.test("what a server sends instead of a film is refused, and nothing is left
     await check(test, `http://media.test:${large.port}/`, /larger than 256 MiB/);
     await check(test, `http://media.test:${cut.port}/`, /connection was cut/);
   }
-  const slowly = { outbound: REROUTED, timerSpeed: 100 };
+  const timerMs = (ms: number) => ms === LIMITS.ingest.prefetchTimeoutMs ? 300 : ms;
+  const slowly = { outbound: REROUTED, timerMs };
   await using test = await startService({ ...INSECURE, SERVICE_ACTIVE_STREAM_LIMIT: "50" }, slowly);
   await check(test, `http://media.test:${slow.port}/`, /longer than 30 s/);
 });

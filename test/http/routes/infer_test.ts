@@ -11,6 +11,7 @@ import {
   type ModelServer,
   startModelServer,
 } from "../../support/models/model_server.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import {
   type Answer,
   KEY_B,
@@ -319,8 +320,12 @@ Deno.test("without a free slot a call is refused at once", async () => {
 });
 
 Deno.test("a model that is too slow is 503 deadline_missed, and its request is aborted", async () => {
-  await using scene = await open({}, held().answer);
-  const { status, json } = await scene.infer({ timeout_ms: 100 });
+  const clock = new ManualClock();
+  await using scene = await open({}, held().answer, { clock });
+  const asked = scene.infer({ timeout_ms: 5_000 });
+  await until("the model is asked", () => scene.model.inFlight === 1);
+  await clock.advance(5_000);
+  const { status, json } = await asked;
   assert.deepEqual([status, json.error.code], [503, "deadline_missed"]);
   await until("the call is cut", () => scene.model.aborted === 1);
 });

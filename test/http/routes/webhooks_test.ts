@@ -4,6 +4,7 @@ import { startServer } from "../../../scripts/server.ts";
 import { event } from "../../../src/model/events/event_table.ts";
 import { LIMITS } from "../../../src/model/limits.ts";
 import { type Answer, Receiver, signatureFaults } from "../../support/http/receiver.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import {
   KEY_A,
   KEY_B,
@@ -15,6 +16,7 @@ import {
 } from "../../support/service.ts";
 import { serve, TEST_ROOT } from "../../support/http/tls_server.ts";
 import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
+import { until } from "../../support/until.ts";
 
 const ROOT = "a root secret of at least thirty-two bytes";
 const ON = { SERVICE_WEBHOOK_SECRET: ROOT };
@@ -511,12 +513,20 @@ Deno.test("a receiver on which no program listens ends in dead letters, and a ha
 });
 
 Deno.test("an attempt takes three seconds at most", async () => {
-  await using test = await startService(LOCAL, { timerSpeed: 20 });
+  const clock = new ManualClock();
+  await using test = await startService(LOCAL, { clock });
   await using receiver = await Receiver.start();
   receiver.answer = () => "hang";
   const runId = await newRun(test);
   await hookOf(test, runId, receiver.url);
   await keepAlive(test, runId);
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    await until(`attempt ${attempt}`, async () => {
+      await clock.advance(1); // the pause before it
+      return receiver.received.length === attempt;
+    });
+    await clock.advance(3_000);
+  }
   const entry = await entryOnce(test, runId, (entry) => entry.dead_letters === 1);
   assert.equal(receiver.received.length, 4);
   assert.equal(entry.last_error, "webhook cannot be reached: it took too long to answer");
