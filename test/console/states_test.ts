@@ -1,7 +1,7 @@
 /** What no page may be harmed by: a tab that is hidden or sleeps, a service that is away, and texts that were written to deceive. */
 
 import assert from "node:assert/strict";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { openConsole } from "../support/console_page.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { SAMPLED, seen, startReason } from "../support/models/reason.ts";
@@ -53,7 +53,10 @@ Deno.test({
     await page.reload();
     await page.locator(`[title^="${runId}"]`).waitFor();
     asked = 0;
-    await page.clock.runFor(20_000);
+    for (let second = 0; second < 20; second++) {
+      await page.clock.runFor(1_000);
+      await until("what was asked is answered", () => open.size === 0);
+    }
     assert.ok(asked >= 4, `${asked} questions in 20 s`);
     await hide(page, true);
     await page.clock.runFor(1_000); // what was about to be asked before is asked now
@@ -80,6 +83,38 @@ Deno.test({
     await page.getByRole("heading", { name: "Marks 12" }).waitFor();
     await page.getByText("● connected").waitFor();
     shown.checkQuiet(/ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED/);
+  },
+});
+
+Deno.test({
+  ...needing(
+    CHROMIUM,
+    "a page whose answers take longer than its pauses shows them, and asks anew only where none comes",
+  ),
+  ...LONG_TEST,
+  async fn() {
+    await using test = await startService();
+    await using shown = await openConsole(test, { place: "/runs" });
+    const { page } = shown;
+    await page.getByText("No runs yet").waitFor();
+    await page.clock.install();
+    await page.reload();
+    await page.getByText("No runs yet").waitFor();
+    const questions: Route[] = [];
+    await page.route("**/v1/runs", (route) => void questions.push(route));
+    const runId = await newRun(test);
+    await page.clock.runFor(5_000);
+    await until("it is asked", () => questions.length === 1);
+    await page.clock.runFor(6_000);
+    await questions[0]!.continue();
+    await page.locator(`[title^="${runId}"]`).waitFor();
+    assert.equal(questions.length, 1);
+    await page.clock.runFor(20_000);
+    await until("it is asked once more", () => questions.length > 2);
+    await page.unroute("**/v1/runs");
+    await Promise.all(questions.slice(1).map((route) => route.continue().catch(() => {/* given up */})));
+    await page.clock.resume();
+    shown.checkQuiet();
   },
 });
 
