@@ -111,11 +111,13 @@ Deno.test("without reconnect the end of the stream is the end, and a broken one 
 });
 
 Deno.test("a stream that is silent for too long is opened again", async () => {
-  const { events, asked } = await taken(2, (index) => stream([message(index + 1)], "stays"), {
+  // A machine that is slow may be as silent for a moment, before the first event too.
+  const next = (_: number, { headers }: Asked) => message(Number(headers.get("last-event-id") ?? 0) + 1);
+  const { events, asked } = await taken(2, (...args) => stream([next(...args)], "stays"), {
     idleTimeoutMs: 30,
   });
   assert.deepEqual(events.map(({ seq }) => seq), [1, 2]);
-  assert.equal(asked.length, 2);
+  assert.ok(asked.length >= 2, `${asked.length}`);
 });
 
 Deno.test("an abort ends it at once: while it waits for an event and between two connections", async () => {
