@@ -54,6 +54,22 @@ function publisher({ test }: ReasonTest, args: readonly string[], attach?: unkno
   return LivePublisher.start({ url: test.url, args, attach });
 }
 
+/**
+ * Publishers that send from when all of them are connected: the start of a process and its handshake take as much of the
+ * processor as seconds of pictures, and those that the service has no time for are lost.
+ */
+async function publishers(
+  live: ReasonTest,
+  each: readonly { readonly args: readonly string[]; readonly attach?: unknown }[],
+): Promise<AsyncDisposable & { readonly all: readonly LivePublisher[] }> {
+  await using starting = new AsyncDisposableStack();
+  const all = each.map(({ args, attach }) => starting.use(publisher(live, ["--wait", ...args], attach)));
+  await Promise.all(all.map((one) => one.waitFor("connected")));
+  await Promise.all(all.map((one) => one.begin()));
+  const owned = starting.move();
+  return { all, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
 /** Events of a publisher's run, once it has its terminal event. */
 async function eventsAfter(live: ReasonTest, publishing: LivePublisher): Promise<StoredEvent[]> {
   const runId = await publishing.runId();
@@ -77,11 +93,12 @@ Deno.test(
       ["320x180", ["--video", PICTURES, "--plain", "--no-ssrc"]],
     ];
     let stored = 0;
-    await Promise.all(cases.map(async ([size, args]) => {
-      await using publishing = publisher(live, args);
-      const { timestamps } = await publishing.waitFor("sent");
-      await publishing.finished();
-      const events = await eventsAfter(live, publishing);
+    await using publishing = await publishers(live, cases.map(([, args]) => ({ args })));
+    await Promise.all(cases.map(async ([size], at) => {
+      const one = publishing.all[at]!;
+      const { timestamps } = await one.waitFor("sent");
+      await one.finished();
+      const events = await eventsAfter(live, one);
       const keyframes = payloads(events, "keyframe_stored");
       assert.equal(keyframes[0]?.frame_index, 0, kindsOf(events).join(" "));
       for (const { frame_index, pts_ms, coordinates, description } of keyframes) {
@@ -173,11 +190,11 @@ Deno.test(
       [["--video", SHORT, "--video", LARGER, "--video", SHORT], 90],
       [["--video", PICTURES, "--restart-at", "45", "--trickle"], 90],
     ];
-    const sizes = await Promise.all(cases.map(async ([args]) => {
-      await using publishing = publisher(live, args);
-      await publishing.waitFor("sent");
-      await publishing.finished();
-      const events = await eventsAfter(live, publishing);
+    await using publishing = await publishers(live, cases.map(([args]) => ({ args })));
+    const sizes = await Promise.all(publishing.all.map(async (one) => {
+      await one.waitFor("sent");
+      await one.finished();
+      const events = await eventsAfter(live, one);
       assert.equal(payloads(events, "run_completed").length, 1, kindsOf(events).join(" "));
       const widths = payloads(events, "keyframe_stored").map((stored) =>
         stored.coordinates.source_extent.width
@@ -224,29 +241,26 @@ Deno.test(
     ].join("\n"));
     await using sidecar = openAudioDouble();
     await using live = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
-    const ended = async (args: readonly string[], attach: unknown) => {
-      await using publishing = publisher(live, args, attach);
-      await publishing.waitFor("sent");
-      await publishing.finished();
-      const events = await eventsAfter(live, publishing);
-      return { runId: await publishing.runId(), events };
-    };
-    const [watched, triggered, clipped, withSound] = await Promise.all([
-      ended(["--video", BOTTLE, "--audio", SOUND], {
-        restricted_zone: ZONE,
-        record: { pre_roll_ms: 1_000, post_roll_ms: 500, on: ["zone"] },
-      }),
-      ended(["--video", BOTTLE], { trigger_program: program, crop: MIDDLE }),
-      ended(["--video", PICTURES], {
-        clip_mode: { target_fps: 6, clip_length_seconds: 0.5, delay_seconds: 0.5 },
-      }),
-      ended(["--audio", SOUND], { local_audio: { profile: "general", speech_engine: "none" } }),
+    const record = { pre_roll_ms: 1_000, post_roll_ms: 500, on: ["zone"] };
+    const clip_mode = { target_fps: 6, clip_length_seconds: 0.5, delay_seconds: 0.5 };
+    const local_audio = { profile: "general", speech_engine: "none" };
+    await using publishing = await publishers(live, [
+      { args: ["--video", BOTTLE, "--audio", SOUND], attach: { restricted_zone: ZONE, record } },
+      { args: ["--video", BOTTLE], attach: { trigger_program: program, crop: MIDDLE } },
+      { args: ["--video", PICTURES], attach: { clip_mode } },
+      { args: ["--audio", SOUND], attach: { local_audio } },
     ]);
-    checkZone(watched.events, motion);
-    await checkRecording(live, watched);
-    checkTrigger(triggered.events, motion, program);
-    checkClips(clipped.events);
-    checkSound(withSound.events);
+    const ended = await Promise.all(publishing.all.map(async (one) => {
+      await one.waitFor("sent");
+      await one.finished();
+      return { runId: await one.runId(), events: await eventsAfter(live, one) };
+    }));
+    const [watched, triggered, clipped, withSound] = ended;
+    checkZone(watched!.events, motion);
+    await checkRecording(live, watched!);
+    checkTrigger(triggered!.events, motion, program);
+    checkClips(clipped!.events);
+    checkSound(withSound!.events);
     assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 2);
     assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_receive_errors_total"), 0);
   },

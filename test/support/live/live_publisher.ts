@@ -72,6 +72,13 @@ export class LivePublisher implements AsyncDisposable {
     return (await this.waitFor("answered")).location.split("/").at(-1);
   }
 
+  /** Lets one with `--wait` send. */
+  async begin(): Promise<void> {
+    const writer = this.#child.stdin.getWriter();
+    await writer.write(new Uint8Array(1));
+    writer.releaseLock();
+  }
+
   /** Resolves when it has ended; closing its stdin ends one with `--end stay`. */
   async finished(): Promise<void> {
     await this.#child.stdin.close().catch(() => {/* it is closed */});

@@ -26,6 +26,7 @@
  * | `--trickle`         | candidates follow the offer in a PATCH                                             |
  * | `--restart-at N`    | ICE is restarted by a PATCH before frame N                                         |
  * | `--setup ROLE`      | `actpass` (default): the service is the DTLS client; `active`: it is the server      |
+ * | `--wait`            | nothing is sent before a byte comes on stdin                                        |
  * | `--remind`          | the messages that began the DTLS handshake are sent again before the end of it       |
  * | `--end HOW`         | `delete` (default: DELETE, then close_notify), `close-notify`, `vanish`, `stay` (until stdin ends) |
  * |                     | `forge`: a close_notify that is not authentic, then nothing more                     |
@@ -91,6 +92,7 @@ const { values: options } = parseArgs({
     trickle: { type: "boolean", default: false },
     "restart-at": { type: "string", default: "-1" },
     setup: { type: "string", default: "actpass" },
+    wait: { type: "boolean", default: false },
     remind: { type: "boolean", default: false },
     end: { type: "string", default: "delete" },
   },
@@ -129,6 +131,7 @@ await Promise.race([
   .catch(fail);
 (dtls.srtp.localContext as { updateRolloverCount: unknown }).updateRolloverCount = followRollover;
 report("connected");
+if (options.wait) await Deno.stdin.read(new Uint8Array(1));
 
 let sequence = Number(options.sequence);
 let packets = 0;
