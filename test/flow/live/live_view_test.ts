@@ -87,6 +87,20 @@ Deno.test("a viewer that is too slow goes on with the next key frame, and the ot
   assert.deepEqual(watched.orders, [1, 1, null]);
 });
 
+Deno.test("where the last viewer takes nothing any more, nobody watches, and whoever comes then waits as long as anybody", async () => {
+  const watched = new Watched();
+  const { view, clock } = watched;
+  const joining = view.join(NEVER, RUN);
+  watched.begin();
+  watched.show(1, { isKeyframe: true });
+  await joining;
+  await clock.advance(LIMITS.view.silenceMs - 1);
+  watched.show(2);
+  await clock.advance(2);
+  watched.show(3);
+  assert.deepEqual([view.viewers, watched.orders, clock.sleeping], [0, [1, null], 0]);
+});
+
 Deno.test("who watches a run sees its end at the roll-over, who watches the source goes on; silence ends both", async () => {
   const watched = new Watched();
   const { view } = watched;

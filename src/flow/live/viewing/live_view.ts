@@ -107,7 +107,8 @@ export class LiveView {
     }
     if (fragment.isKeyframe || this.#group.length > 0) this.#keep(fragment);
     for (const viewer of [...this.#viewers]) viewer.push(fragment, tracks);
-    this.#expectMore();
+    // Those that take nothing have left, and with the last of them the wait has ended.
+    if (this.#viewers.size > 0) this.#expectMore();
   }
 
   #keep({ bytes, isKeyframe }: ViewFragment): void {
