@@ -260,6 +260,29 @@ Deno.test("an evidence clip has the packets as they came, from the key frame bef
   }
 });
 
+Deno.test("an evidence clip without a pre-roll and a post-roll ends with the picture of its cause, also where that is a key frame", async () => {
+  using folder = new TempFolder();
+  const path = make(
+    join(folder.path, "camera.mkv"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=3.4", "-c:v", "libx264", "-preset", "ultrafast"],
+    ...["-bf", "0", "-g", "40", "-sc_threshold", "0", "-pix_fmt", "yuv420p"],
+  );
+  await using workers = new Workers();
+  const { reports, waitFor } = workers.open(await pulled(path), {
+    gateThresholds: { ...SETTINGS.gateThresholds, keepaliveEveryFrames: 50, sceneCutHammingThreshold: 64 },
+    record: { preRollMs: 0, postRollMs: 0, on: ["keyframe"], bytesMax: 2 ** 20 },
+  });
+  await waitFor("closed");
+  const clips = reports.flatMap((report) => report.kind === "recorded" ? [report.clip] : []);
+  const firstMs = clips[0]!.startPtsMs;
+  assert.deepEqual(
+    clips.map(({ causePtsMs, startPtsMs, endPtsMs }) =>
+      [causePtsMs, startPtsMs, endPtsMs].map((ms) => ms - firstMs)
+    ),
+    [[0, 0, 40], [2_000, 1_600, 2_040]],
+  );
+});
+
 Deno.test("a watched session gives fragments from its last key frame on, also after a gap, and none when nobody watches", async () => {
   using folder = new TempFolder();
   const path = make(

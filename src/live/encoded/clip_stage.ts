@@ -125,7 +125,8 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     if (cause === null) return;
     if (ptsMs <= this.#endedPtsMs + HALF_MS) return counts.add("recordingsLost");
     const atMs = ptsMs - this.#offsetMs;
-    const endMs = atMs + plan.postRollMs;
+    // Without a post-roll, too, the picture of the cause is in the clip.
+    const endMs = atMs + Math.max(1, plan.postRollMs);
     const startMs = atMs - plan.preRollMs;
     const wanted = () => ({
       cause,
