@@ -132,3 +132,23 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
     assert.throws(() => Deno.statSync(made), Deno.errors.NotFound, "nothing was done");
   }
 });
+
+Deno.test("a link to a file outside of the directory is never followed into a backup, and is named", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const [target, outside] = [join(folder.path, "backups"), join(folder.path, "outside")];
+  const options = ["--data-dir", directory.dataDir];
+  Deno.writeTextFileSync(outside, "another's secret");
+  const { ref } = directory.blobs[0]!;
+  Deno.removeSync(directory.path(ref));
+  Deno.symlinkSync(outside, directory.path(ref));
+  const { code, stderr } = await tool(["backup", target, ...options]);
+  assert.deepEqual(
+    [code, stderr],
+    [3, `cannot backup: ${ref} is a link to a file elsewhere; put the file in its place, or run repair\n`],
+  );
+  const repaired = await tool(["repair", ...options]);
+  assert.equal(repaired.code, 0, repaired.stdout + repaired.stderr);
+  const made = await tool(["backup", target, ...options]);
+  assert.equal(made.code, 0, made.stderr);
+});

@@ -123,7 +123,9 @@ class Backup {
       return { path, bytes, mtime_ms: mtimeMs, parts };
     } catch (error) {
       if (error instanceof Deno.errors.NotFound && !isNeeded) return null;
-      throw error;
+      if (!(error instanceof Deno.errors.NotCapable)) throw error;
+      // A link to a file, not to a folder of another disk: whoever writes here is not to read what the operator may.
+      throw new Error(`${path} is a link to a file elsewhere; put the file in its place, or run repair`);
     }
   }
 
