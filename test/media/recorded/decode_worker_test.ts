@@ -7,6 +7,7 @@ import { CONTROL } from "../../../src/media/recorded/stream_order.ts";
 import { STACKED_FRAME_BYTES, stackingFilters } from "../../../src/media/kernels/picture_lines.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TempFolder, world } from "../../support/media.ts";
+import { until } from "../../support/until.ts";
 
 const FRAMES = 14;
 /** As a camera's frames come. */
@@ -55,7 +56,7 @@ Deno.test("frames that come at once are all judged, and those of a slow source w
         await writer.write(stream.subarray(frame * STACKED_FRAME_BYTES, end));
         if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
         if (pauseMs > 0 && frame === ASKED_AFTER) {
-          assert.ok(rows >= EXPECTED_ROWS, `${rows} rows after ${ASKED_AFTER} frames`);
+          await until(`there are rows after ${ASKED_AFTER} frames`, () => rows >= EXPECTED_ROWS);
         }
       }
       await writer.close();
