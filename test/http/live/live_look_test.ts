@@ -1,8 +1,10 @@
 /** Open sessions as their owner reads them, and the health of the service that is judged by them. */
 
 import assert from "node:assert/strict";
+import { LIMITS } from "../../../src/model/limits.ts";
 import { NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { deleteSession, offer, prompt, publish, show, startLive } from "../../support/live/live.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { QUARTER_ZONE } from "../../support/policy_fixtures.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
 import type { TestService } from "../../support/service.ts";
@@ -83,7 +85,9 @@ Deno.test("an open session tells its state, its frames, its signals, its last pi
 });
 
 Deno.test("a picture of what a session sees is made once a second, however many want it, and never an old one", async () => {
-  await using test = await startLive();
+  const clock = new ManualClock();
+  const startMs = Date.now();
+  await using test = await startLive({}, { clock });
   const published = await publish(test);
   const { runId, worker } = published;
   worker.seesFrames = false;
@@ -94,27 +98,32 @@ Deno.test("a picture of what a session sees is made once a second, however many 
     return { status: response.status, type: response.headers.get("content-type"), body: [...body] };
   };
   const orders = () => worker.orders.filter(({ kind }) => kind === "snapshot").length;
-  const seen = (first: number, arrivedMs: number) =>
+  const seen = (first: number) => {
+    const arrivedMs = startMs + clock.monotonicMs();
     worker.report({ kind: "snapshot", snapshot: { ptsMs: 0, arrivedMs, jpeg: new Uint8Array([first, 2]) } });
+  };
 
   assert.equal((await bytesOf(KEY_B)).status, 404);
   assert.equal(orders(), 0);
   const both = Promise.all([bytesOf(), bytesOf()]);
   await until("it is ordered", () => orders() === 1);
-  seen(1, Date.now());
+  seen(1);
   const answer = { status: 200, type: "image/jpeg", body: [1, 2] };
   assert.deepEqual(await both, [answer, answer]);
   assert.deepEqual(await bytesOf(), answer);
   assert.equal(orders(), 1, "it is not yet a second old");
 
-  test.advance(1_000);
+  await clock.advance(1_000);
   const next = bytesOf();
   await until("it is ordered again", () => orders() === 2);
-  seen(3, Date.now() + 1_000);
+  seen(3);
   assert.deepEqual((await next).body, [3, 2]);
 
-  test.advance(1_000);
-  assert.equal((await bytesOf()).status, 404, "no frame comes");
+  await clock.advance(1_000);
+  const none = bytesOf();
+  await until("it is ordered once more", () => orders() === 3);
+  await clock.advance(LIMITS.live.snapshotWaitMs);
+  assert.equal((await none).status, 404, "no frame comes");
   await deleteSession(test, published);
   assert.equal((await bytesOf()).status, 404);
 });
