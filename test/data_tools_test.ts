@@ -123,6 +123,9 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
   const [evidence, empty] = [join(folder.path, "case", "7"), join(folder.path, "empty")];
   const unknown = await tool(["export", "run-x", evidence, ...options]);
   assert.deepEqual([unknown.code, unknown.stderr], [3, "cannot export: there is no run run-x\n"]);
+  Deno.writeTextFileSync(directory.path("instance-key.pem"), "no key", { mode: 0o600 });
+  const unsigned = await tool(["export", RUN, evidence, ...options]);
+  assert.deepEqual([unsigned.code, unsigned.stdout], [3, ""]);
   const absent = await tool(["restore", target, "--backup", "2020", "--data-dir", empty]);
   assert.deepEqual([absent.code, absent.stdout], [3, ""]);
   assert.match(absent.stderr, /^cannot restore: .*backups has no backup 2020/);

@@ -69,9 +69,9 @@ const FOLDERS: Readonly<Record<string, string>> = { jpg: "pictures", mp4: "clips
  */
 export function writeBundle({ dataDir, runId, target, world }: BundleOptions): BundleManifest {
   const run = findRun(dataDir, runId);
+  const key = InstanceKey.open(dataDir);
   Deno.mkdirSync(target, { recursive: true, mode: 0o700 });
   if (!Deno.readDirSync(target)[Symbol.iterator]().next().done) throw new Error(`${target} is not empty`);
-  const key = InstanceKey.open(dataDir);
   const bundle = new BundleFolder(target);
   const named = new Map<string, RemovedBlob & { readonly last_seq: number }>();
   let removedMedia = NONE_REMOVED;
