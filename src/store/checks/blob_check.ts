@@ -7,7 +7,7 @@ import { blobFolders } from "../blobs.ts";
 import { openRegular } from "../file_bytes.ts";
 import { filesBelowLinks } from "../folder.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
-import type { AcceptedLosses } from "./accepted_losses.ts";
+import type { AcceptedLosses } from "../accepted_losses.ts";
 import type { Findings } from "./findings.ts";
 import type { CheckedLog } from "./log_check.ts";
 

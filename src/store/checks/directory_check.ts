@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { HEADER_BYTES, ParsedRecord } from "../log/record.ts";
 import { readAt } from "../file_bytes.ts";
-import { acceptedLosses, isAccepted } from "./accepted_losses.ts";
+import { acceptedLosses, isAccepted } from "../accepted_losses.ts";
 import { checkBlobs, type CheckedBlobs } from "./blob_check.ts";
 import { checkAnswers, checkDeliveries, checkFormat, checkSnapshot, checkUploads } from "./file_check.ts";
 import { type CheckedRecordings, checkRecordings } from "../recordings/recording_check.ts";

@@ -18,7 +18,7 @@ import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "../lo
 import { findSegments, type FoundSegment, seqOfName } from "../log/segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "../log/segment_scan.ts";
 import { gapEnd } from "../removal/gap_record.ts";
-import { type AcceptedLosses, isAccepted } from "./accepted_losses.ts";
+import { type AcceptedLosses, isAccepted } from "../accepted_losses.ts";
 import { Findings } from "./findings.ts";
 
 /** Where a blob is named: first, where that event still names it. */

@@ -6,7 +6,7 @@ import { raiseFormat } from "../data_format.ts";
 import { DirectoryLock } from "../directory_lock.ts";
 import { findSegments, segmentName, writeAll } from "../log/segment.ts";
 import { scanSegment } from "../log/segment_scan.ts";
-import { acceptLosses } from "./accepted_losses.ts";
+import { acceptLosses } from "../accepted_losses.ts";
 import { checkDirectory, type CheckedPlaces, type DirectoryCheck } from "./directory_check.ts";
 import { DELIVERY_FILE } from "./file_check.ts";
 import { type CheckFinding, Findings } from "./findings.ts";
@@ -71,6 +71,7 @@ class Repairing {
       this.#rewrite(DELIVERY_FILE, 0, Infinity);
     }
     for (const finding of findings.damage) await this.#repairFile(finding);
+    if (this.#lostSeqs.length > 0) this.#setUnnamedAside(findings.notes);
     if (this.aside.isUsed) {
       this.aside.write("report.json", `${JSON.stringify({ steps: this.steps, findings: all }, null, 2)}\n`);
     }
@@ -154,6 +155,15 @@ class Repairing {
     } else if (kind === "unreadable_file") {
       if (isRegularFile(join(this.#dataDir, path))) this.steps.push(`left ${path} as it is: ${text}`);
       else this.#moveIfThere(path, "it is no regular file");
+    }
+  }
+
+  /** The next retention would remove what no event names any more. A lost event may have named it, and may come back from a backup. */
+  #setUnnamedAside(notes: readonly CheckFinding[]): void {
+    const unnamed = notes.filter(({ kind }) => kind === "unreferenced_blob");
+    for (const { path } of unnamed) this.aside.move(path);
+    if (unnamed.length > 0) {
+      this.steps.push(`set ${unnamed.length} blobs aside that no event names: lost ones may have`);
     }
   }
 

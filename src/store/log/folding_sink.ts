@@ -2,6 +2,7 @@
 
 import { EVENTS_REMOVED, type Run } from "../../model/runs/run.ts";
 import type { RunRegister } from "../../model/runs/run_register.ts";
+import { type AcceptedLosses, isAccepted } from "../accepted_losses.ts";
 import { ByteLookup } from "./byte_lookup.ts";
 import type { DamageReport } from "./damage.ts";
 import type { EventIndex } from "./event_index.ts";
@@ -15,6 +16,8 @@ export interface FoldTarget {
   readonly register: RunRegister;
   readonly index: EventIndex;
   readonly damage: DamageReport;
+  /** Missing events that are no damage. */
+  readonly accepted: AcceptedLosses;
   readonly reader: SegmentReader;
 }
 
@@ -107,6 +110,7 @@ export class FoldingSink implements RecordSink {
   }
 
   #reportGap(offset: number, seq: number): void {
+    if (isAccepted(this.#into.accepted, this.#expectedSeq, seq - 1)) return;
     const records = seq - this.#expectedSeq;
     const what = `events ${this.#expectedSeq} to ${seq - 1} are missing`;
     this.#into.damage.add({ segment: this.#segment.name, offset, bytes: 0, records, what });

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { errorText, type Log } from "../../base/log.ts";
+import { isAccepted } from "../accepted_losses.ts";
 import { FoldingSink, type FoldTarget } from "./folding_sink.ts";
 import { type FoundSegment, type Segment, seqOfName } from "./segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "./segment_scan.ts";
@@ -52,7 +53,9 @@ export function replay(found: readonly FoundSegment[], seenSeq: number, into: Re
     }
   }
   const nextSeq = Math.max(end.nextSeq, register.lastSeq + 1);
-  if (seenSeq >= nextSeq) reportLostEnd(nextSeq, seenSeq, found, into);
+  if (seenSeq >= nextSeq && !isAccepted(into.accepted, nextSeq, seenSeq)) {
+    reportLostEnd(nextSeq, seenSeq, found, into);
+  }
   return { ...end, nextSeq: Math.max(nextSeq, seenSeq + 1) };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Log } from "../../base/log.ts";
 import { RunRegister } from "../../model/runs/run_register.ts";
+import type { AcceptedLosses } from "../accepted_losses.ts";
 import { CHUNK_EVENTS, EventIndex, newChunk } from "./event_index.ts";
 import { ParsedRecord } from "./record.ts";
 import { type FoundSegment, type Segment, SegmentReader } from "./segment.ts";
@@ -55,14 +56,25 @@ export interface SnapshotState {
   readonly nextSeq: number;
 }
 
-/** Reads the snapshot. One that is damaged or does not match the segments is not used, with a warning in the log. */
-export function loadSnapshot(directory: string, found: readonly FoundSegment[], log: Log): LoadedSnapshot {
+/**
+ * Reads the snapshot. One that is damaged, does not match the segments or may count `accepted` events as lost is not used, with a warning in
+ * the log.
+ */
+export function loadSnapshot(
+  directory: string,
+  found: readonly FoundSegment[],
+  accepted: AcceptedLosses,
+  log: Log,
+): LoadedSnapshot {
   const path = join(directory, "snapshot");
   let seenSeq = 0;
   try {
     using file = Deno.openSync(path, { read: true });
     const { header, index } = readFile(file);
     seenSeq = header.seenSeq;
+    if (header.damagedRecords > 0 && accepted.events.length > 0) {
+      throw new Error("it counts lost events, and a repair has accepted some");
+    }
     const segments = new SegmentReader(directory);
     try {
       matchSegments(header, found, segments);

@@ -16,6 +16,7 @@ import {
 } from "../../model/runs/run.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
 import { RecordRemoval, removeCopies, type RemovedRecords } from "../removal/record_removal.ts";
+import { type AcceptedLosses, acceptedLosses } from "../accepted_losses.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
@@ -136,7 +137,12 @@ export class Timeline implements AsyncDisposable {
     const lock = DirectoryLock.acquire(dataDir);
     try {
       requireKnownFormat(dataDir);
-      const read = readTimeline(directory, world.log.child("timeline"), options.onDamage);
+      const read = readTimeline(
+        directory,
+        acceptedLosses(options.dataDir),
+        world.log.child("timeline"),
+        options.onDamage,
+      );
       const timeline = new Timeline(options, directory, lock, read);
       timeline.#log.info("timeline open", {
         ...timeline.stats,
@@ -637,15 +643,22 @@ interface ReadTimeline {
   readonly snapshotPosition: number;
 }
 
-function readTimeline(directory: string, log: Log, onDamage: TimelineOptions["onDamage"]): ReadTimeline {
+function readTimeline(
+  directory: string,
+  accepted: AcceptedLosses,
+  log: Log,
+  onDamage: TimelineOptions["onDamage"],
+): ReadTimeline {
   const damage = new DamageReport(directory, log, onDamage);
   removeCopies(directory);
   const found = findSegments(directory);
-  const snapshot = loadSnapshot(directory, found, log);
+  const snapshot = loadSnapshot(directory, found, accepted, log);
   const { register, index, segments } = snapshot;
   damage.records = snapshot.damagedRecords;
   const snapshotPosition = segments.endPosition;
-  const end = replay(found, snapshot.seenSeq, { directory, reader: segments, register, index, damage, log });
+  const end = replay(found, snapshot.seenSeq, {
+    ...{ directory, reader: segments, register, index, damage, accepted, log },
+  });
   const writer = end.segment && SegmentWriter.resume(directory, end.segment, end.lacksLineBreak);
   return { log, damage, register, index, segments, writer, end, snapshotPosition };
 }
