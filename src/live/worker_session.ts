@@ -362,8 +362,8 @@ export class WorkerSession {
   #reportCounts(): number {
     const before = this.#counted;
     const { received, decoded } = this.#decoder?.counts ?? NOTHING_COUNTED;
-    // Each unit is decoded, pending or dropped. A unit that is just being passed on looks dropped: `max` counts it only once.
-    const dropped = Math.max(before.dropped, received - decoded - (this.#decoder?.pending ?? 0));
+    // Each unit is decoded, pending or dropped.
+    const dropped = received - decoded - (this.#decoder?.pending ?? 0);
     const now = { received, decoded, dropped, broken: brokenUnits(this.#peer?.counts) };
     this.#counted = now;
     this.#counts.add("rtpFramesReceived", now.received - before.received);

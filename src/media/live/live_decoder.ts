@@ -122,6 +122,8 @@ export class LiveDecoder implements AsyncDisposable {
   #inFlight: Omit<NumberedUnit, "data">[] = [];
   #ffmpeg: LiveFfmpeg | null = null;
   #writing: Promise<void> | null = null;
+  /** Whether a unit that is no longer queued waits for its ffmpeg, which may take as long as one starts. */
+  #isPassedOn = false;
   readonly #watching: Promise<void>;
   /** For each ffmpeg that has not ended: `#onEnd` has run. */
   readonly #ending = new Set<Promise<void>>();
@@ -147,7 +149,7 @@ export class LiveDecoder implements AsyncDisposable {
 
   /** Units that wait or are being decoded. */
   get pending(): number {
-    return this.#queue.length + this.#inFlight.length;
+    return this.#queue.length + Number(this.#isPassedOn) + this.#inFlight.length;
   }
 
   /** Takes the next unit in decoding order; never waits. After a fault or after disposing it does nothing. */
@@ -230,18 +232,22 @@ export class LiveDecoder implements AsyncDisposable {
       const unit = this.#queue.shift();
       if (!unit) return;
       this.#queuedBytes -= unit.data.length;
+      this.#isPassedOn = true;
       this.#writingSinceMs = this.#options.world.monotonicMs();
       if (this.#changesSize(unit)) await this.#drain();
       try {
         const ffmpeg = this.#ffmpeg ?? await this.#startWith(unit);
         if (!ffmpeg) continue;
         const { data, ...waiting } = unit;
+        this.#isPassedOn = false;
         this.#inFlight.push(waiting);
         this.#silentSinceMs ??= this.#options.world.monotonicMs();
         await ffmpeg.write(ivfFrame(data, unit.rtpTimestamp));
       } catch {
         // ffmpeg has ended and the unit is lost; `#onEnd` prepares for the next one.
         await Promise.all(this.#ending);
+      } finally {
+        this.#isPassedOn = false;
       }
     }
   }

@@ -256,6 +256,8 @@ Deno.test("what comes at once while ffmpeg starts is decoded whole, unless the s
     push(0, 18);
     nowMs = afterMs;
     push(18, 40);
+    const { received, dropped } = test.decoder.counts;
+    assert.equal(test.decoder.pending, received - dropped, "one for which ffmpeg starts is pending too");
     Deno.writeTextFileSync(go, "");
     return test;
   };
