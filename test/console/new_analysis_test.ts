@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openConsole } from "../support/console_page.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
-import { connectionsTo, SEEN, startReason } from "../support/models/reason.ts";
+import { metric, SEEN, startReason } from "../support/models/reason.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { CLIPS, MODEL, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
@@ -127,12 +127,17 @@ Deno.test({
     await page.getByRole("button", { name: "Analyze" }).click();
     await page.getByText("See the run").waitFor();
     await until("the model is asked", () => model.requests.length > 0);
+    assert.ok(await metric(test, "service_infer_admission_active") > 0);
     await shown.show("/runs"); // it goes on meanwhile
     await page.getByRole("table").waitFor();
     await shown.show("/new");
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText("The analysis was cancelled").waitFor();
-    await until("every call to the model was ended", () => connectionsTo(model.url) === 0);
+    // Not its connections: the page has asked whether the model is ready, and that connection may be kept.
+    await until(
+      "every call to the model was ended",
+      async () => await metric(test, "service_infer_admission_active") === 0,
+    );
     const asked = model.requests.length;
     const { json: [run] } = await test.call("GET", "/v1/runs");
     const { json: { events } } = await test.call("GET", `/v1/runs/${run.run_id}/events`);

@@ -236,7 +236,7 @@ Deno.test({
     await page.unroute("**/v1/runs");
     await page.getByRole("navigation", { name: "Pages" }).getByText("Search").click();
     await page.getByRole("heading", { name: "Search", exact: true }).waitFor();
-    assert.equal(await page.title(), "Search – Console");
+    await until("the title is that of the page", async () => await page.title() === "Search – Console");
     shown.checkQuiet(/404|422|Error/);
   },
 });

@@ -140,7 +140,7 @@ Deno.test({
     await page.context().setOffline(false);
     await page.getByText("mine, version").waitFor();
     await page.getByText("This run has decoded nothing").waitFor();
-    assert.equal(await page.getByRole("alert").count(), 0);
+    await until("no alert is left", async () => await page.getByRole("alert").count() === 0);
     shown.checkQuiet(/ERR_INTERNET_DISCONNECTED/);
   },
 });

@@ -11,6 +11,7 @@ import { LONG_TEST } from "../support/long_tests.ts";
 import { TempFolder } from "../support/media.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { KEY_B, newRun, startService, type TestService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 /** Receivers on loopback, and a last retry that is far enough away to be read of. */
 const ON = {
@@ -64,7 +65,8 @@ Deno.test({
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await made.getByRole("button", { name: "Copy" }).click();
     // deno-lint-ignore no-explicit-any -- a global of the page
-    assert.equal(await page.evaluate(() => (navigator as any).clipboard.readText()), secret);
+    const copied = () => page.evaluate<string>(() => (navigator as any).clipboard.readText());
+    await until("the secret is copied", async () => await copied() === secret);
     await shown.checkAccessible();
     await made.getByRole("link", { name: "See the webhook" }).click();
     await page.waitForURL(/#\/webhooks\/wh_/);
