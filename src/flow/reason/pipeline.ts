@@ -55,6 +55,7 @@ export async function forEachChunk<Chunk>(
       });
     }
     await tasks.join();
+    signal.throwIfAborted(); // for the group it is a normal end
   } finally {
     await tasks.close();
   }
