@@ -92,6 +92,8 @@ Deno.test({
     await page.getByRole("heading", { name: "bbb480.mp4" }).waitFor();
 
     // From a stretch of the run page to a trigger over that stretch.
+    await shown.show("/runs");
+    await page.getByRole("table").waitFor();
     await shown.show(`/runs/${runId}?in=1000&out=3000`);
     await page.getByRole("button", { name: "Try a trigger" }).click();
     await page.getByText(/in 49 frames of/).waitFor();

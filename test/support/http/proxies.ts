@@ -143,8 +143,17 @@ function through<T extends TestService>(test: T, proxy: Proxy): T {
   });
 }
 
-/** Nobody else takes it in the moment until the proxy does, as ports are given out in turn. */
+/** Below those that the system gives to connections and to listeners that ask for any: it is still free when the proxy takes it. */
 function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
+  for (;;) {
+    try {
+      using listener = Deno.listen({
+        hostname: "127.0.0.1",
+        port: 10_000 + Math.floor(Math.random() * 20_000),
+      });
+      return listener.addr.port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
 }
