@@ -54,6 +54,17 @@ const CASES: readonly DamageCase[] = [
     events: 6,
   },
   {
+    what: "a lost event, and other bytes in the blob that only it named",
+    harm: (directory) => {
+      const last = directory.segments.at(-1)!;
+      directory.edit(last, (bytes) => bytes.subarray(0, bytes.lastIndexOf(0x0a, -2) + 1));
+      directory.edit(directory.blobs.at(-1)!.ref, (bytes) => bytes.map((byte) => byte ^ 1));
+    },
+    found: "damaged_blob missing_events|unreferenced_blob",
+    repaired: "|accepted_loss",
+    events: 12,
+  },
+  {
     what: "an end of the log that only the snapshot knows of",
     harm: (directory) => {
       const last = directory.segments.at(-1)!;

@@ -160,21 +160,25 @@ class Repairing {
 
   /** The next retention would remove what no event names any more. A lost event may have named it, and may come back from a backup. */
   #setUnnamedAside(notes: readonly CheckFinding[]): void {
-    const unnamed = notes.filter(({ kind }) => kind === "unreferenced_blob");
-    for (const { path } of unnamed) this.aside.move(path);
-    if (unnamed.length > 0) {
-      this.steps.push(`set ${unnamed.length} blobs aside that no event names: lost ones may have`);
+    const moved = notes.filter(({ kind, path }) => kind === "unreferenced_blob" && this.#isMoved(path));
+    if (moved.length > 0) {
+      this.steps.push(`set ${moved.length} blobs aside that no event names: lost ones may have`);
     }
   }
 
   #moveIfThere(path: string, why: string): void {
+    if (this.#isMoved(path)) this.steps.push(`set ${path} aside: ${why}`);
+  }
+
+  /** Moves the file aside; false where it is not there, as it may have been moved for another finding. */
+  #isMoved(path: string): boolean {
     try {
       this.aside.move(path);
+      return true;
     } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return;
+      if (error instanceof Deno.errors.NotFound) return false;
       throw error;
     }
-    this.steps.push(`set ${path} aside: ${why}`);
   }
 }
 
