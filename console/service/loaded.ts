@@ -39,7 +39,10 @@ export function useLoaded<T>(
     const ending = new AbortController();
     const { signal } = ending;
     const change = (changes: (answer: Heard<T>) => Partial<Heard<T>>) =>
-      signal.aborted || setLast((answer) => ({ ...ofThese(answer), ...changes(ofThese(answer)) }));
+      signal.aborted || setLast((answer) => {
+        const before = ofThese(answer);
+        return { ...before, ...changes(before) };
+      });
     const slow = setTimeout(() => change(({ value }) => ({ isSlow: value === undefined })), SLOW_MS);
     underWaySinceMs.current = performance.now();
     // What `load` throws at once is a failure like every other.

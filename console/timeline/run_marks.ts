@@ -185,13 +185,13 @@ export class RunMarks {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    let sliceStart = -1;
+    let sliceStart: number | undefined;
     let shownMs = -Infinity;
     const events = client.peek().streamEvents(this.#runId, {
       without_kind: WITHOUT,
     }, { signal });
     for await (const event of events) {
-      if (sliceStart < 0) sliceStart = performance.now(); // with the first event: a short run is shown whole
+      sliceStart ??= performance.now(); // with the first event: a short run is shown whole
       this.#take(event);
       if (performance.now() - sliceStart < SLICE_MS) continue;
       if (sliceStart - shownMs > SHOWN_EVERY_MS) {

@@ -139,7 +139,7 @@ export class Timeline implements AsyncDisposable {
       requireKnownFormat(dataDir);
       const read = readTimeline(
         directory,
-        acceptedLosses(options.dataDir),
+        acceptedLosses(dataDir),
         world.log.child("timeline"),
         options.onDamage,
       );
@@ -656,9 +656,8 @@ function readTimeline(
   const { register, index, segments } = snapshot;
   damage.records = snapshot.damagedRecords;
   const snapshotPosition = segments.endPosition;
-  const end = replay(found, snapshot.seenSeq, {
-    ...{ directory, reader: segments, register, index, damage, accepted, log },
-  });
+  const into = { directory, reader: segments, register, index, damage, accepted, log };
+  const end = replay(found, snapshot.seenSeq, into);
   const writer = end.segment && SegmentWriter.resume(directory, end.segment, end.lacksLineBreak);
   return { log, damage, register, index, segments, writer, end, snapshotPosition };
 }
