@@ -143,8 +143,8 @@ Deno.test("a source that never gives a frame ends, and one that has given frames
     ...live,
     input: { ...live.input, args: ["-f", "lavfi"], url: "nullsrc=r=1/1000,select=0" },
   };
-  const never = workers.open(silent, { mediaIdleMs: 3_000 });
-  const before = workers.open(live, { mediaIdleMs: 3_000 });
+  const never = workers.open(silent, { mediaIdleMs: 6_000 });
+  const before = workers.open(live, { mediaIdleMs: 6_000 });
   const { cause, message } = await never.waitFor("ended");
   assert.deepEqual([cause, message], ["media_idle", "the source has never given a frame"]);
   await never.waitFor("closed");

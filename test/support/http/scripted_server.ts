@@ -6,7 +6,12 @@ export function check(holds: boolean, what: string): asserts holds {
 }
 
 /** Why there is no answer: the caller has disconnected, or the server closes. */
-export class Gone extends Error {}
+class Gone extends Error {}
+
+/** Whether `error` only says that nobody waits for the answer any more: the caller has disconnected, or the server closes. */
+export function meansGone(error: unknown, ...signals: readonly AbortSignal[]): boolean {
+  return error instanceof Gone || signals.some(({ aborted }) => aborted);
+}
 
 /** The whole body. Rejects with {@link Gone} where the caller disconnects before it is sent. */
 export function wholeBody(request: Request): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,6 +1,6 @@
 /** A Gemini server on loopback: files are uploaded, polled and deleted, contents generated as the test sets. */
 
-import { check, Gone, untilGone, wholeBody } from "../http/scripted_server.ts";
+import { check, meansGone, untilGone, wholeBody } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `:generateContent`, taken apart. */
@@ -111,8 +111,7 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
       }
       throw new Error(`${request.method} ${url.pathname}`);
     } catch (error) {
-      const isGone = error instanceof Gone || request.signal.aborted || closing.signal.aborted;
-      if (isGone) return new Response(null, { status: 503 });
+      if (meansGone(error, request.signal, closing.signal)) return new Response(null, { status: 503 });
       faults.push(error instanceof Error ? error.message : String(error));
       return refusal(400, faults.at(-1)!);
     }

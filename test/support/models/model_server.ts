@@ -1,6 +1,6 @@
 /** An OpenAI-compatible model server on loopback: checks and records requests, and answers as the test sets. */
 
-import { check, Gone, untilGone, wholeBody } from "../http/scripted_server.ts";
+import { check, meansGone, untilGone, wholeBody } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `/v1/chat/completions`, taken apart. */
@@ -117,8 +117,7 @@ export function startModelServer(options: ModelServerOptions = {}): ModelServer 
       requests.push(asked);
       return await answerTo(asked);
     } catch (error) {
-      const isGone = error instanceof Gone || request.signal.aborted || closing.signal.aborted;
-      if (isGone) return new Response(null, { status: 503 });
+      if (meansGone(error, request.signal, closing.signal)) return new Response(null, { status: 503 });
       faults.push(error instanceof Error ? error.message : String(error));
       return Response.json({ error: { message: faults.at(-1) } }, { status: 400 });
     }
