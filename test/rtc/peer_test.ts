@@ -180,11 +180,13 @@ for (const [role, setup] of [["client", "actpass"], ["server", "active"]] as con
 }
 
 Deno.test("5 % loss, reordering and duplicates over the wrap of sequence and time lose no frame", async () => {
+  // The peer waits longer for a packet that it asks for: a publisher on a busy machine may take its time.
+  const world = { ...WORLD, monotonicMs: () => performance.now() / 4 };
   await Promise.all([[], ["--plain"]].map(async (plain) => {
     const session = await publish([
       ...["--video", SMALL, "--loss", "5", "--reorder", "3", "--duplicate", "3", "--seed", "7"],
       ...["--sequence", "65500", "--timestamp", String(2 ** 32 - 45_000), ...plain],
-    ]);
+    ], { world });
     assertWhole(session, [await readVideo(SMALL)]);
     assert.ok(Number(fact(session, "sent").lost) > 0);
     assert.ok(session.peer!.counts.nacksSent > 0);
@@ -262,7 +264,11 @@ Deno.test({
       return {
         world: { ...WORLD, monotonicMs: () => performance.now() + hurryMs() },
         during: async ({ printed }: Session) => {
-          await until("all was sent", () => printed.some(({ event }) => event === "sent"));
+          await until("all was sent", () => {
+            const failure = printed.find(({ event }) => event === "failed");
+            assert.equal(failure, undefined, JSON.stringify(failure));
+            return printed.some(({ event }) => event === "sent");
+          });
           sinceMs = performance.now();
         },
       };

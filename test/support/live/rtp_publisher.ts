@@ -126,7 +126,7 @@ const isConnected = new Promise<void>((resolve, reject) => {
 ice.start().catch(fail);
 await Promise.race([
   isConnected,
-  pause(15_000).then(() => Promise.reject(new Error("not connected in 15 s"))),
+  pause(25_000).then(() => Promise.reject(new Error("not connected in 25 s"))),
 ])
   .catch(fail);
 (dtls.srtp.localContext as { updateRolloverCount: unknown }).updateRolloverCount = followRollover;
