@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { publicKeyReport } from "../../src/data_tools/bundle_report.ts";
 import { InstanceKey } from "../../src/store/bundle/instance_key.ts";
 import { type BundleManifest, writeBundle } from "../../src/store/bundle/run_bundle.ts";
 import { findRun, readRun } from "../../src/store/bundle/run_events.ts";
@@ -87,6 +88,8 @@ Deno.test("a bundle has the run's events, markers and blobs, is the same each ti
       `^whole: 13 events of ${RUN} \\(1 to 13\\), 10 markers, 7 files, made .*\nsigned by key ${key.keyId}\n$`,
     ),
   );
+  const printed = folder.file("printed.pem", `${publicKeyReport(key).lines.join("\n")}\n`);
+  assert.deepEqual(await verify(target, "--key", printed), whole, "the key as service public-key prints it");
   assert.match((await verify(target)).text, /this is the key in the bundle/);
   if (programOnPath("openssl")) {
     const { code, stderr } = await new Deno.Command("sh", {

@@ -52,7 +52,7 @@ function main(args) {
 function verified(folder, keyFile) {
   const manifestBytes = readFileSync(join(folder, "manifest.json"));
   const signature = readFileSync(join(folder, "manifest.sig"));
-  const key = createPublicKey(readFileSync(keyFile));
+  const key = createPublicKey(pemIn(readFileSync(keyFile, "utf8")));
   if (key.asymmetricKeyType !== "ed25519") throw new Refused("the key is no Ed25519 key");
   if (!verify(null, manifestBytes, key, signature)) throw new Refused("the signature does not fit the manifest and the key");
   const manifest = JSON.parse(manifestBytes.toString());
@@ -70,6 +70,11 @@ function verified(folder, keyFile) {
     if (found.bytes !== bytes || found.sha256 !== sha256) throw new Refused(path + " was changed");
   }
   return manifest;
+}
+
+// The output of "service public-key" has a line with the id of the key behind it, with which Deno takes it for no PEM.
+function pemIn(text) {
+  return /-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----/.exec(text)?.[0] ?? text;
 }
 
 function* filesBelow(folder, below) {
