@@ -102,30 +102,51 @@ function minutesOf(text: string): number | null {
 
 /** Days before today whose ranges may last until now, and days ahead in which each day of the week is there in full. */
 const [DAYS_BEFORE, DAYS_AHEAD] = [2, 9];
+/** A week later, for a time of one day that a clock which is set forward skips as a whole. */
+const DAYS_AHEAD_SKIPPED = DAYS_AHEAD + 7;
 
-export function scheduledAt({ timeZone, ranges }: ArmedTimes, nowMs: number): ScheduledState {
+/** Epoch milliseconds. */
+interface Stretch {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export function scheduledAt(times: ArmedTimes, nowMs: number): ScheduledState {
+  const { timeZone } = times;
   const today = Temporal.Instant.fromEpochMilliseconds(nowMs).toZonedDateTimeISO(timeZone).toPlainDate();
-  const stretches: { fromMs: number; toMs: number }[] = [];
-  for (let day = -DAYS_BEFORE; day <= DAYS_AHEAD; day++) {
-    const date = today.add({ days: day });
-    for (const { days, from, to } of ranges) {
-      if (!days.includes(date.dayOfWeek)) continue;
-      stretches.push({
-        fromMs: momentOf(date, from, { timeZone, isStart: true }),
-        toMs: momentOf(date, to, { timeZone, isStart: false }),
-      });
-    }
-  }
-  stretches.sort((one, other) => one.fromMs - other.fromMs);
-  const next = stretches.find(({ fromMs }) => fromMs > nowMs);
+  const stretches = stretchesOf(times, today, { from: -DAYS_BEFORE, to: DAYS_AHEAD });
   let endMs = -Infinity;
   for (const { fromMs, toMs } of stretches) {
     const isReached = fromMs <= nowMs ? toMs > nowMs : fromMs <= endMs;
     if (isReached) endMs = Math.max(endMs, toMs);
   }
-  if (endMs === -Infinity) return { isArmed: false, changeMs: next?.fromMs ?? null };
+  if (endMs === -Infinity) {
+    const isNext = ({ fromMs }: Stretch) => fromMs > nowMs;
+    const next = stretches.find(isNext) ??
+      stretchesOf(times, today, { from: DAYS_AHEAD, to: DAYS_AHEAD_SKIPPED }).find(isNext);
+    return { isArmed: false, changeMs: next?.fromMs ?? null };
+  }
   const horizon = today.add({ days: DAYS_AHEAD }).toZonedDateTime(timeZone).epochMilliseconds;
   return { isArmed: true, changeMs: endMs < horizon ? endMs : null };
+}
+
+/** Those that begin on these days, counted from today, the earliest first; none that is skipped as a whole, as nothing changes at it. */
+function stretchesOf(
+  { timeZone, ranges }: ArmedTimes,
+  today: Temporal.PlainDate,
+  days: { readonly from: number; readonly to: number },
+): Stretch[] {
+  const stretches: Stretch[] = [];
+  for (let day = days.from; day <= days.to; day++) {
+    const date = today.add({ days: day });
+    for (const range of ranges) {
+      if (!range.days.includes(date.dayOfWeek)) continue;
+      const fromMs = momentOf(date, range.from, { timeZone, isStart: true });
+      const toMs = momentOf(date, range.to, { timeZone, isStart: false });
+      if (fromMs < toMs) stretches.push({ fromMs, toMs });
+    }
+  }
+  return stretches.sort((one, other) => one.fromMs - other.fromMs);
 }
 
 /**

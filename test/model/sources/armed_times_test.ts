@@ -63,6 +63,10 @@ Deno.test("a schedule says at each time whether it is armed and when that change
   check(times("02:30-06:00"), "2026-03-29T03:00+02:00", true, "2026-03-29T06:00+02:00");
   check(times("22:00-02:30"), "2026-03-29T01:00+01:00", true, "2026-03-29T03:00+02:00");
   check(times("02:10-02:50"), "2026-03-29T03:00+02:00", false, "2026-03-30T02:10+02:00");
+  // A time that is skipped as a whole changes nothing.
+  check(times("02:10-02:50"), "2026-03-29T01:00+01:00", false, "2026-03-30T02:10+02:00");
+  check(times("sun 02:10-02:50"), "2026-03-28T12:00+01:00", false, "2026-04-05T02:10+02:00");
+  check(times("sun 02:10-02:50"), "2026-03-22T12:00+01:00", false, "2026-04-05T02:10+02:00");
   check(times("sun"), "2026-03-29T12:00+02:00", true, "2026-03-30T00:00+02:00");
   // 25 October: 02:00 to 03:00 comes twice.
   check(times("02:30-06:00"), "2026-10-25T02:29+02:00", false, "2026-10-25T02:30+02:00");
