@@ -97,6 +97,25 @@ Deno.test("a schedule arms and disarms; a call counts until its next change or f
   );
 });
 
+Deno.test("the end of a call of seconds, and a time that a file brings, are told when they come, and not with the next look", async () => {
+  using folder = new TempFolder();
+  const clock = new ManualClock();
+  const named = new NamedSources([camera("gate", null)]);
+  await using test = open(folder.path, named, clock);
+  await settled();
+  test.call("gate", false, 5);
+  await settled();
+  await clock.advance(5_000);
+  const told = () => test.told.splice(0).map((each) => (each as { reason: string }).reason);
+  assert.deepEqual(told(), ["call", "call_ended"]);
+  await clock.advance(6 * HOUR - 5_000 - 30_000);
+  named.replace([camera("gate", NIGHT)]);
+  test.armed.fileChanged();
+  await settled();
+  await clock.advance(30_000);
+  assert.deepEqual(told(), ["file", "schedule"]);
+});
+
 Deno.test("what a call has said survives a restart, another schedule ends it, and a disk that takes nothing refuses it", async () => {
   using folder = new TempFolder();
   const clock = new ManualClock();
