@@ -52,3 +52,25 @@ Deno.test("a source whose folder is a link to another disk is recorded, listed a
   assert.deepEqual([...Deno.readDirSync(far)], [], "its days go");
   assert.ok(Deno.lstatSync(link).isSymlink);
 });
+
+Deno.test("a segment that reaches over midnight is in the range of both days, and of two of one millisecond each has a time of its own", async () => {
+  using folder = new TempFolder();
+  const recordings = Recordings.open(folder.path, world);
+  const midnight = Date.parse("2026-11-25T00:00:00Z");
+  const bytes = new TextEncoder().encode("ftyp");
+  const write = (startMs: number, lengthMs: number) =>
+    recordings.write("dock", { ...SEGMENT, startMs, endMs: startMs + lengthMs }, bytes);
+  await write(midnight - 5_000, 10_000);
+  await write(midnight + 5_000, 10_000);
+  const starts = async (fromMs: number, toMs: number) =>
+    (await Array.fromAsync(recordings.segments("dock", { fromMs, toMs }))).map(({ startMs }) =>
+      startMs - midnight
+    );
+  assert.deepEqual(await starts(midnight + 1_000, midnight + 9_000), [-5_000, 5_000]);
+  assert.deepEqual(await starts(midnight - 9_000, midnight), [-5_000]);
+  assert.deepEqual(await starts(midnight + 5_000, midnight + 5_001), [5_000]);
+  const short = await write(midnight - 1, 1);
+  const moved = await write(midnight - 1, 1);
+  assert.deepEqual([short.endMs - midnight, moved.startMs - midnight, moved.endMs - midnight], [0, 0, 1]);
+  assert.equal((await recordings.find("dock", "20261125T000000000Z"))?.endMs, midnight + 1);
+});
