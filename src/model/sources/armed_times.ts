@@ -106,7 +106,7 @@ const [DAYS_BEFORE, DAYS_AHEAD] = [2, 9];
 const DAYS_AHEAD_SKIPPED = DAYS_AHEAD + 7;
 
 /** Epoch milliseconds. */
-interface Stretch {
+interface ArmedStretch {
   readonly fromMs: number;
   readonly toMs: number;
 }
@@ -121,7 +121,7 @@ export function scheduledAt(times: ArmedTimes, nowMs: number): ScheduledState {
     if (isReached) endMs = Math.max(endMs, toMs);
   }
   if (endMs === -Infinity) {
-    const isNext = ({ fromMs }: Stretch) => fromMs > nowMs;
+    const isNext = ({ fromMs }: ArmedStretch) => fromMs > nowMs;
     const next = stretches.find(isNext) ??
       stretchesOf(times, today, { from: DAYS_AHEAD, to: DAYS_AHEAD_SKIPPED }).find(isNext);
     return { isArmed: false, changeMs: next?.fromMs ?? null };
@@ -135,8 +135,8 @@ function stretchesOf(
   { timeZone, ranges }: ArmedTimes,
   today: Temporal.PlainDate,
   days: { readonly from: number; readonly to: number },
-): Stretch[] {
-  const stretches: Stretch[] = [];
+): ArmedStretch[] {
+  const stretches: ArmedStretch[] = [];
   for (let day = days.from; day <= days.to; day++) {
     const date = today.add({ days: day });
     for (const range of ranges) {
