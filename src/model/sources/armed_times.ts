@@ -123,7 +123,7 @@ export function scheduledAt(times: ArmedTimes, nowMs: number): ScheduledState {
   if (endMs === -Infinity) {
     const isNext = ({ fromMs }: ArmedStretch) => fromMs > nowMs;
     const next = stretches.find(isNext) ??
-      stretchesOf(times, today, { from: DAYS_AHEAD, to: DAYS_AHEAD_SKIPPED }).find(isNext);
+      stretchesOf(times, today, { from: DAYS_AHEAD + 1, to: DAYS_AHEAD_SKIPPED }).find(isNext);
     return { isArmed: false, changeMs: next?.fromMs ?? null };
   }
   const horizon = today.add({ days: DAYS_AHEAD }).toZonedDateTime(timeZone).epochMilliseconds;
