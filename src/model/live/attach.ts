@@ -20,6 +20,7 @@ import { type Signal, triggerProgram } from "../triggers/program.ts";
 import { judgedProgram, type ValidProgram } from "../triggers/validate.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { type ClipSettings, framesOf } from "./clip.ts";
+import { checkNamedCauses } from "./recording/causes.ts";
 import { readRecord, RECORD } from "./recording/record_field.ts";
 import type { RecordPlan } from "./recording/record_plan.ts";
 import { ENRICHED_CAUSES, type EnrichPlan } from "../events/enrichment.ts";
@@ -158,7 +159,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
   const trigger = readTrigger(rules, body, context);
   const localAudio = readLocalAudio(rules, body);
   const record = readRecord(rules, body.record, { zone, trigger, clip });
-  const enrich = readEnrich(rules, body);
+  const enrich = readEnrich(rules, body, { zone, trigger });
   const promptBytes = utf8Length(body.prompt ?? "");
   const { promptBytesMax } = LIMITS.policy;
   if (promptBytes > promptBytesMax) {
@@ -327,12 +328,18 @@ function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): 
   return plan;
 }
 
-function readEnrich(rules: FieldRules, { enrich: asked }: AttachBody): EnrichPlan | null {
+/** What is not named is explained as far as the session has it. */
+function readEnrich(
+  rules: FieldRules,
+  { enrich: asked }: AttachBody,
+  beside: { readonly zone: object | null; readonly trigger: object | null },
+): EnrichPlan | null {
   if (!asked) return null;
   const deadlineMs = asked.deadline_ms ?? LIMITS.live.enrichDeadlineMsDefault;
   rules.range("enrich.deadline_ms", deadlineMs, LIMITS.live.enrichDeadlineMs);
   const on = asked.on ?? ENRICHED_CAUSES;
   if (on.length === 0) rules.fault("enrich.on", `must name at least one of ${ENRICHED_CAUSES.join(", ")}`);
+  checkNamedCauses(rules, "enrich.on", asked.on ?? [], beside);
   return { on: ENRICHED_CAUSES.filter((cause) => on.includes(cause)), deadlineMs };
 }
 

@@ -100,10 +100,11 @@ function minutesOf(text: string): number | null {
   return isTime ? hours * 60 + minutes : null;
 }
 
-/** Days before today whose ranges may last until now, and days ahead in which each day of the week is there in full. */
-const [DAYS_BEFORE, DAYS_AHEAD] = [2, 9];
-/** A week later, for a time of one day that a clock which is set forward skips as a whole. */
-const DAYS_AHEAD_SKIPPED = DAYS_AHEAD + 7;
+/**
+ * Days before today whose ranges may last until now, and days ahead in which each day of the week is there in full twice: of one day a
+ * clock which is set forward may skip the time, or the time between two.
+ */
+const [DAYS_BEFORE, DAYS_AHEAD] = [2, 16];
 
 /** Epoch milliseconds. */
 interface ArmedStretch {
@@ -111,33 +112,45 @@ interface ArmedStretch {
   readonly toMs: number;
 }
 
+/** Epoch milliseconds, the second one outside. */
+interface KnownState extends ArmedStretch {
+  readonly state: ScheduledState;
+}
+
+/** Of each schedule what it said when it was asked last, as lists and metrics ask again and again: one for now, one for the end of a call. */
+const KNOWN_MAX = 2;
+const knownStates = new WeakMap<ArmedTimes, readonly KnownState[]>();
+
 export function scheduledAt(times: ArmedTimes, nowMs: number): ScheduledState {
-  const { timeZone } = times;
-  const today = Temporal.Instant.fromEpochMilliseconds(nowMs).toZonedDateTimeISO(timeZone).toPlainDate();
-  const stretches = stretchesOf(times, today, { from: -DAYS_BEFORE, to: DAYS_AHEAD });
+  const known = knownStates.get(times) ?? [];
+  const holding = known.find(({ fromMs, toMs }) => fromMs <= nowMs && nowMs < toMs);
+  if (holding) return holding.state;
+  const today = Temporal.Instant.fromEpochMilliseconds(nowMs).toZonedDateTimeISO(times.timeZone)
+    .toPlainDate();
+  const state = stateOn(times, today, nowMs);
+  const toMs = state.changeMs ?? today.add({ days: 1 }).toZonedDateTime(times.timeZone).epochMilliseconds;
+  knownStates.set(times, [{ fromMs: nowMs, toMs, state }, ...known].slice(0, KNOWN_MAX));
+  return state;
+}
+
+function stateOn(times: ArmedTimes, today: Temporal.PlainDate, nowMs: number): ScheduledState {
+  const stretches = stretchesOf(times, today);
   let endMs = -Infinity;
   for (const { fromMs, toMs } of stretches) {
     const isReached = fromMs <= nowMs ? toMs > nowMs : fromMs <= endMs;
     if (isReached) endMs = Math.max(endMs, toMs);
   }
   if (endMs === -Infinity) {
-    const isNext = ({ fromMs }: ArmedStretch) => fromMs > nowMs;
-    const next = stretches.find(isNext) ??
-      stretchesOf(times, today, { from: DAYS_AHEAD + 1, to: DAYS_AHEAD_SKIPPED }).find(isNext);
-    return { isArmed: false, changeMs: next?.fromMs ?? null };
+    return { isArmed: false, changeMs: stretches.find(({ fromMs }) => fromMs > nowMs)?.fromMs ?? null };
   }
-  const horizon = today.add({ days: DAYS_AHEAD }).toZonedDateTime(timeZone).epochMilliseconds;
+  const horizon = today.add({ days: DAYS_AHEAD }).toZonedDateTime(times.timeZone).epochMilliseconds;
   return { isArmed: true, changeMs: endMs < horizon ? endMs : null };
 }
 
-/** Those that begin on these days, counted from today, the earliest first; none that is skipped as a whole, as nothing changes at it. */
-function stretchesOf(
-  { timeZone, ranges }: ArmedTimes,
-  today: Temporal.PlainDate,
-  days: { readonly from: number; readonly to: number },
-): ArmedStretch[] {
+/** The earliest first; none that is skipped as a whole, as nothing changes at it. */
+function stretchesOf({ timeZone, ranges }: ArmedTimes, today: Temporal.PlainDate): ArmedStretch[] {
   const stretches: ArmedStretch[] = [];
-  for (let day = days.from; day <= days.to; day++) {
+  for (let day = -DAYS_BEFORE; day <= DAYS_AHEAD; day++) {
     const date = today.add({ days: day });
     for (const range of ranges) {
       if (!range.days.includes(date.dayOfWeek)) continue;

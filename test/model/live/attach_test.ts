@@ -311,9 +311,13 @@ Deno.test("evidence clips: what is recorded, and around which causes", () => {
 Deno.test("what is explained by a second event is chosen, within its range, and not beside clips", () => {
   const all = ["zone", "trigger", "scene_cut"] as const;
   accepts({ enrich: {} }, { enrich: { on: all, deadlineMs: 30_000 } });
-  accepts({ enrich: { on: ["scene_cut", "zone"], deadline_ms: 1_000 } }, {
-    enrich: { on: ["zone", "scene_cut"], deadlineMs: 1_000 },
-  });
+  accepts(
+    { enrich: { on: ["scene_cut", "zone"], deadline_ms: 1_000 } },
+    { enrich: { on: ["zone", "scene_cut"], deadlineMs: 1_000 }, zone: DOCK_ZONE, crop: DOCK_ZONE.region },
+    { zone: DOCK_ZONE },
+  );
+  refuses({ enrich: { on: ["zone"] } }, /enrich\.on cannot have "zone" without a restricted zone/);
+  refuses({ enrich: { on: ["trigger"] } }, /enrich\.on cannot have "trigger" without trigger_program/);
   refuses({ enrich: { deadline_ms: 999 } }, /enrich\.deadline_ms must be from 1000 to 120000: got 999/);
   refuses({ enrich: { on: [] } }, /enrich\.on must name at least one of zone, trigger, scene_cut/);
   refuses({ enrich: {}, clip_mode: {} }, /enrich cannot run with clip_mode/);

@@ -67,12 +67,31 @@ Deno.test("a schedule says at each time whether it is armed and when that change
   check(times("02:10-02:50"), "2026-03-29T01:00+01:00", false, "2026-03-30T02:10+02:00");
   check(times("sun 02:10-02:50"), "2026-03-28T12:00+01:00", false, "2026-04-05T02:10+02:00");
   check(times("sun 02:10-02:50"), "2026-03-22T12:00+01:00", false, "2026-04-05T02:10+02:00");
+  // And where it is the only gap of a week, the next one changes something.
+  const gap = times("mon-sat", "sun 00:00-02:10", "sun 02:50-24:00");
+  check(gap, "2026-03-28T12:00+01:00", true, "2026-04-05T02:10+02:00");
+  check(gap, "2026-03-22T12:00+01:00", true, "2026-04-05T02:10+02:00");
+  check(gap, "2026-03-21T12:00+01:00", true, "2026-03-22T02:10+01:00");
   check(times("sun"), "2026-03-29T12:00+02:00", true, "2026-03-30T00:00+02:00");
   // 25 October: 02:00 to 03:00 comes twice.
   check(times("02:30-06:00"), "2026-10-25T02:29+02:00", false, "2026-10-25T02:30+02:00");
   check(times("02:30-06:00"), "2026-10-25T02:10+01:00", true, "2026-10-25T06:00+01:00");
   check(times("22:00-02:30"), "2026-10-25T02:45+02:00", true, "2026-10-25T02:30+01:00");
   check(times("22:00-02:30"), "2026-10-25T02:30+01:00", false, "2026-10-25T22:00+01:00");
+});
+
+Deno.test("what a schedule says does not depend on the times that it was asked for before", () => {
+  for (const texts of [["mon-fri 18:00-07:00", "sat-sun"], ["sun 02:10-02:50"], ["00:00-24:00"], []]) {
+    const asked = times(...texts);
+    const first = ms("2026-03-20T00:00+01:00");
+    // Steps that go forward and back, by minutes and by days, over the change to summer time.
+    let step = 7;
+    for (let count = 0; count < 400; count++) {
+      step = (step * 48_271) % 2_147_483_647;
+      const at = first + (count % 3 === 0 ? step % 1_000_000_000 : count * 2_160_000 + step % 60_000);
+      assert.deepEqual(scheduledAt(asked, at), scheduledAt(times(...texts), at), `${texts} ${shown(at)}`);
+    }
+  }
 });
 
 Deno.test("a call holds until the schedule changes, for so long, or until the next call, and not with another schedule", () => {

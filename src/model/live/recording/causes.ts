@@ -1,4 +1,6 @@
-/** What causes an evidence clip of a live session. See docs/live.md#evidence-clips. */
+/** What causes an evidence clip or a second event of a live session. See docs/live.md#evidence-clips. */
+
+import type { FieldRules } from "../../field_rules.ts";
 
 export const CLIP_CAUSES = ["keyframe", "zone", "trigger", "scene_cut"] as const;
 export type ClipCause = typeof CLIP_CAUSES[number];
@@ -24,4 +26,17 @@ export function causeOf(reasons: PictureReasons, on: readonly ClipCause[]): Clip
     ["keyframe", isKeyframe],
   ];
   return causes.find(([cause, isSo]) => isSo && on.includes(cause))?.[0] ?? null;
+}
+
+/** A cause that is named must be possible, so that nobody waits for what never comes. */
+export function checkNamedCauses(
+  rules: FieldRules,
+  field: string,
+  named: readonly string[],
+  { zone, trigger }: Pick<PictureReasons, "zone" | "trigger">,
+): void {
+  if (named.includes("zone") && !zone) rules.fault(field, 'cannot have "zone" without a restricted zone');
+  if (named.includes("trigger") && !trigger) {
+    rules.fault(field, 'cannot have "trigger" without trigger_program');
+  }
 }

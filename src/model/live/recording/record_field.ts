@@ -3,7 +3,7 @@
 import * as z from "zod";
 import type { FieldRules } from "../../field_rules.ts";
 import { LIMITS } from "../../limits.ts";
-import { CLIP_CAUSES, type ClipCause } from "./causes.ts";
+import { checkNamedCauses, CLIP_CAUSES, type ClipCause } from "./causes.ts";
 import type { RecordPlan } from "./record_plan.ts";
 
 export const RECORD = z.strictObject({
@@ -22,7 +22,6 @@ export interface RecordedBeside {
 /** What is not named is recorded as far as the session has it; periodic keyframes only where they are named. */
 const CAUSES_DEFAULT: readonly ClipCause[] = ["zone", "trigger", "scene_cut"];
 
-/** A cause that is named must be possible, so that nobody waits for clips that never come. */
 export function readRecord(
   rules: FieldRules,
   asked: z.infer<typeof RECORD> | null | undefined,
@@ -36,12 +35,7 @@ export function readRecord(
   };
   rules.range("record.pre_roll_ms", plan.preRollMs, LIMITS.evidence.preRollMs);
   rules.range("record.post_roll_ms", plan.postRollMs, LIMITS.evidence.postRollMs);
-  if (asked.on?.includes("zone") && !zone) {
-    rules.fault("record.on", 'cannot have "zone" without a restricted zone');
-  }
-  if (asked.on?.includes("trigger") && !trigger) {
-    rules.fault("record.on", 'cannot have "trigger" without trigger_program');
-  }
+  checkNamedCauses(rules, "record.on", asked.on ?? [], { zone, trigger });
   if (clip) rules.fault("record", "cannot run with clip_mode, which has no keyframes");
   return plan;
 }
