@@ -430,6 +430,28 @@ Deno.test("a client that does not read its answer cannot keep the process from e
   assert.match(stdout, /responses under way did not end/);
 });
 
+Deno.test("an answer that cannot be sent whole is cut, and the log says so in a line of its own", async () => {
+  using films = new TempFolder();
+  const sizeBytes = 64 * 1024 * 1024;
+  const film = films.file("film.mp4", new Uint8Array(sizeBytes));
+  const { code, stderr } = await runMain({ SERVICE_INGEST_FILE_ROOTS: films.path }, async (url) => {
+    const response = await fetch(`${url}/v1/files/film.mp4`, {
+      headers: { "x-api-key": "k", range: `bytes=0-${sizeBytes - 2}` },
+    });
+    assert.equal(response.status, 206);
+    const reader = response.body!.getReader();
+    await reader.read();
+    Deno.truncateSync(film, 1024);
+    await assert.rejects(async () => {
+      while (!(await reader.read()).done) { /* the next piece */ }
+    });
+  });
+  assert.equal(code, 0, stderr);
+  const lines = stderr.trim().split("\n").map((line) => JSON.parse(line));
+  const [cut] = lines.filter(({ message }) => message === "an answer was cut short");
+  assert.match(cut.fields.error, /the file became shorter while it was sent/);
+});
+
 Deno.test("the process is started with bounds for its memory, after which an operator's own come", async () => {
   let seen = "";
   const own = { DENO_V8_FLAGS: "--max-semi-space-size=4", GLIBC_TUNABLES: "glibc.malloc.arena_max=3" };

@@ -1,5 +1,6 @@
 /** One QUIC connection that speaks HTTP/3: its streams, its requests under way, and how it ends. */
 
+import { errorText } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -10,7 +11,7 @@ import { PeerStreams } from "./peer_streams.ts";
 import { ownSettings } from "./settings.ts";
 import { varint } from "./varint.ts";
 
-export interface Http3ConnectionOptions extends Omit<Http3ExchangeOptions, "fail"> {
+export interface Http3ConnectionOptions extends Omit<Http3ExchangeOptions, "fail" | "onCut"> {
   readonly world: Pick<World, "monotonicMs" | "sleep" | "log">;
 }
 
@@ -130,13 +131,14 @@ export class Http3Connection {
       return void stream.writable.close().catch(() => {});
     }
     this.#accepted++;
-    const { respond, headDeadlines, restDeadlines, memory } = this.#options;
+    const { respond, headDeadlines, restDeadlines, memory, world } = this.#options;
     const exchange = new Http3Exchange(stream, {
       respond,
       headDeadlines,
       restDeadlines,
       memory,
       fail: (fault) => this.#failed(fault),
+      onCut: (error) => world.log.warn("an answer was cut short", { error: errorText(error) }),
     });
     this.#exchanges.push(exchange);
     void exchange.run().then(() => {

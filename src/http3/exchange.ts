@@ -27,6 +27,8 @@ export interface Http3ExchangeOptions {
   readonly memory: PieceMemory;
   /** Ends the connection. */
   readonly fail: (fault: ConnectionFault) => void;
+  /** Is told why the body of an answer could not be read to its end. */
+  readonly onCut: (error: unknown) => void;
 }
 
 /** Why a request is aborted whose client has given it up, or whose connection is lost. */
@@ -218,6 +220,7 @@ export class Http3Exchange {
     try {
       return await reader.read();
     } catch (error) {
+      if (this.#abandoned === undefined) this.#options.onCut(error);
       if (!headers.has("content-length")) {
         this.#options.fail(new ConnectionFault("H3_INTERNAL_ERROR", "an answer broke off"));
       }

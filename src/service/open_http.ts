@@ -2,6 +2,7 @@
 
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
+import { errorText, type Log } from "../base/log.ts";
 import { Deadlines, hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
@@ -58,7 +59,7 @@ export async function openHttp(
     const { bindAddr: address } = config.h3;
     http3 = opening.use(openHttp3({ address, certificate, respond: (request) => respond(request), world }));
   }
-  const server = listen(config, respond);
+  const server = listen(config, respond, world.log);
   opening.defer(() => Promise.all([closeServer(server, world), http3?.close(CLOSE_GRACE_MS)]).then(() => {}));
   const { hostname, port } = server.addr as Deno.NetAddr;
   connections.listener = { hostname, port };
@@ -68,10 +69,18 @@ export async function openHttp(
 /** For how long a client may keep that HTTP/3 is there. */
 const ALTERNATIVE_SECONDS = 86_400;
 
-function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"]): Deno.HttpServer {
+function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"], log: Log): Deno.HttpServer {
   try {
     return Deno.serve(
-      { ...bindAddr, onListen() {} },
+      {
+        ...bindAddr,
+        onListen() {},
+        // A body has failed, such as that of a file that became shorter: the runtime cuts the connection, and would print the stack.
+        onError(error) {
+          log.warn("an answer was cut short", { error: errorText(error) });
+          return new Response(null, { status: 500 });
+        },
+      },
       (request, { remoteAddr }) => respond(request, remoteAddr as Deno.NetAddr),
     );
   } catch (error) {

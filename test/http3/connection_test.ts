@@ -14,8 +14,8 @@ import { headersFrame, requestFields } from "../support/http3/streams.ts";
 import { until } from "../support/until.ts";
 
 /** A listener whose timers run so many times faster. */
-function listen(respond: Respond, timerSpeed = 1): Http3Listener {
-  const real = realWorld(quietLog());
+function listen(respond: Respond, timerSpeed = 1, log = quietLog()): Http3Listener {
+  const real = realWorld(log);
   const world = {
     ...real,
     monotonicMs: () => real.monotonicMs() * timerSpeed,
@@ -211,14 +211,23 @@ Deno.test("an answer that breaks off is not taken for a whole one", async () => 
         controller.error(new Error("the disk is gone"));
       },
     }, { highWaterMark: 0 });
-  await using listener = listen(({ url }) =>
-    new Response(broken(), { headers: url.endsWith("/declared") ? { "content-length": "9" } : {} })
+  const warnings: unknown[] = [];
+  const log = { ...quietLog(), warn: (...line: unknown[]) => void warnings.push(line) };
+  await using listener = listen(
+    ({ url }) =>
+      new Response(broken(), { headers: url.endsWith("/declared") ? { "content-length": "9" } : {} }),
+    1,
+    log,
   );
   using client = await RawHttp3.open(listener.port);
   const { headers, body } = await (await client.begin(get("/declared"))).answer();
   assert.ok(body.length < Number(headers.get("content-length")));
   await assert.rejects((await client.begin(get("/unknown"))).answer());
   assert.equal(await client.closed, ERROR_CODES.H3_INTERNAL_ERROR);
+  assert.deepEqual(
+    warnings,
+    Array(2).fill(["an answer was cut short", { error: "the disk is gone" }]),
+  );
 });
 
 Deno.test("a head that does not come in time is 408, and a connection without requests is closed", async () => {

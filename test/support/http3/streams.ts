@@ -57,6 +57,7 @@ export function exchangeOn(
     ...options,
     headDeadlines: deadlines,
     restDeadlines: deadlines,
+    onCut() {},
   });
 }
 
