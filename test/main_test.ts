@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { startServer } from "../scripts/server.ts";
 import { recordSource } from "./support/live/recorded_source.ts";
 import { TempFolder } from "./support/media.ts";
+import { LONG_TEST } from "./support/long_tests.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { programOnPath } from "./support/needs.ts";
 import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
@@ -499,30 +500,34 @@ Deno.test("the environment of a running service tells no setting, whoever may re
   assert.doesNotMatch(ended.stdout + ended.stderr, /hunter2|keeps the settings/);
 });
 
-Deno.test("a caller who sends the largest batch again and again hardly makes the process grow", async () => {
-  const prompt = "x".repeat(16_000);
-  const body = JSON.stringify({ requests: Array(256).fill({ model: MODEL, prompt, timeout_ms: 50 }) });
-  const headers = { "x-api-key": "k", "content-type": "application/json" };
-  const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
-  const env = {
-    SERVICE_DATA_DIR: dataDir,
-    SERVICE_API_KEYS: "k",
-    SERVICE_VLLM_BASE_URL: "http://127.0.0.1:9",
-  };
-  await using service = await startServer(env);
-  const peakMb = () =>
-    Number(/^VmHWM:\s+(\d+) kB/m.exec(Deno.readTextFileSync(`/proc/${service.pid}/status`))![1]) / 1024;
-  const atStartMb = peakMb();
-  for (let round = 0; round < 40; round++) {
-    const answer = await fetch(`${service.url}/v1/infer/batch`, { method: "POST", headers, body });
-    assert.equal((await answer.json()).processed, 256);
-  }
-  const grownMb = peakMb() - atStartMb;
-  await service[Symbol.asyncDispose]();
-  Deno.removeSync(dataDir, { recursive: true });
-  // It holds a few of these bodies at a time, of 4 MB each.
-  assert.ok(grownMb < 120, `it grew by ${Math.round(grownMb)} MB`);
-});
+Deno.test(
+  "a caller who sends the largest batch again and again hardly makes the process grow",
+  LONG_TEST,
+  async () => {
+    const prompt = "x".repeat(16_000);
+    const body = JSON.stringify({ requests: Array(256).fill({ model: MODEL, prompt, timeout_ms: 50 }) });
+    const headers = { "x-api-key": "k", "content-type": "application/json" };
+    const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
+    const env = {
+      SERVICE_DATA_DIR: dataDir,
+      SERVICE_API_KEYS: "k",
+      SERVICE_VLLM_BASE_URL: "http://127.0.0.1:9",
+    };
+    await using service = await startServer(env);
+    const peakMb = () =>
+      Number(/^VmHWM:\s+(\d+) kB/m.exec(Deno.readTextFileSync(`/proc/${service.pid}/status`))![1]) / 1024;
+    const atStartMb = peakMb();
+    for (let round = 0; round < 40; round++) {
+      const answer = await fetch(`${service.url}/v1/infer/batch`, { method: "POST", headers, body });
+      assert.equal((await answer.json()).processed, 256);
+    }
+    const grownMb = peakMb() - atStartMb;
+    await service[Symbol.asyncDispose]();
+    Deno.removeSync(dataDir, { recursive: true });
+    // It holds a few of these bodies at a time, of 4 MB each.
+    assert.ok(grownMb < 120, `it grew by ${Math.round(grownMb)} MB`);
+  },
+);
 
 Deno.test("a service whose log nobody reads answers, closes, and has kept the first lines whole", async () => {
   const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });

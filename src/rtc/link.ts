@@ -267,7 +267,7 @@ export class Link {
   #handshake(): void {
     this.#dtls.start().catch((error) => {
       if (this.#closing.signal.aborted) return;
-      const reason = error instanceof Error ? error.message : "no reason given";
+      const reason = error instanceof Error && error.message !== "" ? error.message : "no reason given";
       this.#events.onFailed(`the DTLS handshake failed: ${reason}`);
     });
   }
