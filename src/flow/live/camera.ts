@@ -296,6 +296,10 @@ export class LiveSources {
         decoder.probe(source.input, signal, { principalKey, isWatched: true }),
       );
       if (!info.video) throw sourceFault("it has no video stream");
+      // A stream that is announced and not sent: its pictures have no size yet, for which nothing could be reserved.
+      if (info.video.width === 0 || info.video.height === 0) {
+        throw sourceFault("it announces video, and sent no picture while it was looked into");
+      }
       const held = opening.move();
       return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
     };

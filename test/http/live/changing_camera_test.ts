@@ -1,4 +1,4 @@
-/** A camera that changes the size of its pictures in the middle of the stream: what its recording, its clips, its live view and its run have. */
+/** Cameras that change: the size of the pictures in the middle of the stream, and one that has nothing to send when it is first asked. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -88,4 +88,28 @@ Deno.test("a camera that changes its picture size goes on, and each segment, cli
     ofClips.push(sizeOf(await save(`/v1/runs/${first.run_id}/media/${sha256}`, `${sha256}.mp4`)));
   }
   assert.deepEqual([...new Set(ofClips)].sort(), [...SIZES]);
+});
+
+Deno.test("a camera that takes every request and sends nothing is told so, and is live as soon as it sends", async () => {
+  using folder = new TempFolder();
+  const track = changingTrack(folder);
+  // As one that is starting does: no parameter sets in its description, a packet that is no picture, and the end.
+  const starting = { ...track, packets: track.packets.slice(-1) };
+  const first = serveRtsp(new Uint8Array(), { tracks: [starting], replay: () => ({ packetsMax: 1 }) });
+  await using live = await startReason({ answer: () => "A picture." }, {
+    SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
+  }, {
+    outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
+    sourcesFile:
+      `[[sources]]\nname = "dock"\nuri = "rtsp://camera.test:${first.port}/1"\nprincipals = ["*"]\nlive = true\n`,
+  });
+  const look = async () => (await live.test.call("GET", "/v1/sources")).json.sources[0];
+  await until(
+    "it is told",
+    async () => /sent no picture while it was looked into/.test((await look()).reason ?? ""),
+  );
+  assert.notEqual((await look()).state, "gap", "it has never been live");
+  await first[Symbol.asyncDispose]();
+  await using _second = serveRtsp(new Uint8Array(), { tracks: [track], port: first.port });
+  await until("it is live", async () => (await look()).state === "live");
 });

@@ -72,6 +72,8 @@ export interface ReplayOptions {
   readonly from?: number;
   /** How many times faster than real time; 1. */
   readonly speed?: number;
+  /** How many packets are sent before the camera closes the connection; without an end. */
+  readonly packetsMax?: number;
 }
 
 export interface SentPacket {
@@ -82,22 +84,24 @@ export interface SentPacket {
 /** The packets of all tracks again and again as they become due, those of one moment together. */
 export async function* replay(
   tracks: readonly CameraTrack[],
-  { startTicks = 90_000, jumpSeconds = 0, from = 0, speed = 1 }: ReplayOptions,
+  { startTicks = 90_000, jumpSeconds = 0, from = 0, speed = 1, packetsMax = Infinity }: ReplayOptions,
 ): AsyncGenerator<SentPacket[]> {
   const sources = tracks.map((track, index) => cursor(track, { index, startTicks, jumpSeconds, from }));
   const startMs = performance.now();
-  for (;;) {
+  for (let left = packetsMax; left > 0;) {
     const dueMs = Math.min(...sources.map(({ dueMs }) => dueMs)) / speed;
     const earlyMs = startMs + dueMs - performance.now();
     if (earlyMs > 1) await new Promise((resolve) => setTimeout(resolve, earlyMs));
     const nowMs = (performance.now() - startMs + 1) * speed;
-    yield sources.flatMap((source) => source.take(nowMs));
+    const due = sources.flatMap((source) => source.take(nowMs)).slice(0, left);
+    left -= due.length;
+    yield due;
   }
 }
 
 function cursor(
   { packets, durationTicks, clockHz }: CameraTrack,
-  { index, startTicks, jumpSeconds, from }: Required<Omit<ReplayOptions, "speed">> & {
+  { index, startTicks, jumpSeconds, from }: Required<Omit<ReplayOptions, "speed" | "packetsMax">> & {
     readonly index: number;
   },
 ) {
