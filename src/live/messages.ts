@@ -39,7 +39,18 @@ export interface SessionSettings {
   readonly maxFrame: Extent;
   /** A publisher without a media packet for so long is ended, and a pulled source without any frame so long after its start. */
   readonly mediaIdleMs: number;
+  /** A source that is always watched: its end is a gap, as it may go on later. */
+  readonly isAlwaysOn: boolean;
   readonly ice: IceSettings;
+}
+
+/** The connection to a pulled source has ended. */
+export interface SourceLoss {
+  readonly reason: string;
+  /** The time of the last frame before; null where there was none. */
+  readonly lastPtsMs: number | null;
+  /** How long ago that came. */
+  readonly silentMs: number;
 }
 
 export interface IceSettings {
@@ -160,12 +171,7 @@ export type SessionReport =
     readonly restarts: number;
   }
   /** A pulled source has ended; the session waits for another `pull` order or for `close`. */
-  | {
-    readonly kind: "gap";
-    readonly sessionId: string;
-    readonly reason: string;
-    readonly lastPtsMs: number | null;
-  }
+  | { readonly kind: "gap"; readonly sessionId: string } & SourceLoss
   /** The first frame after a gap. */
   | { readonly kind: "resumed"; readonly sessionId: string }
   | { readonly kind: "counts"; readonly sessionId: string; readonly counts: LiveCounts }

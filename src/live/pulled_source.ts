@@ -11,6 +11,7 @@ import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
 import type { UnitTap } from "./encoded/unit_tap.ts";
+import type { SourceLoss } from "./messages.ts";
 import type { CutWindow } from "./opus_windows.ts";
 import { PcmWindows } from "./pcm_windows.ts";
 import type { SessionCounts } from "./session_counts.ts";
@@ -20,6 +21,8 @@ export interface PulledSourceOptions {
   readonly world: World;
   readonly maxFrame: Extent;
   readonly mediaIdleMs: number;
+  /** There is no end, only gaps. */
+  readonly isAlwaysOn: boolean;
   readonly counts: SessionCounts;
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Where the sound goes; null where it is not wanted. */
@@ -38,7 +41,7 @@ export interface PulledSourceOptions {
     readonly onOtherCodec: (codec: string | null) => void;
   };
   /** The connection has ended; `connect` may open another one. */
-  readonly onGap: (reason: string, lastPtsMs: number | null) => void;
+  readonly onGap: (gap: SourceLoss) => void;
   /** The first frame after a gap. */
   readonly onResumed: () => void;
   /** A source of known length was decoded to its end. */
@@ -112,9 +115,13 @@ export class PulledSource implements AsyncDisposable {
         if (this.#decoder !== decoder) return;
         this.#disconnect();
         this.#finishSound();
-        if (this.#hasReachedEnd(info)) return this.#options.onFinished();
+        if (!this.#options.isAlwaysOn && this.#hasReachedEnd(info)) return this.#options.onFinished();
         this.#hasGap = true;
-        this.#options.onGap(reason, this.#last && this.#last.frame.ptsMs);
+        this.#options.onGap({
+          reason,
+          lastPtsMs: this.#last && this.#last.frame.ptsMs,
+          silentMs: this.#last ? world.monotonicMs() - this.#last.atMs : 0,
+        });
       },
     });
     this.#decoder = decoder;

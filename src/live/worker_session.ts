@@ -195,16 +195,17 @@ export class WorkerSession {
       world,
       maxFrame: this.#settings.maxFrame,
       mediaIdleMs: this.#settings.mediaIdleMs,
+      isAlwaysOn: this.#settings.isAlwaysOn,
       counts: this.#counts,
       onFrame: (frame) => this.#guarded(() => video.take(frame)),
       sound: this.#settings.wantsAudio
         ? { socketDir, onWindow: (window) => this.#audio.takeSamples(window) }
         : null,
       copy: { socketDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
-      onGap: (reason, lastPtsMs) => {
+      onGap: (gap) => {
         video.interrupt();
         this.#taps.interrupt();
-        this.#report({ kind: "gap", reason, lastPtsMs });
+        this.#report({ kind: "gap", ...gap });
       },
       onResumed: () => this.#report({ kind: "resumed" }),
       onFinished: () => this.#end("source_ended", "the source has ended"),

@@ -31,6 +31,7 @@ import { CapacityExhausted } from "./capacity.ts";
 import type { SessionIdentity } from "./journal.ts";
 import { type FindSource, Reconnector } from "./reconnect.ts";
 import type { LiveRegistry } from "./registry.ts";
+import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
 import { LiveRefused, type LiveSession } from "./session.ts";
 import type { LiveSessionFactory, RecordedSource } from "./session_factory.ts";
 import { programOf } from "./whip.ts";
@@ -289,9 +290,10 @@ export class LiveSources {
     if (kind !== "rtsp" && kind !== "hls" && kind !== "mjpeg") {
       throw sourceFault("must be an rtsp, rtsps, HLS, http or https URL to be watched live");
     }
+    let before: HlsProgress | null = null;
     return async (signal) => {
       await using opening = new AsyncDisposableStack();
-      const source = opening.use(await sources.openLocated(located, principalKey, signal));
+      const source = opening.use(await sources.openLocated(located, principalKey, signal, before));
       const info = await source.explained(
         decoder.probe(source.input, signal, { principalKey, isWatched: true }),
       );
@@ -301,6 +303,7 @@ export class LiveSources {
         throw sourceFault("it announces video, and sent no picture while it was looked into");
       }
       const held = opening.move();
+      before = source.progress ?? null;
       return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
     };
   }

@@ -3,6 +3,7 @@
 import { Refusal } from "../../base/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import type { SourceLoss } from "../../live/messages.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { MediaInput } from "../../media/input.ts";
 import type { MediaInfo } from "../../media/probe.ts";
@@ -29,7 +30,9 @@ export interface ReconnectedSession {
 /** Since when the session has had no input, and how many attempts to reconnect there were since. */
 interface Gap {
   readonly sinceMs: number;
-  /** The same as epoch milliseconds. */
+  /** How long no frame had come by then. */
+  readonly silentMs: number;
+  /** `sinceMs` as epoch milliseconds. */
   readonly sinceEpochMs: number;
   attempts: number;
   /** When the next attempt begins, epoch milliseconds; null while one is under way. */
@@ -94,14 +97,12 @@ export class Reconnector implements AsyncDisposable {
   }
 
   /** The Worker has lost its input. */
-  onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: {
-    readonly reason: string;
-    readonly lastPtsMs: number | null;
-  }): void {
+  onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: SourceLoss): void {
     if (!this.#gap) {
       const sinceEpochMs = world.now();
-      const { reason, lastPtsMs: pts_ms } = report;
-      this.#gap = { sinceMs: world.monotonicMs(), sinceEpochMs, attempts: 0, nextAttemptMs: null, reason };
+      const { reason, lastPtsMs: pts_ms, silentMs } = report;
+      const sinceMs = world.monotonicMs();
+      this.#gap = { sinceMs, silentMs, sinceEpochMs, attempts: 0, nextAttemptMs: null, reason };
       journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
     }
     this.#due.resolve();
@@ -110,12 +111,12 @@ export class Reconnector implements AsyncDisposable {
   /** The Worker has the first frame after a gap. */
   onResumed({ journal, world, identity: { runId, sessionId } }: ReconnectedSession): void {
     if (!this.#gap) return;
-    const { sinceMs, attempts } = this.#gap;
+    const { sinceMs, silentMs, attempts } = this.#gap;
     this.#gap = null;
     journal.append([
       event("source_resumed", runId, {
         session_id: sessionId,
-        gap_ms: Math.round(world.monotonicMs() - sinceMs),
+        gap_ms: Math.round(world.monotonicMs() - sinceMs + silentMs),
         attempts: Math.max(1, attempts),
       }),
     ]);
@@ -139,7 +140,7 @@ export class Reconnector implements AsyncDisposable {
   }
 
   async #attempt(gap: Gap, { world, send }: ReconnectedSession, signal: AbortSignal): Promise<void> {
-    const waitMs = reconnectWaitMs(world, world.monotonicMs() - gap.sinceMs);
+    const waitMs = Math.round(reconnectWaitMs(world, world.monotonicMs() - gap.sinceMs));
     gap.nextAttemptMs = world.now() + waitMs;
     await world.sleep(waitMs, signal);
     gap.nextAttemptMs = null;

@@ -185,6 +185,7 @@ export class LiveSessionFactory {
         : null,
       maxFrame,
       mediaIdleMs: isAlwaysOn ? LONGEST_TIMER_MS : mediaIdleMs,
+      isAlwaysOn: isAlwaysOn ?? false,
       ice,
     };
   }

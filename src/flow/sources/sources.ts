@@ -27,6 +27,7 @@ import {
 import { Authorization } from "../../model/sources/source_credentials.ts";
 import type { NamedSource } from "../../model/sources/source_file.ts";
 import { nameInSourceUri, sourceUriOf } from "../../model/sources/source_name.ts";
+import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
 import { HlsRelay } from "../../remote/sources/hls_relay.ts";
 import type { TrustedOutbound } from "../../remote/guard/outbound.ts";
 import { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
@@ -74,6 +75,8 @@ export interface OpenedSource extends AsyncDisposable {
   /** As the caller sent it, trimmed, so `source:<name>` for a named one; events and responses report it. */
   readonly uri: string;
   readonly input: MediaInput;
+  /** Of an HLS source: how far it is read. */
+  readonly progress?: HlsProgress;
   /**
    * The result of `work` on the input. Where ffmpeg failed because the connection to the source was refused or broke, the
    * error is that of the connection, as ffmpeg itself does not know the reason.
@@ -139,11 +142,12 @@ export class Sources implements Disposable {
     };
   }
 
-  /** The same for what `locate` has found. */
+  /** The same for what `locate` has found. Of an HLS source nothing is read again that was read `before`. */
   async openLocated(
     { uri, target, remote, named }: LocatedSource,
     principalKey: string,
     signal: AbortSignal,
+    before: HlsProgress | null = null,
   ): Promise<OpenedSource> {
     if (remote === null) {
       const local = { ...this.#options.local, principalKey };
@@ -154,8 +158,8 @@ export class Sources implements Disposable {
     if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, context });
     const socket = await this.#newSocket(signal);
     if (remote.kind === "hls") {
-      const relay = await HlsRelay.open(remote.url, context, socket);
-      return opened(uri, hlsInput(relay.url, socket), relay);
+      const relay = await HlsRelay.open(remote.url, context, { socket, before });
+      return { ...opened(uri, hlsInput(relay.url, socket), relay), progress: relay.progress };
     }
     if (remote.kind === "mjpeg") {
       const relay = await MjpegRelay.open(remote.url, context, socket);

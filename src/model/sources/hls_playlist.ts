@@ -12,16 +12,20 @@ export function isPlaylist(head: Uint8Array): boolean {
 
 /**
  * The lines of the playlist, each with its line break, with each URI resolved against `base` and replaced by the result of
- * `replace`. They come one by one, so that a long playlist can be rewritten in pieces. Only tags that a player needs are kept:
+ * `replace`, which is told whether it is that of a part, or of a variant, and not of a tag. They come one by one, so that a long playlist can be rewritten in pieces. Only tags that a player needs are kept:
  *
  *     seg1.ts                            →  replace(https://host/seg1.ts)
  *     #EXT-X-MAP:URI="init.mp4"          →  #EXT-X-MAP:URI="…"
  *     #EXT-X-MAP:URI=init.mp4            →  refused: programs read it in different ways
  *     #EXT-X-DATERANGE:X-ASSET-URI="…"   →  an empty line
  */
-export function* withUris(playlist: string, base: URL, replace: (uri: URL) => string): Generator<string> {
+export function* withUris(
+  playlist: string,
+  base: URL,
+  replace: (uri: URL, isPart: boolean) => string,
+): Generator<string> {
   let [lines, addresses, characters] = [0, 0, 0];
-  const replaced = (uri: string) => {
+  const replaced = (uri: string, isPart: boolean) => {
     if (uri.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("an address in it is too long");
     const url = URL.parse(uri, base);
     if (!url) throw new PlaylistRefused("it names something that is no address");
@@ -30,7 +34,7 @@ export function* withUris(playlist: string, base: URL, replace: (uri: URL) => st
     if (++addresses > ADDRESSES_MAX || characters > ADDRESS_CHARACTERS_MAX) {
       throw new PlaylistRefused("it names too many parts");
     }
-    return replace(url);
+    return replace(url, isPart);
   };
   for (const [, line] of playlist.replace(/^\ufeff/, "").matchAll(/([^\r\n]*)(?:\r\n|\r|\n|$)/g)) {
     if (++lines > LINES_MAX) throw new PlaylistRefused("it has too many lines");
@@ -38,15 +42,15 @@ export function* withUris(playlist: string, base: URL, replace: (uri: URL) => st
   }
 }
 
-function withUri(line: string, replaced: (uri: string) => string): string {
+function withUri(line: string, replaced: (uri: string, isPart: boolean) => string): string {
   // deno-lint-ignore no-control-regex -- some programs take one of them for a line break
   if (/[\0-\x08\x0b\x0c\x0e-\x1f]/.test(line)) throw new PlaylistRefused("it holds control characters");
-  if (!line.startsWith("#")) return line.trim() === "" ? "" : replaced(line.trim());
+  if (!line.startsWith("#")) return line.trim() === "" ? "" : replaced(line.trim(), true);
   const tag = /^#[A-Z0-9-]+/.exec(line)?.[0] ?? "";
   if (!TAGS.has(tag)) return "";
   if (line.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("a line of it is too long");
   if (tag === "#EXTINF") return line.replace(/,.*/, ",");
-  const rewritten = line.replace(/(?<![\w-])URI="([^"\\]*)"/g, (_, uri) => `\0"${replaced(uri)}"`);
+  const rewritten = line.replace(/(?<![\w-])URI="([^"\\]*)"/g, (_, uri) => `\0"${replaced(uri, false)}"`);
   if (/URI\s*=/i.test(rewritten.replace(/\0"[^"]*"/g, ""))) {
     throw new PlaylistRefused("it spells an address oddly");
   }

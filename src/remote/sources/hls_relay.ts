@@ -9,6 +9,7 @@ import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
+import { HlsProgress, type PlaylistPart } from "./hls_progress.ts";
 import { listenForFfmpeg, stopListening } from "./listening.ts";
 import { type FetchContext, sourceRequest } from "./source_request.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
@@ -34,6 +35,12 @@ export class HlsRelay implements AsyncDisposable {
   readonly #context: FetchContext;
   readonly #closing = new AbortController();
   readonly #following: Disposable;
+  /** How far the source is read through this relay. */
+  readonly progress = new HlsProgress();
+  /** How far it was read before; null where it never was. */
+  readonly #before: HlsProgress | null;
+  /** What is known of parts, by their numbers. */
+  readonly #parts = new Map<number, PlaylistPart>();
   /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
   readonly #urls = new Map<number, string>();
   /** Of all of them together. */
@@ -47,24 +54,42 @@ export class HlsRelay implements AsyncDisposable {
   /** When everything that was requested so far is paid for, on the monotonic clock. */
   #paidMs = 0;
 
-  private constructor(first: URL, server: Server, host: string, context: FetchContext) {
+  private constructor(
+    first: URL,
+    { server, host, context, before }: {
+      readonly server: Server;
+      readonly host: string;
+      readonly context: FetchContext;
+      readonly before: HlsProgress | null;
+    },
+  ) {
     // The path is a secret, so that other programs of this machine cannot send requests through the relay.
     this.#origin = `http://${host}/${context.world.randomBytes(16).toHex()}`;
     this.#first = first;
     this.#server = server;
     this.#context = context;
-    this.url = this.#relayed(first);
+    this.#before = before;
+    this.url = this.#addressOf(first, this.#numberOf(first));
     server.on("request", (request, response) => void this.#answer(request, response));
     this.#following = abortWith(context.signal, this.#closing);
   }
 
   /**
    * Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. It listens on the Unix
-   * socket, or without one on a port of the machine's loopback.
+   * socket, or without one on a port of the machine's loopback. What was read `before` is left out of the playlists, and a source that has
+   * nothing else is refused, too: a server goes on giving the last playlist of an encoder that has stopped.
    */
-  static async open(first: URL, context: FetchContext, socket: string | null = null): Promise<HlsRelay> {
+  static async open(
+    first: URL,
+    context: FetchContext,
+    { socket = null, before = null }: {
+      readonly socket?: string | null;
+      readonly before?: HlsProgress | null;
+    } = {},
+  ): Promise<HlsRelay> {
     const server = createServer();
-    const relay = new HlsRelay(first, server, await listenForFfmpeg(server, socket), context);
+    const host = await listenForFfmpeg(server, socket);
+    const relay = new HlsRelay(first, { server, host, context, before });
     try {
       await relay.#checkPlaylist();
       return relay;
@@ -91,7 +116,8 @@ export class HlsRelay implements AsyncDisposable {
       const response = await this.#fetch(this.#first, {}, LIMITS.ingest.prefetchTimeoutMs);
       const { head, rest } = await headOf(response);
       if (!isPlaylist(head)) throw sourceFault("it is not an HLS playlist");
-      await this.#rewritten(await wholeText(head, rest, response), this.#first);
+      const { newParts } = await this.#rewritten(await wholeText(head, rest, response), this.#first);
+      await this.#checkProgress(newParts);
     } catch (error) {
       this.#context.signal.throwIfAborted();
       if (error instanceof AddressRefused || error instanceof PlaylistRefused) {
@@ -99,6 +125,30 @@ export class HlsRelay implements AsyncDisposable {
       }
       if (error instanceof RequestFailed) throw sourceFault(`it cannot be fetched: ${error.message}`);
       throw error;
+    }
+  }
+
+  /** `newParts` are those of the first playlist. */
+  async #checkProgress(newParts: number): Promise<void> {
+    const lists = this.#before?.lists ?? [];
+    if (lists.length === 0) return;
+    for (const list of lists) {
+      const found = list === this.#first.href ? newParts : await this.#newPartsOf(new URL(list));
+      if (found > 0) return;
+    }
+    throw sourceFault("its playlist has nothing new since it was read last");
+  }
+
+  /** One that cannot be read is left to ffmpeg, which may need another one now. */
+  async #newPartsOf(list: URL): Promise<number> {
+    try {
+      const response = await this.#fetch(list, {}, LIMITS.ingest.prefetchTimeoutMs);
+      const { head, rest } = await headOf(response);
+      return (await this.#rewritten(await wholeText(head, rest, response), list)).newParts;
+    } catch (error) {
+      this.#context.signal.throwIfAborted();
+      if (faultOf(error) === undefined) throw error;
+      return Infinity;
     }
   }
 
@@ -117,18 +167,20 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  async #pass(target: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #pass(target: AskedAddress, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { range } = request.headers;
     // A long timeout, because ffmpeg reads as slowly as it decodes.
-    const answer = await this.#fetch(target, range === undefined ? {} : { range }, PART_TIMEOUT_MS);
+    const answer = await this.#fetch(target.url, range === undefined ? {} : { range }, PART_TIMEOUT_MS);
     response.once("close", () => answer.body.cancel());
     const { head, rest } = await headOf(answer);
     if (isPlaylist(head)) {
-      const text = await this.#rewritten(await wholeText(head, rest, answer), target);
+      const { text } = await this.#rewritten(await wholeText(head, rest, answer), target.url);
       response.writeHead(200, { "content-type": "application/vnd.apple.mpegurl" }).end(text);
       return;
     }
     if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
+    const part = this.#parts.get(target.number);
+    if (part) this.progress.note(part);
     const headers: Record<string, string> = {};
     for (const name of ["content-length", "content-range", "content-type", "accept-ranges"]) {
       const value = answer.headers.get(name);
@@ -155,20 +207,45 @@ export class HlsRelay implements AsyncDisposable {
     throw sourceFault(`its server answered HTTP ${response.status}`);
   }
 
-  async #rewritten(playlist: string, base: URL): Promise<string> {
-    let [text, lines] = ["", 0];
-    const relayed = (uri: URL) => {
+  /** With the number of parts in it that were not read before. */
+  async #rewritten(
+    playlist: string,
+    base: URL,
+  ): Promise<{ readonly text: string; readonly newParts: number }> {
+    const list = base.href;
+    let [text, lines, newParts, sequence] = ["", 0, 0, 0];
+    let [hasRanges, stateLines] = [false, ""];
+    let part: PlaylistPart | null = null;
+    const relayed = (uri: URL, isPart: boolean) => {
       this.#paidMs += ADDRESS_MS;
-      return this.#relayed(uri);
+      const number = this.#numberOf(uri);
+      if (isPart) {
+        part = { list, sequence: sequence++, address: uri.origin + uri.pathname };
+        // Of a file that is read in ranges the address tells no part.
+        if (!hasRanges) this.#parts.set(number, part);
+      }
+      return this.#addressOf(uri, number);
     };
     for (const line of withUris(playlist, base, relayed)) {
       text += line;
+      sequence = Number(/^#EXT-X-MEDIA-SEQUENCE:\s*(\d+)/.exec(line)?.[1] ?? sequence);
+      hasRanges ||= line.startsWith("#EXT-X-BYTERANGE");
+      const listed: PlaylistPart | null = part;
+      if (listed === null) {
+        if (!OF_ONE_PART.test(line)) stateLines += line;
+      } else {
+        newParts++;
+        part = null;
+        if (this.#before?.isLast(listed)) {
+          [text, newParts] = [`${stateLines}#EXT-X-MEDIA-SEQUENCE:${sequence}\n`, 0];
+        }
+      }
       if (++lines % LINES_PER_TURN === 0) {
         await yieldToEventLoop();
         this.#closing.signal.throwIfAborted();
       }
     }
-    return text;
+    return { text, newParts };
   }
 
   /** Waits until the source has paid for most of what it made the relay do. */
@@ -180,8 +257,8 @@ export class HlsRelay implements AsyncDisposable {
     if (earlyMs > 0) await world.sleep(earlyMs, this.#closing.signal);
   }
 
-  /** The relay's URL for `url`, with the same extension, because ffmpeg accepts only certain ones. */
-  #relayed(url: URL): string {
+  /** The number of `url`, by which the relay's own URL names it. */
+  #numberOf(url: URL): number {
     const key = url.href;
     let number = this.#numbers.get(key);
     if (number === undefined) {
@@ -191,6 +268,11 @@ export class HlsRelay implements AsyncDisposable {
       this.#urlCharacters += key.length;
       while (this.#urls.size > URLS_MAX || this.#urlCharacters > URL_CHARACTERS_MAX) this.#removeOldest();
     }
+    return number;
+  }
+
+  /** The relay's URL for it, with the same extension, because ffmpeg accepts only certain ones. */
+  #addressOf(url: URL, number: number): string {
     const extension = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
     return `${this.#origin}/${number}/part${extension}`;
   }
@@ -202,15 +284,26 @@ export class HlsRelay implements AsyncDisposable {
     this.#urlCharacters -= url.length;
     this.#numbers.delete(url);
     this.#urls.delete(oldest);
+    this.#parts.delete(oldest);
   }
 
-  #targetOf(path: string): URL | undefined {
+  #targetOf(path: string): AskedAddress | undefined {
     const secret = new URL(this.#origin).pathname;
     if (!path.startsWith(`${secret}/`)) return undefined;
-    const href = this.#urls.get(parseInt(path.slice(secret.length + 1), 10));
-    return href === undefined ? undefined : new URL(href);
+    const number = parseInt(path.slice(secret.length + 1), 10);
+    const href = this.#urls.get(number);
+    return href === undefined ? undefined : { url: new URL(href), number };
   }
 }
+
+/** What ffmpeg asks for. */
+interface AskedAddress {
+  readonly url: URL;
+  readonly number: number;
+}
+
+/** Tags of the part that follows; the others hold for all parts behind them, except the number of the first one. */
+const OF_ONE_PART = /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
 
 /** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
 function faultOf(error: unknown): Refusal | undefined {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { serveHls } from "../../support/live/hls_server.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { make, TempFolder } from "../../support/media.ts";
-import { eventsOf, payloads, startReason } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads, startReason } from "../../support/models/reason.ts";
 import { KEY_A, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
@@ -78,31 +78,63 @@ function source(name: string, port: number): string {
     `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 300, on = ["keyframe"] }\n`;
 }
 
-Deno.test("clips and segments of HLS cameras play whole, with their sound, also where it comes seconds behind the pictures", async () => {
-  using folder = new TempFolder();
-  const film = make(
+/** A minute with a key frame each second. */
+function madeFilm(folder: TempFolder): string {
+  return make(
     join(folder.path, "film.ts"),
-    ...[
-      "-f",
-      "lavfi",
-      "-i",
-      "testsrc2=s=160x120:r=25:d=60",
-      "-f",
-      "lavfi",
-      "-i",
-      "sine=sample_rate=44100:d=60",
-    ],
+    ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=60"],
+    ...["-f", "lavfi", "-i", "sine=sample_rate=44100:d=60"],
     ...["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bf", "2", "-g", "25"],
     ...["-sc_threshold", "0", "-c:a", "aac", "-ac", "2"],
   );
-  await using together = serveHls(film);
-  await using apart = serveHls(film, { format: "m4s", partSeconds: 3 });
-  await using live = await startReason({ answer: () => "A picture." }, {
+}
+
+function startWith(sourcesFile: string) {
+  return startReason({ answer: () => "A picture." }, {
     SERVICE_ALLOW_INSECURE_HTTP: "true",
     SERVICE_ALLOW_REMOTE_HLS: "true",
   }, {
     outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
-    sourcesFile: source("together", together.port) + source("apart", apart.port),
+    sourcesFile,
   });
+}
+
+Deno.test("clips and segments of HLS cameras play whole, with their sound, also where it comes seconds behind the pictures", async () => {
+  using folder = new TempFolder();
+  const film = madeFilm(folder);
+  await using together = serveHls(film);
+  await using apart = serveHls(film, { format: "m4s", partSeconds: 3 });
+  await using live = await startWith(source("together", together.port) + source("apart", apart.port));
   for (const name of ["together", "apart"]) await checkCamera(live.test, folder, name);
+});
+
+Deno.test("an HLS camera whose encoder stops is in a gap until its playlist has new parts, and no part is seen a second time", async () => {
+  using folder = new TempFolder();
+  await using camera = serveHls(madeFilm(folder));
+  await using live = await startWith(source("dock", camera.port));
+  const look = async () => (await live.test.call("GET", "/v1/sources")).json.sources[0];
+  await until("it is live", async () => (await look()).state === "live");
+  const { run_id: runId } = await look();
+  const attempts = async () => (await live.test.call("GET", `/v1/runs/${runId}/live`)).json.gap.attempts;
+  const triedAgain = async (what: string) => {
+    const before = await attempts();
+    await until(`tried again: ${what}`, async () => await attempts() >= before + 2);
+    const { state, reason } = await look();
+    assert.equal(state, "gap");
+    assert.match(reason, /its playlist has nothing new since it was read last/);
+  };
+  camera.stop("ended");
+  await until("its last part was seen", async () => (await look()).state === "gap");
+  await triedAgain("the list has ended");
+  camera.stop("stalled");
+  await triedAgain("the list stays as it is");
+  const [last, before] = [Math.max(...camera.asked), camera.asked.length];
+  camera.goOn();
+  await until("it is back", async () => (await look()).state === "live");
+  await until("it goes on", () => Math.max(...camera.asked) > last + 3);
+  assert.deepEqual(camera.asked.slice(before).filter((part) => part <= last), []);
+  assert.equal((await look()).run_id, runId);
+  const events = await eventsOf(live.test, runId);
+  const kinds = kindsOf(events).filter((kind) => /^(source_gap|source_resumed|run_completed)$/.test(kind));
+  assert.deepEqual(kinds, ["source_gap", "source_resumed"]);
 });

@@ -6,13 +6,14 @@ import { Refusal } from "../../../src/base/refusal.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
+import type { HlsProgress } from "../../../src/remote/sources/hls_progress.ts";
 import { HlsRelay } from "../../../src/remote/sources/hls_relay.ts";
 import { type LoopbackServer, serve, serveRaw } from "../../support/http/tls_server.ts";
 
 const LIST = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n";
 
 /** A relay whose source is `/a.m3u8` of the port; public addresses are rerouted to loopback. */
-async function opened(port: number, world = realWorld(quietLog())) {
+async function opened(port: number, world = realWorld(quietLog()), before: HlsProgress | null = null) {
   const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   try {
     const relay = await HlsRelay.open(new URL(`http://media.test:${port}/a.m3u8`), {
@@ -22,7 +23,7 @@ async function opened(port: number, world = realWorld(quietLog())) {
         host === "media.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
       allowedNetworks: [],
       signal: NEVER_ABORTED,
-    });
+    }, { before });
     return {
       relay,
       read: async (url = relay.url) => {
@@ -255,4 +256,60 @@ Deno.test("addresses that are not the relay's own are not served", async () => {
   }
   const posted = await fetch(test.relay.url, { method: "POST" });
   assert.deepEqual([posted.status, await posted.text()], [404, ""]);
+});
+
+Deno.test("a source that is opened again has what was not read, and is refused where there is nothing else", async () => {
+  const list = { text: "", parts: [0, 1, 2], tail: "", query: "" };
+  const written = () =>
+    [
+      `${LIST}#EXT-X-MEDIA-SEQUENCE:${list.parts[0]}`,
+      ...['#EXT-X-MAP:URI="init.mp4"', "#EXT-X-KEY:METHOD=NONE"],
+      ...list.parts.flatMap((part) => [
+        ...(part % 2 === 1 ? ["#EXT-X-DISCONTINUITY"] : []),
+        ...["#EXTINF:1,", `part${part}.ts${list.query}`],
+      ]),
+      list.tail,
+    ].join("\n");
+  const media = Uint8Array.from({ length: 188 * 8 }, (_, at) => at % 188 === 0 ? 0x47 : 0);
+  await using server: LoopbackServer = serve(
+    (request) => new Response(request.url.includes(".m3u8") ? written() : media),
+    { isPlain: true },
+  );
+  const world = realWorld(quietLog());
+  const numbers = (text: string) => text.match(/\/part\.ts$/gm)?.length ?? 0;
+  let progress: HlsProgress | null = null;
+  const readTo = async (count: number) => {
+    await using test = await opened(server.port, world, progress);
+    const { text } = await test.read();
+    for (const [address] of [...text.matchAll(/^http:.*$/gm)].slice(0, count)) {
+      assert.equal((await test.read(address)).status, 200);
+    }
+    progress = test.relay.progress;
+    return text;
+  };
+  const refused = async () => {
+    const error = await opened(server.port, world, progress).then(() => assert.fail("opened"), (it) => it);
+    assert.match(reasonOf(error), /nothing new since it was read last/);
+  };
+  assert.equal(numbers(await readTo(2)), 3);
+  // As a login that changes with each playlist.
+  list.query = "?key=2";
+  const rest = await readTo(1);
+  assert.equal(numbers(rest), 1);
+  assert.match(rest, /#EXT-X-MAP.*\n#EXT-X-KEY.*\n#EXT-X-MEDIA-SEQUENCE:2\n#EXTINF:1,\nhttp/);
+  await refused();
+  list.tail = "#EXT-X-ENDLIST";
+  await refused();
+  list.tail = "";
+  list.parts = [1, 2, 3, 4];
+  const more = await readTo(2);
+  assert.match(more, /#EXT-X-MEDIA-SEQUENCE:3\n#EXT-X-DISCONTINUITY\n#EXTINF:1,\nhttp/);
+  assert.equal(numbers(more), 2);
+  // The window has gone on beyond what was read, and an encoder that starts again counts from 0.
+  list.parts = [7, 8, 9];
+  assert.equal(numbers(await readTo(3)), 3);
+  await refused();
+  list.parts = [0, 1];
+  assert.equal(numbers(await readTo(2)), 2);
+  await refused();
 });

@@ -5,6 +5,12 @@ import { make, TempFolder } from "../media.ts";
 
 export interface HlsServer extends AsyncDisposable {
   readonly port: number;
+  /** The numbers of the parts that were asked for. */
+  readonly asked: readonly number[];
+  /** The encoder stops: the playlist stays as it is, or says that it has ended. */
+  stop(how: "stalled" | "ended"): void;
+  /** It starts again, with the part that is due. */
+  goOn(): void;
 }
 
 /** In MPEG-TS pictures and sound come together, in fragments of MP4 all pictures of a part come before its sound. */
@@ -30,14 +36,20 @@ export function serveHls(
   const names = folder.names().filter((name) => name.startsWith("part")).sort();
   const parts = names.map((name) => Deno.readFileSync(join(folder.path, name)));
   const init = isTs ? null : Deno.readFileSync(join(folder.path, "init.mp4"));
-  const startMs = performance.now();
+  const asked: number[] = [];
+  let startMs = performance.now();
+  let stopped: { readonly how: "stalled" | "ended"; readonly atMs: number } | null = null;
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
     const { pathname } = new URL(request.url);
     const part = /^\/part(\d+)\./.exec(pathname);
-    if (part) return new Response(parts[Number(part[1]) % parts.length]);
+    if (part) {
+      asked.push(Number(part[1]));
+      return new Response(parts[Number(part[1]) % parts.length]);
+    }
     if (pathname === "/init.mp4" && init) return new Response(init);
     if (pathname !== "/list.m3u8") return new Response(null, { status: 404 });
-    const end = Math.floor((performance.now() - startMs) / 1000 / partSeconds) + PARTS_AHEAD;
+    const end = Math.floor(((stopped?.atMs ?? performance.now()) - startMs) / 1000 / partSeconds) +
+      PARTS_AHEAD;
     const listed = Array.from({ length: end }, (_, place) => place);
     return new Response([
       ...["#EXTM3U", "#EXT-X-VERSION:7", `#EXT-X-TARGETDURATION:${Math.ceil(partSeconds)}`],
@@ -49,10 +61,19 @@ export function serveHls(
         `#EXTINF:${partSeconds.toFixed(3)},`,
         `part${number}.${format}`,
       ]),
+      ...(stopped?.how === "ended" ? ["#EXT-X-ENDLIST"] : []),
     ].join("\n"));
   });
   return {
     port: (server.addr as Deno.NetAddr).port,
+    asked,
+    stop(how) {
+      stopped = { how, atMs: stopped?.atMs ?? performance.now() };
+    },
+    goOn() {
+      startMs += performance.now() - stopped!.atMs;
+      stopped = null;
+    },
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
 }

@@ -37,6 +37,7 @@ export const SETTINGS: Omit<SessionSettings, "sessionId"> = {
   recording: null,
   maxFrame: { width: 1920, height: 1080 },
   mediaIdleMs: 60_000,
+  isAlwaysOn: false,
   ice: { stunServers: [], turn: null, candidates: { listenHost: "127.0.0.1", allowedNetworks: [] } },
 };
 

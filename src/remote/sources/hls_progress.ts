@@ -1,0 +1,33 @@
+/** How far an HLS source was read: where it is opened again, nothing of it comes a second time. */
+
+/** A part as a playlist lists it. */
+export interface PlaylistPart {
+  /** The address of the playlist. */
+  readonly list: string;
+  /** Its media sequence number. */
+  readonly sequence: number;
+  /** Its address without the query, which may be another one each time. */
+  readonly address: string;
+}
+
+/** Lists that were read; a source with many variants is read through few of them. */
+const LISTS_MAX = 16;
+
+export class HlsProgress {
+  readonly #last = new Map<string, PlaylistPart>();
+
+  /** The addresses of the playlists. */
+  get lists(): readonly string[] {
+    return [...this.#last.keys()];
+  }
+
+  note(part: PlaylistPart): void {
+    if (this.#last.has(part.list) || this.#last.size < LISTS_MAX) this.#last.set(part.list, part);
+  }
+
+  /** Of this playlist the part that was read last. */
+  isLast({ list, sequence, address }: PlaylistPart): boolean {
+    const last = this.#last.get(list);
+    return last !== undefined && last.sequence === sequence && last.address === address;
+  }
+}
