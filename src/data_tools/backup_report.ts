@@ -1,7 +1,7 @@
 /** The results of backup, restore and the list of backups, as text and as JSON. */
 
 import type { BackupResult } from "../store/backup/backup.ts";
-import type { BackupHead } from "../store/backup/backup_list.ts";
+import { type BackupHead, idAt, isAhead } from "../store/backup/backup_list.ts";
 import type { PrunedBackups } from "../store/backup/prune.ts";
 import { counted, megabytes, type ToolTime } from "./check_report.ts";
 
@@ -17,11 +17,12 @@ export function backupReport(
   place: string,
   { tookMs }: ToolTime,
 ): Report {
-  const { head, newObjects, newBytes, damagedBlobs } = result;
+  const { head, namedBehind, newObjects, newBytes, damagedBlobs } = result;
   return {
     json: {
       ...headJson(head),
       place,
+      ...(namedBehind !== null && { named_behind: namedBehind }),
       new_objects: newObjects,
       new_bytes: newBytes,
       ...(pruned && {
@@ -34,6 +35,9 @@ export function backupReport(
     },
     lines: [
       headLine(head),
+      ...(namedBehind === null ? [] : [
+        `note: it is named right behind ${namedBehind}, whose time the clock has not passed, so that it counts as the newest`,
+      ]),
       `new in ${place}: ${counted(newObjects, "object")}, ${megabytes(newBytes)}; took ${
         (tookMs / 1000).toFixed(1)
       } s`,
@@ -49,10 +53,16 @@ export function backupReport(
   };
 }
 
-export function backupsReport(heads: readonly BackupHead[], place: string): Report {
+export function backupsReport(heads: readonly BackupHead[], place: string, nowMs: number): Report {
+  const ahead = heads.filter((head) => isAhead(head, nowMs));
   return {
-    json: { place, backups: heads.map(headJson) },
-    lines: heads.length === 0 ? [`${place} has no whole backup`] : heads.map(headLine),
+    json: { place, backups: heads.map(headJson), ahead_of_clock: ahead.map(({ id }) => id) },
+    lines: [
+      ...(heads.length === 0 ? [`${place} has no whole backup`] : heads.map(headLine)),
+      ...ahead.map(({ id, begun_at }) =>
+        `note: backup ${id} began at ${begun_at}, which the clock has not reached: it may be older than others`
+      ),
+    ],
   };
 }
 
@@ -70,6 +80,7 @@ function headJson({ id, begun_at, made_at, last_seq, files, bytes }: BackupHead)
   return { backup: id, begun_at, made_at, last_seq, files, bytes };
 }
 
-function headLine({ id, last_seq, files, bytes }: BackupHead): string {
-  return `backup ${id}: events up to ${last_seq}, ${counted(files, "file")}, ${megabytes(bytes)}`;
+function headLine({ id, begun_at, last_seq, files, bytes }: BackupHead): string {
+  const begun = id === idAt(Date.parse(begun_at)) ? "" : ` (begun ${begun_at})`;
+  return `backup ${id}${begun}: events up to ${last_seq}, ${counted(files, "file")}, ${megabytes(bytes)}`;
 }

@@ -68,7 +68,7 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
   if (order.tool === "backups") {
     const heads: BackupHead[] = [];
     for (const id of await backupIds(storage)) heads.push(await readHead(storage, id));
-    const { json, lines } = backupsReport(heads, storage.name);
+    const { json, lines } = backupsReport(heads, storage.name, world.now());
     told(order, json, lines);
     return TOOL_EXIT.done;
   }
@@ -78,12 +78,12 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
       ? BackupLock.acquire(place.folder, { dropsOthers: keep !== undefined })
       : null;
     const result = await makeBackup(places, storage, world);
-    const pruned = keep === undefined ? null : await pruneBackups(storage, keep);
+    const pruned = keep === undefined ? null : await pruneBackups(storage, keep, result.head.id);
     const { json, lines } = backupReport(result, pruned, storage.name, time());
     told(order, json, lines);
     return result.damagedBlobs.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
   }
-  const head = await restoreBackup({ places, storage, id: order.backupId });
+  const head = await restoreBackup({ places, storage, id: order.backupId, world });
   const { json, lines } = restoreReport(head, places.dataDir, time());
   told(order, json, lines);
   return TOOL_EXIT.done;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { BackupStorage } from "../../src/model/backup_storage.ts";
 import { makeBackup } from "../../src/store/backup/backup.ts";
-import { backupIds, readHead, readList } from "../../src/store/backup/backup_list.ts";
+import { backupIds, headName, readHead, readList } from "../../src/store/backup/backup_list.ts";
 import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
 import { pruneBackups } from "../../src/store/backup/prune.ts";
 import { restoreBackup } from "../../src/store/backup/restore.ts";
@@ -26,7 +26,7 @@ function storageIn(folder: TempFolder): BackupStorage {
 async function restored(storage: BackupStorage, folder: TempFolder, id?: string): Promise<Timeline> {
   const dataDir = join(folder.path, `restored-${crypto.randomUUID()}`);
   const places = { dataDir, uploadRoot: join(dataDir, "uploads") };
-  await restoreBackup({ storage, places, id });
+  await restoreBackup({ storage, places, id, world });
   const { findings } = await checkDirectory(places);
   assert.ok(findings.isSound, JSON.stringify(findings.damage));
   assert.equal(Deno.readTextFileSync(join(places.uploadRoot, "public__film.mp4")), "an upload");
@@ -71,7 +71,7 @@ Deno.test("restored files have the times that they had, so that the age of uploa
   await makeBackup(directory.places, storage, world);
   const dataDir = join(folder.path, "restored");
   const places = { dataDir, uploadRoot: join(dataDir, "uploads") };
-  await restoreBackup({ storage, places });
+  await restoreBackup({ storage, places, world });
   assert.deepEqual(Deno.statSync(join(places.uploadRoot, "public__film.mp4")).mtime, then);
   const again = await makeBackup(places, storage, world);
   assert.equal(again.newObjects, 0, "nothing is new in what was restored");
@@ -191,11 +191,11 @@ Deno.test("what is not whole is not restored: no backup, a lost or damaged objec
   const storage = storageIn(folder);
   const into = (name: string) => {
     const dataDir = join(folder.path, name);
-    return { storage, places: { dataDir, uploadRoot: join(dataDir, "uploads") } };
+    return { storage, world, places: { dataDir, uploadRoot: join(dataDir, "uploads") } };
   };
   await assert.rejects(restoreBackup(into("none")), /has no whole backup/);
   const { head } = await makeBackup(directory.places, storage, world);
-  await assert.rejects(restoreBackup({ storage, places: directory.places }), /is not empty, it has /);
+  await assert.rejects(restoreBackup({ storage, world, places: directory.places }), /is not empty, it has /);
   await assert.rejects(restoreBackup({ ...into("none"), id: "2020" }), /has no backup 2020/);
   const outside = "../backups/" + head.id;
   await assert.rejects(restoreBackup({ ...into("none"), id: outside }), /has no backup \.\.\/backups\//);
@@ -310,7 +310,7 @@ Deno.test("backups that are dropped take with them what only they had, and whate
       ids.push((await makeBackup(directory.places, storage, world)).head.id);
     }
     const lefts = await objectsOf(storage);
-    assert.deepEqual((await pruneBackups(storage, 9)).dropped, []);
+    assert.deepEqual((await pruneBackups(storage, 9, ids.at(-1)!)).dropped, []);
     assert.deepEqual(await objectsOf(storage), lefts, "nothing goes while all are kept");
     // Broken off at each removal in turn.
     let removals = 0;
@@ -323,7 +323,7 @@ Deno.test("backups that are dropped take with them what only they had, and whate
         put: (name, bytes) => storage.put(name, bytes),
         remove: (name) => left-- > 0 ? storage.remove(name) : Promise.reject(new Error("broken off")),
       };
-      isWhole = await pruneBackups(failing, 2).then(() => true, () => false);
+      isWhole = await pruneBackups(failing, 2, ids.at(-1)!).then(() => true, () => false);
       for (const id of (await backupIds(storage)).slice(-2)) {
         await using _ = await restored(storage, folder, id);
       }
@@ -332,10 +332,50 @@ Deno.test("backups that are dropped take with them what only they had, and whate
     assert.ok(removals > 2, `${removals} times`);
     assert.deepEqual(await backupIds(storage), ids.slice(-2));
     assert.ok((await objectsOf(storage)).length < lefts.length);
-    const { dropped, objects } = await pruneBackups(storage, 2);
+    const { dropped, objects } = await pruneBackups(storage, 2, ids.at(-1)!);
     assert.deepEqual([dropped, objects], [[], 0]);
     assert.equal((await makeBackup(directory.places, storage, world)).newObjects, 0, "what is kept is there");
   }
+});
+
+Deno.test("a backup counts as the newest though another is of a time to come: it is not dropped, and is what is restored", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const ahead = { ...world, now: () => Date.parse("2100-01-01T00:00:00Z") };
+  const early = await makeBackup(directory.places, storage, ahead);
+  assert.deepEqual([early.head.id, early.namedBehind], ["2100-01-01T00-00-00.000Z", null]);
+  const untold = join(folder.path, "untold");
+  await assert.rejects(
+    restoreBackup({ storage, world, places: { dataDir: untold, uploadRoot: join(untold, "uploads") } }),
+    /^Error: which backup is the newest cannot be told: 2100-01-01T00-00-00.000Z began at 2100-01-01T00:00:00.000Z, /,
+  );
+  assert.throws(() => Deno.statSync(untold), Deno.errors.NotFound, "nothing was done");
+  {
+    await using timeline = await directory.open();
+    timeline.commit(() => [event("keepalive_refreshed", { request_id: "later" })]);
+  }
+  const late = await makeBackup(directory.places, storage, world);
+  assert.deepEqual([late.head.id, late.namedBehind], ["2100-01-01T00-00-00.001Z", early.head.id]);
+  assert.ok(Date.parse(late.head.begun_at) <= world.now() && late.newObjects === 2, "only what is new");
+  {
+    await using timeline = await restored(storage, folder);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 14);
+  }
+  assert.deepEqual((await pruneBackups(storage, 1, late.head.id)).dropped, [early.head.id]);
+  {
+    await using timeline = await restored(storage, folder);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 14);
+  }
+  // One that another program names so: what was just made stays even then.
+  await storage.put("backups/2101-01-01T00-00-00.000Z.json", (await storage.get(headName(late.head.id)))!);
+  await pruneBackups(storage, 1, late.head.id);
+  assert.deepEqual(await backupIds(storage), [late.head.id]);
+  await storage.put("backups/9999-12-31T23-59-59.999Z.json", (await storage.get(headName(late.head.id)))!);
+  await assert.rejects(
+    makeBackup(directory.places, storage, world),
+    /^Error: no backup can be named behind backups\/9999-.*json; move that file away$/,
+  );
 });
 
 async function objectsOf(storage: BackupStorage): Promise<string[]> {

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { BackupStorage } from "../../model/backup_storage.ts";
+import { LIMITS } from "../../model/limits.ts";
 
 /**
  * ```
@@ -9,7 +10,8 @@ import type { BackupStorage } from "../../model/backup_storage.ts";
  *   backups/<id>.json                   the head of a backup; it comes last, so a backup that was broken off has none
  * ```
  *
- * `id` is the time at which it began, so that names sort by age. See docs/backup.md#format.
+ * `id` is the time at which it began, so that names sort by age; it is right behind the newest one where the clock says less, see
+ * `nextId`. See docs/backup.md#format.
  */
 export interface BackupHead {
   readonly format: typeof BACKUP_FORMAT;
@@ -63,6 +65,39 @@ export async function backupIds(storage: BackupStorage): Promise<string[]> {
     if (BACKUP_ID.test(id)) ids.push(id);
   }
   return ids.sort();
+}
+
+/**
+ * The id of a backup that begins now. Names have to sort in the order in which backups are made, for each counts on that: which
+ * one is dropped, and which one is the newest. A clock that was ahead, or is behind, must not change it. Errors: no time comes after
+ * the newest one.
+ */
+export function nextId(ids: readonly string[], nowMs: number): string {
+  const newest = newestOf(ids);
+  if (newest === undefined || timeOf(newest)! < nowMs) return idAt(nowMs);
+  const next = idAt(timeOf(newest)! + 1);
+  if (next > newest) return next;
+  throw new Error(`no backup can be named behind ${headName(newest)}; move that file away`);
+}
+
+/** Names that are no time do not count. */
+export function newestOf(ids: readonly string[]): string | undefined {
+  return ids.findLast((id) => timeOf(id) !== null);
+}
+
+/** Made while the clock was ahead; or the clock is behind now. A clock that is set a little back is usual. */
+export function isAhead({ begun_at }: BackupHead, nowMs: number): boolean {
+  return Date.parse(begun_at) > nowMs + LIMITS.backups.clockAheadMs;
+}
+
+export function idAt(ms: number): string {
+  return new Date(ms).toISOString().replaceAll(":", "-");
+}
+
+/** Null for a name that is no time. */
+function timeOf(id: string): number | null {
+  const ms = Date.parse(id.replace(/T(\d\d)-(\d\d)-/, "T$1:$2:"));
+  return Number.isNaN(ms) || idAt(ms) !== id ? null : ms;
 }
 
 /** Errors: there is no such backup, or a newer version wrote it. */

@@ -18,9 +18,15 @@ export interface PrunedBackups {
  * Whatever is broken off leaves each backup that has a head whole; objects that are left over then go the next time. No other backup
  * may be made in the place meanwhile: it counts on objects that no head names yet. Errors: a list of a kept backup cannot be read, and
  * nothing was removed; or the place does not remove an object.
+ *
+ * `made` was made just now, and is kept whatever the names of the others say.
  */
-export async function pruneBackups(storage: BackupStorage, keep: number): Promise<PrunedBackups> {
-  const ids = await backupIds(storage);
+export async function pruneBackups(
+  storage: BackupStorage,
+  keep: number,
+  made: string,
+): Promise<PrunedBackups> {
+  const ids = [...(await backupIds(storage)).filter((id) => id !== made), made];
   const kept = ids.slice(-keep);
   const dropped = ids.slice(0, -keep);
   const named = new Set<string>();
