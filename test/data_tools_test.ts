@@ -136,6 +136,49 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
   }
 });
 
+Deno.test("a head that cannot be read hides no backup: it is named with exit code 1, and keeps all where others would be dropped", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const target = join(folder.path, "backups");
+  const options = ["--data-dir", directory.dataDir];
+  const made: string[] = [];
+  for (let number = 0; number < 2; number++) {
+    made.push(JSON.parse((await tool(["backup", target, "--json", ...options])).stdout).backup);
+  }
+  const name = "backups/2026-11-01T00-00-00.000Z.json";
+  Deno.writeTextFileSync(join(target, name), "{");
+  const damage = `damage: unreadable_head: ${name}: it is no JSON: `;
+  const listed = await tool(["backups", target, ...options]);
+  assert.deepEqual([listed.code, listed.stderr], [1, ""]);
+  const lines = listed.stdout.trimEnd().split("\n");
+  assert.ok(
+    made.every((id, number) => lines[number]!.startsWith(`backup ${id}: events up to 13, `)),
+    lines[0],
+  );
+  assert.ok(lines.length === 3 && lines[2]!.startsWith(damage), listed.stdout);
+  const json = JSON.parse((await tool(["backups", target, "--json", ...options])).stdout);
+  assert.deepEqual(json.unreadable_heads.map((head: { name: string }) => head.name), [name]);
+  const kept = await tool(["backup", target, "--keep", "1", ...options]);
+  assert.deepEqual([kept.code, kept.stderr], [1, ""]);
+  assert.match(kept.stdout, /^backup .*\n.*\ndropped 0 backups: 0 objects, /);
+  assert.ok(kept.stdout.includes(damage) && kept.stdout.includes("nothing is dropped while a head"));
+  Deno.removeSync(join(target, name));
+
+  // The list of a backup that is to be kept is lost: the new one is reported all the same.
+  const newest = JSON.parse(Deno.readTextFileSync(join(target, "backups", `${made[1]}.json`)));
+  const [[sha256]] = newest.list;
+  Deno.writeTextFileSync(join(directory.uploadRoot, "public__new.bin"), "new");
+  await tool(["backup", target, ...options]);
+  Deno.removeSync(join(target, "objects", sha256.slice(0, 2), sha256));
+  const failed = await tool(["backup", target, "--keep", "4", ...options]);
+  assert.equal(failed.code, 3);
+  assert.match(failed.stdout, /^backup .*: events up to 13, /);
+  assert.match(
+    failed.stderr,
+    /^the backup is whole, but not all that --keep drops is dropped: .* has lost objects\//,
+  );
+});
+
 Deno.test("a link to a file outside of the directory is never followed into a backup, and is named", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();

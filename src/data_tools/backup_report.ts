@@ -1,7 +1,8 @@
 /** The results of backup, restore and the list of backups, as text and as JSON. */
 
+import type { BackupHead } from "../model/backup_head.ts";
 import type { BackupResult } from "../store/backup/backup.ts";
-import { type BackupHead, idAt, isAhead } from "../store/backup/backup_list.ts";
+import { idAt, isAhead, type ReadHeads, type UnreadableHead } from "../store/backup/backup_list.ts";
 import type { PrunedBackups } from "../store/backup/prune.ts";
 import { counted, megabytes, type ToolTime } from "./check_report.ts";
 
@@ -29,6 +30,7 @@ export function backupReport(
         dropped_backups: pruned.dropped,
         removed_objects: pruned.objects,
         removed_bytes: pruned.bytes,
+        unreadable_heads: pruned.unreadable.map(unreadableJson),
       }),
       damaged_blobs: damagedBlobs,
       took_ms: Math.round(tookMs),
@@ -45,6 +47,10 @@ export function backupReport(
         `dropped ${counted(pruned.dropped.length, "backup")}: ${counted(pruned.objects, "object")}, ${
           megabytes(pruned.bytes)
         }`,
+        ...pruned.unreadable.map(unreadableLine),
+        ...(pruned.unreadable.length === 0 ? [] : [
+          "nothing is dropped while a head cannot be read, as its backup may need any object: put the file in order, or move it away",
+        ]),
       ]),
       ...damagedBlobs.map((path) =>
         `damage: damaged_blob: ${path}: copied as it is, its bytes have another hash`
@@ -53,12 +59,18 @@ export function backupReport(
   };
 }
 
-export function backupsReport(heads: readonly BackupHead[], place: string, nowMs: number): Report {
-  const ahead = heads.filter((head) => isAhead(head, nowMs));
+export function backupsReport({ whole, unreadable }: ReadHeads, place: string, nowMs: number): Report {
+  const ahead = whole.filter((head) => isAhead(head, nowMs));
   return {
-    json: { place, backups: heads.map(headJson), ahead_of_clock: ahead.map(({ id }) => id) },
+    json: {
+      place,
+      backups: whole.map(headJson),
+      ahead_of_clock: ahead.map(({ id }) => id),
+      unreadable_heads: unreadable.map(unreadableJson),
+    },
     lines: [
-      ...(heads.length === 0 ? [`${place} has no whole backup`] : heads.map(headLine)),
+      ...(whole.length === 0 ? [`${place} has no whole backup`] : whole.map(headLine)),
+      ...unreadable.map(unreadableLine),
       ...ahead.map(({ id, begun_at }) =>
         `note: backup ${id} began at ${begun_at}, which the clock has not reached: it may be older than others`
       ),
@@ -74,6 +86,14 @@ export function restoreReport(head: BackupHead, dataDir: string, { tookMs }: Too
       `restored into ${dataDir}, every byte compared with its hash; took ${(tookMs / 1000).toFixed(1)} s`,
     ],
   };
+}
+
+function unreadableJson({ object, fault }: UnreadableHead) {
+  return { name: object, fault };
+}
+
+function unreadableLine({ object, fault }: UnreadableHead): string {
+  return `damage: unreadable_head: ${object}: ${fault}`;
 }
 
 function headJson({ id, begun_at, made_at, last_seq, files, bytes }: BackupHead) {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { BackupStorage } from "../../src/model/backup_storage.ts";
 import { makeBackup } from "../../src/store/backup/backup.ts";
-import { backupIds, headName, readHead, readList } from "../../src/store/backup/backup_list.ts";
+import { backupIds, headName, readHead, readHeads, readList } from "../../src/store/backup/backup_list.ts";
 import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
 import { pruneBackups } from "../../src/store/backup/prune.ts";
 import { restoreBackup } from "../../src/store/backup/restore.ts";
@@ -256,7 +256,7 @@ Deno.test("a damaged blob is said, the head of another format is refused, and te
     ],
   );
   const later = { ...head, id: "2100-01-01T00-00-00.000Z", format: 2 };
-  await storage.put(`backups/${later.id}.json`, new TextEncoder().encode(JSON.stringify(later)));
+  await putHead(storage, later);
   await assert.rejects(readHead(storage, later.id), /has format 2, and this version reads 1/);
 });
 
@@ -368,15 +368,70 @@ Deno.test("a backup counts as the newest though another is of a time to come: it
     assert.equal(timeline.view.run(RUN)!.eventCount, 14);
   }
   // One that another program names so: what was just made stays even then.
-  await storage.put("backups/2101-01-01T00-00-00.000Z.json", (await storage.get(headName(late.head.id)))!);
+  await putHead(storage, { ...late.head, id: "2101-01-01T00-00-00.000Z" });
   await pruneBackups(storage, 1, late.head.id);
   assert.deepEqual(await backupIds(storage), [late.head.id]);
-  await storage.put("backups/9999-12-31T23-59-59.999Z.json", (await storage.get(headName(late.head.id)))!);
+  await putHead(storage, { ...late.head, id: "9999-12-31T23-59-59.999Z" });
   await assert.rejects(
     makeBackup(directory.places, storage, world),
     /^Error: no backup can be named behind backups\/9999-.*json; move that file away$/,
   );
 });
+
+Deno.test("a head that cannot be read is named with what is wrong, hides no other, and lets nothing be dropped", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const { head: first } = await makeBackup(directory.places, storage, world);
+  const upload = join(directory.places.uploadRoot, "public__other.bin");
+  Deno.writeTextFileSync(upload, "only in the second backup");
+  const { head: second } = await makeBackup(directory.places, storage, world);
+  Deno.removeSync(upload);
+  const whole = (await storage.get(headName(second.id)))!;
+  const faults: [text: string, fault: RegExp][] = [
+    ["{", /^it is no JSON: Expected property name/],
+    ["", /^it is no JSON: /],
+    ["[]", /^it must be an object, got a list$/],
+    ["null", /^it must be an object, got null$/],
+    ['{"format":1}', /^id is required$/],
+    ['{"format":2}', /^it has format 2, and this version reads 1$/],
+    [JSON.stringify({ ...second, format: "1" }), /^format must be 1$/],
+    [JSON.stringify({ ...second, id: first.id }), /^it is the head of the backup "\d{4}-/],
+    [JSON.stringify({ ...second, begun_at: "soon" }), /^begun_at must be a time$/],
+    [JSON.stringify({ ...second, list: {} }), /^list must be a list, got an object$/],
+    [JSON.stringify({ ...second, list: [["../x", 1]] }), /^list\.0\.0 must be a SHA-256$/],
+  ];
+  for (const [text, fault] of faults) {
+    await storage.put(headName(second.id), new TextEncoder().encode(text));
+    const heads = await readHeads(storage);
+    assert.deepEqual(heads.whole.map(({ id }) => id), [first.id]);
+    assert.deepEqual(heads.unreadable.map(({ object }) => object), [headName(second.id)]);
+    assert.match(heads.unreadable[0]!.fault, fault);
+    const dataDir = join(folder.path, "restored-not");
+    await assert.rejects(
+      restoreBackup({ storage, world, places: { dataDir, uploadRoot: join(dataDir, "uploads") } }),
+      /^Error: the newest backup is none to restore: backups\/.* cannot be read: .*; name another one with --backup$/,
+    );
+  }
+  const third = await makeBackup(directory.places, storage, world);
+  assert.equal(third.newObjects, 0, "a backup is made beside it");
+  const objects = await objectsOf(storage);
+  const refused = await pruneBackups(storage, 1, third.head.id);
+  assert.deepEqual([refused.dropped, refused.unreadable.map(({ object }) => object)], [[], [
+    headName(second.id),
+  ]]);
+  assert.deepEqual(await objectsOf(storage), objects, "nothing goes that it may need");
+  await storage.put(headName(second.id), whole);
+  {
+    await using timeline = await restored(storage, folder, second.id);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 13);
+  }
+  assert.deepEqual((await pruneBackups(storage, 1, third.head.id)).dropped, [first.id, second.id]);
+});
+
+async function putHead(storage: BackupStorage, head: { readonly id: string }): Promise<void> {
+  await storage.put(headName(head.id), new TextEncoder().encode(JSON.stringify(head)));
+}
 
 async function objectsOf(storage: BackupStorage): Promise<string[]> {
   return (await Array.fromAsync(storage.list("objects/"))).map(({ name }) => name).sort();

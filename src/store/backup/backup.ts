@@ -2,15 +2,13 @@
 
 import { createHash } from "node:crypto";
 import type { World } from "../../base/world.ts";
+import { BACKUP_FORMAT, type BackupHead, type BackupPart } from "../../model/backup_head.ts";
 import { BACKUP_PART_BYTES, type BackupStorage } from "../../model/backup_storage.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { knownFormat } from "../data_format.ts";
 import {
-  BACKUP_FORMAT,
   type BackupFile,
-  type BackupHead,
   backupIds,
-  type BackupPart,
   headName,
   idAt,
   newestOf,
@@ -19,6 +17,7 @@ import {
   readHead,
   readList,
   sha256Hex,
+  UnreadableHead,
 } from "./backup_list.ts";
 import { planBackup, type PlannedFile, removedSince } from "./backup_plan.ts";
 
@@ -204,19 +203,20 @@ class Backup {
   }
 }
 
-/** None where there is no backup yet, or where its list is damaged: then everything is compared with the objects anew. */
+/** Of the newest backup whose head can be read. None where there is no backup yet, or where its list is damaged: then everything is compared with the objects anew. */
 async function lastFiles(
   storage: BackupStorage,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, BackupFile>> {
-  const id = newestOf(ids);
-  if (id === undefined) return new Map();
-  try {
-    const files = await readList(storage, await readHead(storage, id));
-    return new Map(files.map((file) => [file.path, file]));
-  } catch {
-    return new Map();
+  for (const id of ids.toReversed()) {
+    try {
+      const files = await readList(storage, await readHead(storage, id));
+      return new Map(files.map((file) => [file.path, file]));
+    } catch (error) {
+      if (!(error instanceof UnreadableHead)) break;
+    }
   }
+  return new Map();
 }
 
 /** What was stored of a file that only grows is stored in the same parts again, so that only the rest is new. */

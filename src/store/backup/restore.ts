@@ -2,6 +2,7 @@
 
 import { dirname, join, normalize } from "node:path";
 import type { World } from "../../base/world.ts";
+import type { BackupHead } from "../../model/backup_head.ts";
 import type { BackupStorage } from "../../model/backup_storage.ts";
 import { syncFolder } from "../folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
@@ -9,13 +10,13 @@ import { DATA_FORMAT, RESTORING } from "../data_format.ts";
 import { DirectoryLock } from "../directory_lock.ts";
 import {
   type BackupFile,
-  type BackupHead,
   backupIds,
   isAhead,
   newestOf,
   readHead,
   readList,
   readPart,
+  UnreadableHead,
 } from "./backup_list.ts";
 
 export interface RestoreOptions {
@@ -31,7 +32,10 @@ export async function restoreBackup({ places, storage, id, world }: RestoreOptio
   const { dataDir, uploadRoot } = places;
   const chosen = id ?? newestOf(await backupIds(storage));
   if (chosen === undefined) throw new Error(`${storage.name} has no whole backup`);
-  const head = await readHead(storage, chosen);
+  const head = await readHead(storage, chosen).catch((error) => {
+    if (id !== undefined || !(error instanceof UnreadableHead)) throw error;
+    throw new Error(`the newest backup is none to restore: ${error.message}; name another one with --backup`);
+  });
   // It may be older than others, and the directory would go back in time unnoticed.
   if (id === undefined && isAhead(head, world.now())) {
     throw new Error(
