@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { BackupLock } from "../src/store/backup/backup_lock.ts";
 import { DataDirectory } from "./support/data_directory.ts";
 import { TempFolder } from "./support/media.ts";
+import { S3_KEYS, S3Server } from "./support/s3_server.ts";
 import { PROJECT_ROOT, startService } from "./support/service.ts";
 import { RUN } from "./support/timeline.ts";
 import { until } from "./support/until.ts";
@@ -50,7 +51,7 @@ Deno.test("a backup of a running service is restored into an empty directory, an
   assert.deepEqual([busy.code, busy.stdout], [3, ""]);
   assert.match(
     busy.stderr,
-    /^cannot repair: Cannot open the data directory: another process \(pid \d+\) owns/,
+    /^cannot repair the data directory: Cannot open the data directory: another process \(pid \d+\) owns/,
   );
   await service.restart(async () => {
     for (const place of [service.dataDir, service.uploadRoot]) {
@@ -87,7 +88,7 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
   assert.deepEqual([dropping.code, dropping.stdout], [3, ""]);
   assert.match(
     dropping.stderr,
-    /^cannot backup: another backup runs into .*backups, and --keep could remove/,
+    /^cannot make the backup: another backup runs into .*backups, and --keep could remove/,
   );
   child.kill("SIGKILL");
   assert.equal((await child.output()).code, 137);
@@ -97,7 +98,10 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
     using _lock = BackupLock.acquire(target, { dropsOthers: true });
     const second = await tool(["backup", target, ...options]);
     assert.deepEqual([second.code, second.stdout], [3, ""]);
-    assert.match(second.stderr, /^cannot backup: a backup with --keep runs into .*backups, and could remove/);
+    assert.match(
+      second.stderr,
+      /^cannot make the backup: a backup with --keep runs into .*backups, and could remove/,
+    );
   }
 
   const wrong: [args: string[], message: RegExp][] = [
@@ -122,13 +126,13 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
 
   const [evidence, empty] = [join(folder.path, "case", "7"), join(folder.path, "empty")];
   const unknown = await tool(["export", "run-x", evidence, ...options]);
-  assert.deepEqual([unknown.code, unknown.stderr], [3, "cannot export: there is no run run-x\n"]);
+  assert.deepEqual([unknown.code, unknown.stderr], [3, "cannot export the run: there is no run run-x\n"]);
   Deno.writeTextFileSync(directory.path("instance-key.pem"), "no key", { mode: 0o600 });
   const unsigned = await tool(["export", RUN, evidence, ...options]);
   assert.deepEqual([unsigned.code, unsigned.stdout], [3, ""]);
   const absent = await tool(["restore", target, "--backup", "2020", "--data-dir", empty]);
   assert.deepEqual([absent.code, absent.stdout], [3, ""]);
-  assert.match(absent.stderr, /^cannot restore: .*backups has no backup 2020/);
+  assert.match(absent.stderr, /^cannot restore the backup: .*backups has no backup 2020/);
   for (
     const made of [directory.path("b"), join(directory.uploadRoot, "c"), join(folder.path, "case"), empty]
   ) {
@@ -179,6 +183,32 @@ Deno.test("a head that cannot be read hides no backup: it is named with exit cod
   );
 });
 
+Deno.test("what a tool cannot do is said in a sentence", async () => {
+  using folder = new TempFolder();
+  await using server = new S3Server();
+  const options = ["--data-dir", folder.path];
+  const listed = await tool(["backups", "s3://another", ...options], storageSettings(server.endpoint));
+  assert.deepEqual([listed.code, listed.stdout, listed.stderr], [
+    3,
+    "",
+    "cannot list the backups: s3://another/ did not list an object: status 404 NoSuchBucket\n",
+  ]);
+  Deno.mkdirSync(join(folder.path, "timeline"));
+  Deno.writeTextFileSync(join(folder.path, "restoring"), "2026-11-01T00-00-00.000Z\n");
+  const verified = await tool(["verify", ...options]);
+  assert.equal(verified.code, 3);
+  assert.match(verified.stderr, /^cannot verify the data directory: /);
+});
+
+function storageSettings(endpoint: string): Record<string, string> {
+  return {
+    SERVICE_BACKUP_S3_ENDPOINT: endpoint,
+    SERVICE_BACKUP_S3_REGION: "eu-test-1",
+    SERVICE_BACKUP_S3_ACCESS_KEY_ID: S3_KEYS.accessKeyId,
+    SERVICE_BACKUP_S3_SECRET_ACCESS_KEY: S3_KEYS.secretAccessKey,
+  };
+}
+
 Deno.test("a link to a file outside of the directory is never followed into a backup, and is named", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();
@@ -191,7 +221,10 @@ Deno.test("a link to a file outside of the directory is never followed into a ba
   const { code, stderr } = await tool(["backup", target, ...options]);
   assert.deepEqual(
     [code, stderr],
-    [3, `cannot backup: ${ref} is a link to a file elsewhere; put the file in its place, or run repair\n`],
+    [
+      3,
+      `cannot make the backup: ${ref} is a link to a file elsewhere; put the file in its place, or run repair\n`,
+    ],
   );
   const repaired = await tool(["repair", ...options]);
   assert.equal(repaired.code, 0, repaired.stdout + repaired.stderr);

@@ -25,6 +25,17 @@ interface ToolWorkerScope {
   postMessage(notice: ToolNotice): void;
 }
 
+/** What a tool does, behind "cannot". */
+const WORK: Readonly<Record<ToolOrder["tool"], string>> = {
+  verify: "verify the data directory",
+  repair: "repair the data directory",
+  backup: "make the backup",
+  backups: "list the backups",
+  restore: "restore the backup",
+  export: "export the run",
+  "public-key": "show the public key",
+};
+
 const scope = globalThis as typeof globalThis & ToolWorkerScope;
 const world = realWorld(quietLog());
 
@@ -33,7 +44,7 @@ scope.onmessage = async ({ data: order }) => {
   try {
     code = await obey(order, world);
   } catch (error) {
-    say("stderr", `cannot ${order.tool}: ${errorText(error)}`);
+    say("stderr", `cannot ${WORK[order.tool]}: ${errorText(error)}`);
   }
   scope.postMessage({ type: "end", code });
 };
