@@ -193,6 +193,10 @@ Deno.test("what a tool cannot do is said in a sentence", async () => {
     "",
     "cannot list the backups: s3://another/ did not list an object: status 404 NoSuchBucket\n",
   ]);
+  server.body = "<!doctype html><title>Welcome</title>";
+  const page = await tool(["backups", "s3://backups", ...options], storageSettings(server.endpoint));
+  assert.deepEqual([page.code, page.stdout], [3, ""]);
+  assert.match(page.stderr, /^cannot list the backups: http:.* is no S3-compatible storage: its answer to /);
   Deno.mkdirSync(join(folder.path, "timeline"));
   Deno.writeTextFileSync(join(folder.path, "restoring"), "2026-11-01T00-00-00.000Z\n");
   const verified = await tool(["verify", ...options]);

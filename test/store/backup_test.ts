@@ -298,6 +298,47 @@ Deno.test("a backup in S3-compatible storage: signed, listed by pages, repeated 
   });
 });
 
+Deno.test("an answer that is no whole listing is an error, before anything is stored: no storage, a page that is cut, the same page for ever", async () => {
+  using directory = await DataDirectory.make();
+  await using server = new S3Server();
+  const storage = new S3Storage(server.place, world);
+  const object = (key: string, size = "1") => `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`;
+  const page = (content: string) => `<ListBucketResult>${content}</ListBucketResult>`;
+  const more = "<IsTruncated>true</IsTruncated>";
+  const below = "names an object that is not below site a/objects/, or has no size";
+  const answers: [body: string, why: string, requests: number][] = [
+    ["<!doctype html><title>Welcome</title>", "is no whole ListBucketResult", 1],
+    ["", "is no whole ListBucketResult", 1],
+    ["<html><ListBucketResult></ListBucketResult></html>", "is no whole ListBucketResult", 1],
+    [`<ListBucketResult>${object("site%20a/objects/x")}`, "is no whole ListBucketResult", 1],
+    [page(object("another/objects/x")), below, 1],
+    [page(object("site%20a/objects/%")), below, 1],
+    [page(object("site%20a/objects/x", "")), below, 1],
+    [page(more), "has no NextContinuationToken, and is not the last one", 1],
+    [
+      page(`${more}<NextContinuationToken>again</NextContinuationToken>`),
+      "has the same NextContinuationToken as one before",
+      2,
+    ],
+  ];
+  for (const [body, why, requests] of answers) {
+    [server.body, server.requests] = [body, 0];
+    const message =
+      `${server.endpoint} is no S3-compatible storage: its answer to a listing of s3://backups/site a/ ${why}`;
+    await assert.rejects(makeBackup(directory.places, storage, world), { message });
+    assert.equal(server.requests, requests, "nothing is stored");
+    await assert.rejects(backupIds(storage), {
+      message: message.replace("site a/objects/", "site a/backups/"),
+    });
+  }
+  server.body =
+    '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">' +
+    `${object("site+a/objects/x")}<IsTruncated>false</IsTruncated></ListBucketResult>\n`;
+  assert.deepEqual(await Array.fromAsync(storage.list("objects/")), [{ name: "objects/x", bytes: 1 }]);
+  server.body = "<ListBucketResult/>";
+  assert.deepEqual(await backupIds(storage), []);
+});
+
 Deno.test("backups that are dropped take with them what only they had, and whatever is broken off leaves the others whole", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();
