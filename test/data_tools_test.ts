@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { makeBackup } from "../src/store/backup/backup.ts";
+import { FolderStorage } from "../src/store/backup/folder_storage.ts";
 import { BackupLock } from "../src/store/backup/backup_lock.ts";
-import { DataDirectory } from "./support/data_directory.ts";
+import { DataDirectory, world } from "./support/data_directory.ts";
 import { TempFolder } from "./support/media.ts";
 import { S3_KEYS, S3Server } from "./support/s3_server.ts";
 import { PROJECT_ROOT, startService } from "./support/service.ts";
@@ -181,6 +183,38 @@ Deno.test("a head that cannot be read hides no backup: it is named with exit cod
     failed.stderr,
     /^the backup is whole, but not all that --keep drops is dropped: .* has lost objects\//,
   );
+});
+
+Deno.test("a backup of a time to come is noted, the next one says behind which it is named, and --keep leaves the next one", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const target = join(folder.path, "backups");
+  const options = ["--data-dir", directory.dataDir];
+  const ahead = { ...world, now: () => Date.parse("2100-01-01T00:00:00Z") };
+  const early = (await makeBackup(directory.places, new FolderStorage(target, world), ahead)).head.id;
+  const listed = await tool(["backups", target, ...options]);
+  assert.deepEqual([listed.code, listed.stderr], [0, ""]);
+  assert.match(
+    listed.stdout,
+    /^note: backup 2100-\S+ began at 2100-01-01T00:00:00.000Z, which the clock has not reached: /m,
+  );
+  const untold = await tool(["restore", target, "--data-dir", join(folder.path, "restored")]);
+  assert.equal(untold.code, 3);
+  assert.match(untold.stderr, /^cannot restore the backup: which backup is the newest cannot be told: 2100-/);
+
+  const made = await tool(["backup", target, "--keep", "1", ...options]);
+  assert.deepEqual([made.code, made.stderr], [0, ""]);
+  assert.match(made.stdout, /^backup 2100-01-01T00-00-00\.001Z \(begun 20\d\d-\S+Z\): events up to 13, /);
+  assert.match(made.stdout, new RegExp(`^note: it is named right behind ${early}, `, "m"));
+  const { backups, ahead_of_clock } = JSON.parse(
+    (await tool(["backups", target, "--json", ...options])).stdout,
+  );
+  assert.deepEqual([backups.map((one: { backup: string }) => one.backup), ahead_of_clock], [
+    ["2100-01-01T00-00-00.001Z"],
+    [],
+  ]);
+  const restored = await tool(["restore", target, "--data-dir", join(folder.path, "restored")]);
+  assert.deepEqual([restored.code, restored.stderr], [0, ""]);
 });
 
 Deno.test("what a tool cannot do is said in a sentence", async () => {
