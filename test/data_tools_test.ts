@@ -2,9 +2,12 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { makeBackup } from "../src/store/backup/backup.ts";
+import { FolderStorage } from "../src/store/backup/folder_storage.ts";
 import { BackupLock } from "../src/store/backup/backup_lock.ts";
-import { DataDirectory } from "./support/data_directory.ts";
+import { DataDirectory, world } from "./support/data_directory.ts";
 import { TempFolder } from "./support/media.ts";
+import { S3_KEYS, S3Server } from "./support/s3_server.ts";
 import { PROJECT_ROOT, startService } from "./support/service.ts";
 import { RUN } from "./support/timeline.ts";
 import { until } from "./support/until.ts";
@@ -50,7 +53,7 @@ Deno.test("a backup of a running service is restored into an empty directory, an
   assert.deepEqual([busy.code, busy.stdout], [3, ""]);
   assert.match(
     busy.stderr,
-    /^cannot repair: Cannot open the data directory: another process \(pid \d+\) owns/,
+    /^cannot repair the data directory: Cannot open the data directory: another process \(pid \d+\) owns/,
   );
   await service.restart(async () => {
     for (const place of [service.dataDir, service.uploadRoot]) {
@@ -87,7 +90,7 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
   assert.deepEqual([dropping.code, dropping.stdout], [3, ""]);
   assert.match(
     dropping.stderr,
-    /^cannot backup: another backup runs into .*backups, and --keep could remove/,
+    /^cannot make the backup: another backup runs into .*backups, and --keep could remove/,
   );
   child.kill("SIGKILL");
   assert.equal((await child.output()).code, 137);
@@ -97,7 +100,10 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
     using _lock = BackupLock.acquire(target, { dropsOthers: true });
     const second = await tool(["backup", target, ...options]);
     assert.deepEqual([second.code, second.stdout], [3, ""]);
-    assert.match(second.stderr, /^cannot backup: a backup with --keep runs into .*backups, and could remove/);
+    assert.match(
+      second.stderr,
+      /^cannot make the backup: a backup with --keep runs into .*backups, and could remove/,
+    );
   }
 
   const wrong: [args: string[], message: RegExp][] = [
@@ -122,19 +128,124 @@ Deno.test("a backup that is killed in the middle is no backup, one that drops ot
 
   const [evidence, empty] = [join(folder.path, "case", "7"), join(folder.path, "empty")];
   const unknown = await tool(["export", "run-x", evidence, ...options]);
-  assert.deepEqual([unknown.code, unknown.stderr], [3, "cannot export: there is no run run-x\n"]);
+  assert.deepEqual([unknown.code, unknown.stderr], [3, "cannot export the run: there is no run run-x\n"]);
   Deno.writeTextFileSync(directory.path("instance-key.pem"), "no key", { mode: 0o600 });
   const unsigned = await tool(["export", RUN, evidence, ...options]);
   assert.deepEqual([unsigned.code, unsigned.stdout], [3, ""]);
   const absent = await tool(["restore", target, "--backup", "2020", "--data-dir", empty]);
   assert.deepEqual([absent.code, absent.stdout], [3, ""]);
-  assert.match(absent.stderr, /^cannot restore: .*backups has no backup 2020/);
+  assert.match(absent.stderr, /^cannot restore the backup: .*backups has no backup 2020/);
   for (
     const made of [directory.path("b"), join(directory.uploadRoot, "c"), join(folder.path, "case"), empty]
   ) {
     assert.throws(() => Deno.statSync(made), Deno.errors.NotFound, "nothing was done");
   }
 });
+
+Deno.test("a head that cannot be read hides no backup: it is named with exit code 1, and keeps all where others would be dropped", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const target = join(folder.path, "backups");
+  const options = ["--data-dir", directory.dataDir];
+  const made: string[] = [];
+  for (let number = 0; number < 2; number++) {
+    made.push(JSON.parse((await tool(["backup", target, "--json", ...options])).stdout).backup);
+  }
+  const name = "backups/2026-11-01T00-00-00.000Z.json";
+  Deno.writeTextFileSync(join(target, name), "{");
+  const damage = `damage: unreadable_head: ${name}: it is no JSON: `;
+  const listed = await tool(["backups", target, ...options]);
+  assert.deepEqual([listed.code, listed.stderr], [1, ""]);
+  const lines = listed.stdout.trimEnd().split("\n");
+  assert.ok(
+    made.every((id, number) => lines[number]!.startsWith(`backup ${id}: events up to 13, `)),
+    lines[0],
+  );
+  assert.ok(lines.length === 3 && lines[2]!.startsWith(damage), listed.stdout);
+  const json = JSON.parse((await tool(["backups", target, "--json", ...options])).stdout);
+  assert.deepEqual(json.unreadable_heads.map((head: { name: string }) => head.name), [name]);
+  const kept = await tool(["backup", target, "--keep", "1", ...options]);
+  assert.deepEqual([kept.code, kept.stderr], [1, ""]);
+  assert.match(kept.stdout, /^backup .*\n.*\ndropped 0 backups: 0 objects, /);
+  assert.ok(kept.stdout.includes(damage) && kept.stdout.includes("nothing is dropped while a head"));
+  Deno.removeSync(join(target, name));
+
+  // The list of a backup that is to be kept is lost: the new one is reported all the same.
+  const newest = JSON.parse(Deno.readTextFileSync(join(target, "backups", `${made[1]}.json`)));
+  const [[sha256]] = newest.list;
+  Deno.writeTextFileSync(join(directory.uploadRoot, "public__new.bin"), "new");
+  await tool(["backup", target, ...options]);
+  Deno.removeSync(join(target, "objects", sha256.slice(0, 2), sha256));
+  const failed = await tool(["backup", target, "--keep", "4", ...options]);
+  assert.equal(failed.code, 3);
+  assert.match(failed.stdout, /^backup .*: events up to 13, /);
+  assert.match(
+    failed.stderr,
+    /^the backup is whole, but not all that --keep drops is dropped: .* has lost objects\//,
+  );
+});
+
+Deno.test("a backup of a time to come is noted, the next one says behind which it is named, and --keep leaves the next one", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const target = join(folder.path, "backups");
+  const options = ["--data-dir", directory.dataDir];
+  const ahead = { ...world, now: () => Date.parse("2100-01-01T00:00:00Z") };
+  const early = (await makeBackup(directory.places, new FolderStorage(target, world), ahead)).head.id;
+  const listed = await tool(["backups", target, ...options]);
+  assert.deepEqual([listed.code, listed.stderr], [0, ""]);
+  assert.match(
+    listed.stdout,
+    /^note: backup 2100-\S+ began at 2100-01-01T00:00:00.000Z, which the clock has not reached: /m,
+  );
+  const untold = await tool(["restore", target, "--data-dir", join(folder.path, "restored")]);
+  assert.equal(untold.code, 3);
+  assert.match(untold.stderr, /^cannot restore the backup: which backup is the newest cannot be told: 2100-/);
+
+  const made = await tool(["backup", target, "--keep", "1", ...options]);
+  assert.deepEqual([made.code, made.stderr], [0, ""]);
+  assert.match(made.stdout, /^backup 2100-01-01T00-00-00\.001Z \(begun 20\d\d-\S+Z\): events up to 13, /);
+  assert.match(made.stdout, new RegExp(`^note: it is named right behind ${early}, `, "m"));
+  const { backups, ahead_of_clock } = JSON.parse(
+    (await tool(["backups", target, "--json", ...options])).stdout,
+  );
+  assert.deepEqual([backups.map((one: { backup: string }) => one.backup), ahead_of_clock], [
+    ["2100-01-01T00-00-00.001Z"],
+    [],
+  ]);
+  const restored = await tool(["restore", target, "--data-dir", join(folder.path, "restored")]);
+  assert.deepEqual([restored.code, restored.stderr], [0, ""]);
+});
+
+Deno.test("what a tool cannot do is said in a sentence", async () => {
+  using folder = new TempFolder();
+  await using server = new S3Server();
+  const options = ["--data-dir", folder.path];
+  const listed = await tool(["backups", "s3://another", ...options], storageSettings(server.endpoint));
+  assert.deepEqual([listed.code, listed.stdout, listed.stderr], [
+    3,
+    "",
+    "cannot list the backups: s3://another/ did not list an object: status 404 NoSuchBucket\n",
+  ]);
+  server.body = "<!doctype html><title>Welcome</title>";
+  const page = await tool(["backups", "s3://backups", ...options], storageSettings(server.endpoint));
+  assert.deepEqual([page.code, page.stdout], [3, ""]);
+  assert.match(page.stderr, /^cannot list the backups: http:.* is no S3-compatible storage: its answer to /);
+  Deno.mkdirSync(join(folder.path, "timeline"));
+  Deno.writeTextFileSync(join(folder.path, "restoring"), "2026-11-01T00-00-00.000Z\n");
+  const verified = await tool(["verify", ...options]);
+  assert.equal(verified.code, 3);
+  assert.match(verified.stderr, /^cannot verify the data directory: /);
+});
+
+function storageSettings(endpoint: string): Record<string, string> {
+  return {
+    SERVICE_BACKUP_S3_ENDPOINT: endpoint,
+    SERVICE_BACKUP_S3_REGION: "eu-test-1",
+    SERVICE_BACKUP_S3_ACCESS_KEY_ID: S3_KEYS.accessKeyId,
+    SERVICE_BACKUP_S3_SECRET_ACCESS_KEY: S3_KEYS.secretAccessKey,
+  };
+}
 
 Deno.test("a link to a file outside of the directory is never followed into a backup, and is named", async () => {
   using directory = await DataDirectory.make();
@@ -148,7 +259,10 @@ Deno.test("a link to a file outside of the directory is never followed into a ba
   const { code, stderr } = await tool(["backup", target, ...options]);
   assert.deepEqual(
     [code, stderr],
-    [3, `cannot backup: ${ref} is a link to a file elsewhere; put the file in its place, or run repair\n`],
+    [
+      3,
+      `cannot make the backup: ${ref} is a link to a file elsewhere; put the file in its place, or run repair\n`,
+    ],
   );
   const repaired = await tool(["repair", ...options]);
   assert.equal(repaired.code, 0, repaired.stdout + repaired.stderr);

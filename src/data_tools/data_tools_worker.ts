@@ -6,9 +6,9 @@ import { realWorld, type World } from "../base/world.ts";
 import type { BackupStorage } from "../model/backup_storage.ts";
 import { makeBackup } from "../store/backup/backup.ts";
 import { BackupLock } from "../store/backup/backup_lock.ts";
-import { type BackupHead, backupIds, readHead } from "../store/backup/backup_list.ts";
+import { readHeads } from "../store/backup/backup_list.ts";
 import { FolderStorage } from "../store/backup/folder_storage.ts";
-import { pruneBackups } from "../store/backup/prune.ts";
+import { pruneBackups, type PrunedBackups } from "../store/backup/prune.ts";
 import { restoreBackup } from "../store/backup/restore.ts";
 import { InstanceKey } from "../store/bundle/instance_key.ts";
 import { writeBundle } from "../store/bundle/run_bundle.ts";
@@ -25,6 +25,17 @@ interface ToolWorkerScope {
   postMessage(notice: ToolNotice): void;
 }
 
+/** What a tool does, behind "cannot". */
+const WORK: Readonly<Record<ToolOrder["tool"], string>> = {
+  verify: "verify the data directory",
+  repair: "repair the data directory",
+  backup: "make the backup",
+  backups: "list the backups",
+  restore: "restore the backup",
+  export: "export the run",
+  "public-key": "show the public key",
+};
+
 const scope = globalThis as typeof globalThis & ToolWorkerScope;
 const world = realWorld(quietLog());
 
@@ -33,7 +44,7 @@ scope.onmessage = async ({ data: order }) => {
   try {
     code = await obey(order, world);
   } catch (error) {
-    say("stderr", `cannot ${order.tool}: ${errorText(error)}`);
+    say("stderr", `cannot ${WORK[order.tool]}: ${errorText(error)}`);
   }
   scope.postMessage({ type: "end", code });
 };
@@ -66,11 +77,10 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
   }
   const storage = await storageAt(order.place, world);
   if (order.tool === "backups") {
-    const heads: BackupHead[] = [];
-    for (const id of await backupIds(storage)) heads.push(await readHead(storage, id));
-    const { json, lines } = backupsReport(heads, storage.name);
+    const heads = await readHeads(storage);
+    const { json, lines } = backupsReport(heads, storage.name, world.now());
     told(order, json, lines);
-    return TOOL_EXIT.done;
+    return heads.unreadable.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
   }
   if (order.tool === "backup") {
     const { place, keep } = order;
@@ -78,12 +88,22 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
       ? BackupLock.acquire(place.folder, { dropsOthers: keep !== undefined })
       : null;
     const result = await makeBackup(places, storage, world);
-    const pruned = keep === undefined ? null : await pruneBackups(storage, keep);
+    let [pruned, failure]: [PrunedBackups | null, string | null] = [null, null];
+    try {
+      if (keep !== undefined) pruned = await pruneBackups(storage, keep, result.head.id);
+    } catch (error) {
+      failure = errorText(error);
+    }
     const { json, lines } = backupReport(result, pruned, storage.name, time());
     told(order, json, lines);
-    return result.damagedBlobs.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+    if (failure !== null) {
+      say("stderr", `the backup is whole, but not all that --keep drops is dropped: ${failure}`);
+      return TOOL_EXIT.failed;
+    }
+    const damaged = result.damagedBlobs.length + (pruned?.unreadable.length ?? 0);
+    return damaged === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
   }
-  const head = await restoreBackup({ places, storage, id: order.backupId });
+  const head = await restoreBackup({ places, storage, id: order.backupId, world });
   const { json, lines } = restoreReport(head, places.dataDir, time());
   told(order, json, lines);
   return TOOL_EXIT.done;

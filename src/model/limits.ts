@@ -504,6 +504,12 @@ export const LIMITS = deepFrozen({
     watchPauseSecsMax: 3_600,
   },
 
+  /** Of data directories. */
+  backups: {
+    /** By which the time of a backup may be ahead of the clock before `restore` refuses to call it the newest. */
+    clockAheadMs: 5 * 60_000,
+  },
+
   http3: {
     connections: 256,
     /** Of one IPv4 address, or of one IPv6 network of 64 bits. */

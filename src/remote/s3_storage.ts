@@ -56,8 +56,13 @@ export class S3Storage implements BackupStorage {
     this.#world = world;
   }
 
+  /**
+   * Whatever is left out of a list is lost when backups are dropped, and a backup into what is no storage is none: an answer that is
+   * not a whole list is an error.
+   */
   async *list(prefix: string): AsyncIterable<BackupObject> {
     let token: string | undefined;
+    const tokens = new Set<string>();
     do {
       const query = {
         ...{ "list-type": "2", "encoding-type": "url", prefix: this.#place.prefix + prefix },
@@ -66,12 +71,20 @@ export class S3Storage implements BackupStorage {
       const answer = await this.#send({ method: "GET", path: "", query });
       if (answer.status !== 200) throw this.#refused("list", answer);
       const xml = new TextDecoder().decode(answer.body);
+      if (!LIST_RESULT.test(xml)) throw this.#noStorage("is no whole ListBucketResult");
       for (const [, content] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        const name = decodeURIComponent(elementIn(content!, "Key") ?? "");
-        yield { name: name.slice(this.#place.prefix.length), bytes: Number(elementIn(content!, "Size")) };
+        const object = objectIn(content!);
+        if (object === null || !spaced(object.name).startsWith(spaced(query.prefix))) {
+          throw this.#noStorage(`names an object that is not below ${query.prefix}, or has no size`);
+        }
+        yield { ...object, name: object.name.slice(this.#place.prefix.length) };
       }
-      token = elementIn(xml, "IsTruncated") === "true" ? elementIn(xml, "NextContinuationToken") : undefined;
-    } while (token !== undefined);
+      if (elementIn(xml, "IsTruncated") !== "true") return;
+      token = elementIn(xml, "NextContinuationToken");
+      if (token === undefined) throw this.#noStorage("has no NextContinuationToken, and is not the last one");
+      if (tokens.has(token)) throw this.#noStorage("has the same NextContinuationToken as one before");
+      tokens.add(token);
+    } while (true);
   }
 
   async get(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
@@ -126,11 +139,36 @@ export class S3Storage implements BackupStorage {
     return { status: response.status, body: await response.bytes() };
   }
 
+  #noStorage(why: string): Error {
+    return new Error(
+      `${this.#place.endpoint} is no S3-compatible storage: its answer to a listing of ${this.name} ${why}`,
+    );
+  }
+
   #refused(what: string, answer: S3Answer): Error {
     const code = codeOf(answer);
     return new Error(
       `${this.name} did not ${what} an object: status ${answer.status}${code ? ` ${code}` : ""}`,
     );
+  }
+}
+
+/** From its root to its end: the list of an answer that is cut would be too short. */
+const LIST_RESULT = /^\s*(<\?xml[^>]*\?>\s*)?<ListBucketResult(\s[^>]*)?(\/>|>.*<\/ListBucketResult>)\s*$/s;
+
+/** Some encode a space as a plus. */
+function spaced(name: string): string {
+  return name.replaceAll("+", " ");
+}
+
+/** Null where the name is not encoded as a URL, or the size is none. */
+function objectIn(xml: string): BackupObject | null {
+  const [key, size] = [elementIn(xml, "Key"), elementIn(xml, "Size")];
+  if (key === undefined || !/^\d{1,15}$/.test(size ?? "")) return null;
+  try {
+    return { name: decodeURIComponent(key), bytes: Number(size) };
+  } catch {
+    return null;
   }
 }
 

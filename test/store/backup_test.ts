@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { BackupStorage } from "../../src/model/backup_storage.ts";
 import { makeBackup } from "../../src/store/backup/backup.ts";
-import { backupIds, readHead, readList } from "../../src/store/backup/backup_list.ts";
+import { backupIds, headName, readHead, readHeads, readList } from "../../src/store/backup/backup_list.ts";
 import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
 import { pruneBackups } from "../../src/store/backup/prune.ts";
 import { restoreBackup } from "../../src/store/backup/restore.ts";
@@ -26,7 +26,7 @@ function storageIn(folder: TempFolder): BackupStorage {
 async function restored(storage: BackupStorage, folder: TempFolder, id?: string): Promise<Timeline> {
   const dataDir = join(folder.path, `restored-${crypto.randomUUID()}`);
   const places = { dataDir, uploadRoot: join(dataDir, "uploads") };
-  await restoreBackup({ storage, places, id });
+  await restoreBackup({ storage, places, id, world });
   const { findings } = await checkDirectory(places);
   assert.ok(findings.isSound, JSON.stringify(findings.damage));
   assert.equal(Deno.readTextFileSync(join(places.uploadRoot, "public__film.mp4")), "an upload");
@@ -71,7 +71,7 @@ Deno.test("restored files have the times that they had, so that the age of uploa
   await makeBackup(directory.places, storage, world);
   const dataDir = join(folder.path, "restored");
   const places = { dataDir, uploadRoot: join(dataDir, "uploads") };
-  await restoreBackup({ storage, places });
+  await restoreBackup({ storage, places, world });
   assert.deepEqual(Deno.statSync(join(places.uploadRoot, "public__film.mp4")).mtime, then);
   const again = await makeBackup(places, storage, world);
   assert.equal(again.newObjects, 0, "nothing is new in what was restored");
@@ -191,11 +191,11 @@ Deno.test("what is not whole is not restored: no backup, a lost or damaged objec
   const storage = storageIn(folder);
   const into = (name: string) => {
     const dataDir = join(folder.path, name);
-    return { storage, places: { dataDir, uploadRoot: join(dataDir, "uploads") } };
+    return { storage, world, places: { dataDir, uploadRoot: join(dataDir, "uploads") } };
   };
   await assert.rejects(restoreBackup(into("none")), /has no whole backup/);
   const { head } = await makeBackup(directory.places, storage, world);
-  await assert.rejects(restoreBackup({ storage, places: directory.places }), /is not empty, it has /);
+  await assert.rejects(restoreBackup({ storage, world, places: directory.places }), /is not empty, it has /);
   await assert.rejects(restoreBackup({ ...into("none"), id: "2020" }), /has no backup 2020/);
   const outside = "../backups/" + head.id;
   await assert.rejects(restoreBackup({ ...into("none"), id: outside }), /has no backup \.\.\/backups\//);
@@ -256,7 +256,7 @@ Deno.test("a damaged blob is said, the head of another format is refused, and te
     ],
   );
   const later = { ...head, id: "2100-01-01T00-00-00.000Z", format: 2 };
-  await storage.put(`backups/${later.id}.json`, new TextEncoder().encode(JSON.stringify(later)));
+  await putHead(storage, later);
   await assert.rejects(readHead(storage, later.id), /has format 2, and this version reads 1/);
 });
 
@@ -298,6 +298,47 @@ Deno.test("a backup in S3-compatible storage: signed, listed by pages, repeated 
   });
 });
 
+Deno.test("an answer that is no whole listing is an error, before anything is stored: no storage, a page that is cut, the same page for ever", async () => {
+  using directory = await DataDirectory.make();
+  await using server = new S3Server();
+  const storage = new S3Storage(server.place, world);
+  const object = (key: string, size = "1") => `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`;
+  const page = (content: string) => `<ListBucketResult>${content}</ListBucketResult>`;
+  const more = "<IsTruncated>true</IsTruncated>";
+  const below = "names an object that is not below site a/objects/, or has no size";
+  const answers: [body: string, why: string, requests: number][] = [
+    ["<!doctype html><title>Welcome</title>", "is no whole ListBucketResult", 1],
+    ["", "is no whole ListBucketResult", 1],
+    ["<html><ListBucketResult></ListBucketResult></html>", "is no whole ListBucketResult", 1],
+    [`<ListBucketResult>${object("site%20a/objects/x")}`, "is no whole ListBucketResult", 1],
+    [page(object("another/objects/x")), below, 1],
+    [page(object("site%20a/objects/%")), below, 1],
+    [page(object("site%20a/objects/x", "")), below, 1],
+    [page(more), "has no NextContinuationToken, and is not the last one", 1],
+    [
+      page(`${more}<NextContinuationToken>again</NextContinuationToken>`),
+      "has the same NextContinuationToken as one before",
+      2,
+    ],
+  ];
+  for (const [body, why, requests] of answers) {
+    [server.body, server.requests] = [body, 0];
+    const message =
+      `${server.endpoint} is no S3-compatible storage: its answer to a listing of s3://backups/site a/ ${why}`;
+    await assert.rejects(makeBackup(directory.places, storage, world), { message });
+    assert.equal(server.requests, requests, "nothing is stored");
+    await assert.rejects(backupIds(storage), {
+      message: message.replace("site a/objects/", "site a/backups/"),
+    });
+  }
+  server.body =
+    '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">' +
+    `${object("site+a/objects/x")}<IsTruncated>false</IsTruncated></ListBucketResult>\n`;
+  assert.deepEqual(await Array.fromAsync(storage.list("objects/")), [{ name: "objects/x", bytes: 1 }]);
+  server.body = "<ListBucketResult/>";
+  assert.deepEqual(await backupIds(storage), []);
+});
+
 Deno.test("backups that are dropped take with them what only they had, and whatever is broken off leaves the others whole", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();
@@ -310,7 +351,7 @@ Deno.test("backups that are dropped take with them what only they had, and whate
       ids.push((await makeBackup(directory.places, storage, world)).head.id);
     }
     const lefts = await objectsOf(storage);
-    assert.deepEqual((await pruneBackups(storage, 9)).dropped, []);
+    assert.deepEqual((await pruneBackups(storage, 9, ids.at(-1)!)).dropped, []);
     assert.deepEqual(await objectsOf(storage), lefts, "nothing goes while all are kept");
     // Broken off at each removal in turn.
     let removals = 0;
@@ -323,7 +364,7 @@ Deno.test("backups that are dropped take with them what only they had, and whate
         put: (name, bytes) => storage.put(name, bytes),
         remove: (name) => left-- > 0 ? storage.remove(name) : Promise.reject(new Error("broken off")),
       };
-      isWhole = await pruneBackups(failing, 2).then(() => true, () => false);
+      isWhole = await pruneBackups(failing, 2, ids.at(-1)!).then(() => true, () => false);
       for (const id of (await backupIds(storage)).slice(-2)) {
         await using _ = await restored(storage, folder, id);
       }
@@ -332,11 +373,106 @@ Deno.test("backups that are dropped take with them what only they had, and whate
     assert.ok(removals > 2, `${removals} times`);
     assert.deepEqual(await backupIds(storage), ids.slice(-2));
     assert.ok((await objectsOf(storage)).length < lefts.length);
-    const { dropped, objects } = await pruneBackups(storage, 2);
+    const { dropped, objects } = await pruneBackups(storage, 2, ids.at(-1)!);
     assert.deepEqual([dropped, objects], [[], 0]);
     assert.equal((await makeBackup(directory.places, storage, world)).newObjects, 0, "what is kept is there");
   }
 });
+
+Deno.test("a backup counts as the newest though another is of a time to come: it is not dropped, and is what is restored", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const ahead = { ...world, now: () => Date.parse("2100-01-01T00:00:00Z") };
+  const early = await makeBackup(directory.places, storage, ahead);
+  assert.deepEqual([early.head.id, early.namedBehind], ["2100-01-01T00-00-00.000Z", null]);
+  const untold = join(folder.path, "untold");
+  await assert.rejects(
+    restoreBackup({ storage, world, places: { dataDir: untold, uploadRoot: join(untold, "uploads") } }),
+    /^Error: which backup is the newest cannot be told: 2100-01-01T00-00-00.000Z began at 2100-01-01T00:00:00.000Z, /,
+  );
+  assert.throws(() => Deno.statSync(untold), Deno.errors.NotFound, "nothing was done");
+  {
+    await using timeline = await directory.open();
+    timeline.commit(() => [event("keepalive_refreshed", { request_id: "later" })]);
+  }
+  const late = await makeBackup(directory.places, storage, world);
+  assert.deepEqual([late.head.id, late.namedBehind], ["2100-01-01T00-00-00.001Z", early.head.id]);
+  assert.ok(Date.parse(late.head.begun_at) <= world.now() && late.newObjects === 2, "only what is new");
+  {
+    await using timeline = await restored(storage, folder);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 14);
+  }
+  assert.deepEqual((await pruneBackups(storage, 1, late.head.id)).dropped, [early.head.id]);
+  {
+    await using timeline = await restored(storage, folder);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 14);
+  }
+  // One that another program names so: what was just made stays even then.
+  await putHead(storage, { ...late.head, id: "2101-01-01T00-00-00.000Z" });
+  await pruneBackups(storage, 1, late.head.id);
+  assert.deepEqual(await backupIds(storage), [late.head.id]);
+  await putHead(storage, { ...late.head, id: "9999-12-31T23-59-59.999Z" });
+  await assert.rejects(
+    makeBackup(directory.places, storage, world),
+    /^Error: no backup can be named behind backups\/9999-.*json; move that file away$/,
+  );
+});
+
+Deno.test("a head that cannot be read is named with what is wrong, hides no other, and lets nothing be dropped", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const { head: first } = await makeBackup(directory.places, storage, world);
+  const upload = join(directory.places.uploadRoot, "public__other.bin");
+  Deno.writeTextFileSync(upload, "only in the second backup");
+  const { head: second } = await makeBackup(directory.places, storage, world);
+  Deno.removeSync(upload);
+  const whole = (await storage.get(headName(second.id)))!;
+  const faults: [text: string, fault: RegExp][] = [
+    ["{", /^it is no JSON: Expected property name/],
+    ["", /^it is no JSON: /],
+    ["[]", /^it must be an object, got a list$/],
+    ["null", /^it must be an object, got null$/],
+    ['{"format":1}', /^id is required$/],
+    ['{"format":2}', /^it has format 2, and this version reads 1$/],
+    [JSON.stringify({ ...second, format: "1" }), /^format must be 1$/],
+    [JSON.stringify({ ...second, id: first.id }), /^it is the head of the backup "\d{4}-/],
+    [JSON.stringify({ ...second, begun_at: "soon" }), /^begun_at must be a time$/],
+    [JSON.stringify({ ...second, list: {} }), /^list must be a list, got an object$/],
+    [JSON.stringify({ ...second, list: [["../x", 1]] }), /^list\.0\.0 must be a SHA-256$/],
+  ];
+  for (const [text, fault] of faults) {
+    await storage.put(headName(second.id), new TextEncoder().encode(text));
+    const heads = await readHeads(storage);
+    assert.deepEqual(heads.whole.map(({ id }) => id), [first.id]);
+    assert.deepEqual(heads.unreadable.map(({ object }) => object), [headName(second.id)]);
+    assert.match(heads.unreadable[0]!.fault, fault);
+    const dataDir = join(folder.path, "restored-not");
+    await assert.rejects(
+      restoreBackup({ storage, world, places: { dataDir, uploadRoot: join(dataDir, "uploads") } }),
+      /^Error: the newest backup is none to restore: backups\/.* cannot be read: .*; name another one with --backup$/,
+    );
+  }
+  const third = await makeBackup(directory.places, storage, world);
+  assert.equal(third.newObjects, 0, "a backup is made beside it");
+  const objects = await objectsOf(storage);
+  const refused = await pruneBackups(storage, 1, third.head.id);
+  assert.deepEqual([refused.dropped, refused.unreadable.map(({ object }) => object)], [[], [
+    headName(second.id),
+  ]]);
+  assert.deepEqual(await objectsOf(storage), objects, "nothing goes that it may need");
+  await storage.put(headName(second.id), whole);
+  {
+    await using timeline = await restored(storage, folder, second.id);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 13);
+  }
+  assert.deepEqual((await pruneBackups(storage, 1, third.head.id)).dropped, [first.id, second.id]);
+});
+
+async function putHead(storage: BackupStorage, head: { readonly id: string }): Promise<void> {
+  await storage.put(headName(head.id), new TextEncoder().encode(JSON.stringify(head)));
+}
 
 async function objectsOf(storage: BackupStorage): Promise<string[]> {
   return (await Array.fromAsync(storage.list("objects/"))).map(({ name }) => name).sort();

@@ -10,6 +10,8 @@ export class S3Server implements AsyncDisposable {
   /** How many of the next requests are answered with 503. */
   faults = 0;
   requests = 0;
+  /** Stands for another server: the answer with status 200 to whatever is asked. */
+  body: string | null = null;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
   constructor(readonly bucket = "backups", readonly pageKeys = 4) {
@@ -38,6 +40,7 @@ export class S3Server implements AsyncDisposable {
       this.faults -= 1;
       return fault(503, "SlowDown");
     }
+    if (this.body !== null) return new Response(this.body);
     if (!isSigned(request, body)) return fault(403, "SignatureDoesNotMatch");
     const url = new URL(request.url);
     const [, bucket, ...rest] = url.pathname.split("/").map(decodeURIComponent);

@@ -2,25 +2,29 @@
 
 import { createHash } from "node:crypto";
 import type { World } from "../../base/world.ts";
+import { BACKUP_FORMAT, type BackupHead, type BackupPart } from "../../model/backup_head.ts";
 import { BACKUP_PART_BYTES, type BackupStorage } from "../../model/backup_storage.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { knownFormat } from "../data_format.ts";
 import {
-  BACKUP_FORMAT,
   type BackupFile,
-  type BackupHead,
   backupIds,
-  type BackupPart,
   headName,
+  idAt,
+  newestOf,
+  nextId,
   objectName,
   readHead,
   readList,
   sha256Hex,
+  UnreadableHead,
 } from "./backup_list.ts";
 import { planBackup, type PlannedFile, removedSince } from "./backup_plan.ts";
 
 export interface BackupResult {
   readonly head: BackupHead;
+  /** The backup that seems to be of a later time, behind which this one is named so that it is the newest; null as a rule. */
+  readonly namedBehind: string | null;
   /** Objects that the place did not have, and their bytes. */
   readonly newObjects: number;
   readonly newBytes: number;
@@ -42,7 +46,7 @@ export async function makeBackup(
   world: World,
 ): Promise<BackupResult> {
   const begunMs = world.now();
-  const backup = await Backup.begin(storage);
+  const backup = await Backup.begin(storage, begunMs);
   for (let round = 1;; round++) {
     try {
       const dataFormat = knownFormat(places.dataDir) ?? 1;
@@ -53,7 +57,7 @@ export async function makeBackup(
         if (one !== null) copied.push(one);
       }
       if (round < ROUNDS_MAX && removedSince(places.dataDir, plan)) continue;
-      return await backup.finish({ copied, lastSeq: plan.lastSeq, dataFormat, begunMs, madeMs: world.now() });
+      return await backup.finish({ copied, lastSeq: plan.lastSeq, dataFormat, madeMs: world.now() });
     } catch (error) {
       const isGone = error instanceof Deno.errors.NotFound;
       if (!isGone || round === ROUNDS_MAX) throw error;
@@ -63,6 +67,10 @@ export async function makeBackup(
 
 class Backup {
   readonly #storage: BackupStorage;
+  readonly #begunMs: number;
+  /** What it is to be called; it is looked for again when the head is written. */
+  readonly #id: string;
+  readonly #namedBehind: string | null;
   /** Objects that the place has, with their sizes. */
   readonly #stored: Map<string, number>;
   /** The files of the last backup. */
@@ -71,18 +79,26 @@ class Backup {
   #newObjects = 0;
   #newBytes = 0;
 
-  static async begin(storage: BackupStorage): Promise<Backup> {
+  static async begin(storage: BackupStorage, begunMs: number): Promise<Backup> {
     const stored = new Map<string, number>();
     for await (const { name, bytes } of storage.list("objects/")) stored.set(name, bytes);
-    return new Backup(storage, stored, await lastFiles(storage));
+    const ids = await backupIds(storage);
+    return new Backup(storage, { ids, begunMs, stored, before: await lastFiles(storage, ids) });
   }
 
   private constructor(
     storage: BackupStorage,
-    stored: Map<string, number>,
-    before: ReadonlyMap<string, BackupFile>,
+    { ids, begunMs, stored, before }: {
+      readonly ids: readonly string[];
+      readonly begunMs: number;
+      readonly stored: Map<string, number>;
+      readonly before: ReadonlyMap<string, BackupFile>;
+    },
   ) {
     this.#storage = storage;
+    this.#begunMs = begunMs;
+    this.#id = nextId(ids, begunMs);
+    this.#namedBehind = this.#id === idAt(begunMs) ? null : newestOf(ids)!;
     this.#stored = stored;
     this.#before = before;
   }
@@ -131,11 +147,10 @@ class Backup {
 
   /** The head comes last: with it the backup is whole. */
   async finish(
-    { copied, lastSeq, dataFormat, begunMs, madeMs }: {
+    { copied, lastSeq, dataFormat, madeMs }: {
       readonly copied: readonly BackupFile[];
       readonly lastSeq: number;
       readonly dataFormat: number;
-      readonly begunMs: number;
       readonly madeMs: number;
     },
   ): Promise<BackupResult> {
@@ -144,10 +159,14 @@ class Backup {
     for (let at = 0; at < text.length; at += BACKUP_PART_BYTES) {
       list.push(await this.#store(text.slice(at, at + BACKUP_PART_BYTES)));
     }
-    const begun = new Date(begunMs).toISOString();
-    const id = begun.replaceAll(":", "-");
+    const [begun, made] = [this.#begunMs, madeMs].map((ms) => new Date(ms).toISOString());
+    let id = this.#id;
+    // Another backup that runs meanwhile counts on from the same name where the clock does not lead.
+    while (this.#namedBehind !== null && (await this.#storage.get(headName(id))) !== null) {
+      id = nextId([id], this.#begunMs);
+    }
     const head: BackupHead = {
-      ...{ format: BACKUP_FORMAT, id, begun_at: begun, made_at: new Date(madeMs).toISOString() },
+      ...{ format: BACKUP_FORMAT, id, begun_at: begun!, made_at: made! },
       ...{ data_format: dataFormat, last_seq: lastSeq, files: copied.length },
       bytes: copied.reduce((sum, { bytes }) => sum + bytes, 0),
       list,
@@ -155,6 +174,7 @@ class Backup {
     await this.#storage.put(headName(id), new TextEncoder().encode(`${JSON.stringify(head, null, 2)}\n`));
     return {
       head,
+      namedBehind: this.#namedBehind,
       newObjects: this.#newObjects,
       newBytes: this.#newBytes,
       damagedBlobs: [...this.#damagedBlobs],
@@ -183,16 +203,20 @@ class Backup {
   }
 }
 
-/** None where there is no backup yet, or where its list is damaged: then everything is compared with the objects anew. */
-async function lastFiles(storage: BackupStorage): Promise<ReadonlyMap<string, BackupFile>> {
-  const id = (await backupIds(storage)).at(-1);
-  if (id === undefined) return new Map();
-  try {
-    const files = await readList(storage, await readHead(storage, id));
-    return new Map(files.map((file) => [file.path, file]));
-  } catch {
-    return new Map();
+/** Of the newest backup whose head can be read. None where there is no backup yet, or where its list is damaged: then everything is compared with the objects anew. */
+async function lastFiles(
+  storage: BackupStorage,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, BackupFile>> {
+  for (const id of ids.toReversed()) {
+    try {
+      const files = await readList(storage, await readHead(storage, id));
+      return new Map(files.map((file) => [file.path, file]));
+    } catch (error) {
+      if (!(error instanceof UnreadableHead)) break;
+    }
   }
+  return new Map();
 }
 
 /** What was stored of a file that only grows is stored in the same parts again, so that only the rest is new. */

@@ -1,32 +1,9 @@
 /** What one backup consists of: its head, which is written last, and the list of its files, which the head names. */
 
 import { createHash } from "node:crypto";
+import { type BackupHead, type BackupPart, parseHead } from "../../model/backup_head.ts";
 import type { BackupStorage } from "../../model/backup_storage.ts";
-
-/**
- * ```
- *   objects/<first 2 digits>/<sha256>   parts of files, and of lists of files; named by the hash of their bytes
- *   backups/<id>.json                   the head of a backup; it comes last, so a backup that was broken off has none
- * ```
- *
- * `id` is the time at which it began, so that names sort by age. See docs/backup.md#format.
- */
-export interface BackupHead {
-  readonly format: typeof BACKUP_FORMAT;
-  readonly id: string;
-  readonly begun_at: string;
-  readonly made_at: string;
-  /** Format version of the data directory. */
-  readonly data_format: number;
-  /** The last event that it has. */
-  readonly last_seq: number;
-  readonly files: number;
-  readonly bytes: number;
-  /** The list of files: one JSON object a line. */
-  readonly list: readonly BackupPart[];
-}
-
-export type BackupPart = readonly [sha256: string, bytes: number];
+import { LIMITS } from "../../model/limits.ts";
 
 export interface BackupFile {
   /** Relative to the data directory; uploads are below `uploads/`, wherever they lie. */
@@ -37,7 +14,6 @@ export interface BackupFile {
   readonly parts: readonly BackupPart[];
 }
 
-export const BACKUP_FORMAT = 1;
 export const HEADS_FOLDER = "backups";
 const HEADS = `${HEADS_FOLDER}/`;
 const BACKUP_ID = /^[0-9TZ-]+(\.[0-9TZ-]+)*$/;
@@ -54,7 +30,7 @@ export function sha256Hex(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** The ids of the whole backups, the oldest first. */
+/** The ids of the backups that have a head, the oldest first. */
 export async function backupIds(storage: BackupStorage): Promise<string[]> {
   const ids: string[] = [];
   for await (const { name } of storage.list(HEADS)) {
@@ -65,15 +41,79 @@ export async function backupIds(storage: BackupStorage): Promise<string[]> {
   return ids.sort();
 }
 
-/** Errors: there is no such backup, or a newer version wrote it. */
+/**
+ * The id of a backup that begins now. Names have to sort in the order in which backups are made, for each counts on that: which
+ * one is dropped, and which one is the newest. A clock that was ahead, or is behind, must not change it. Errors: no time comes after
+ * the newest one.
+ */
+export function nextId(ids: readonly string[], nowMs: number): string {
+  const newest = newestOf(ids);
+  if (newest === undefined || timeOf(newest)! < nowMs) return idAt(nowMs);
+  const next = idAt(timeOf(newest)! + 1);
+  if (next > newest) return next;
+  throw new Error(`no backup can be named behind ${headName(newest)}; move that file away`);
+}
+
+/** Names that are no time do not count. */
+export function newestOf(ids: readonly string[]): string | undefined {
+  return ids.findLast((id) => timeOf(id) !== null);
+}
+
+/** Made while the clock was ahead; or the clock is behind now. A clock that is set a little back is usual. */
+export function isAhead({ begun_at }: BackupHead, nowMs: number): boolean {
+  return Date.parse(begun_at) > nowMs + LIMITS.backups.clockAheadMs;
+}
+
+export function idAt(ms: number): string {
+  return new Date(ms).toISOString().replaceAll(":", "-");
+}
+
+/** Null for a name that is no time. */
+function timeOf(id: string): number | null {
+  const ms = Date.parse(id.replace(/T(\d\d)-(\d\d)-/, "T$1:$2:"));
+  return Number.isNaN(ms) || idAt(ms) !== id ? null : ms;
+}
+
+/** Errors: there is no such backup; `UnreadableHead`. */
 export async function readHead(storage: BackupStorage, id: string): Promise<BackupHead> {
   const bytes = BACKUP_ID.test(id) ? await storage.get(headName(id)) : null;
   if (bytes === null) throw new Error(`${storage.name} has no backup ${id}`);
-  const head = JSON.parse(new TextDecoder().decode(bytes)) as BackupHead;
-  if (head.format !== BACKUP_FORMAT) {
-    throw new Error(`backup ${id} has format ${head.format}, and this version reads ${BACKUP_FORMAT}`);
+  const { head, fault } = parseHead(new TextDecoder().decode(bytes));
+  if (head === null) throw new UnreadableHead(headName(id), fault, storage);
+  if (head.id !== id) {
+    const own = JSON.stringify(head.id.slice(0, 64));
+    throw new UnreadableHead(headName(id), `it is the head of the backup ${own}`, storage);
   }
+  if (timeOf(id) === null) throw new UnreadableHead(headName(id), "its name is no time", storage);
   return head;
+}
+
+/** A head that is damaged, or that a newer version wrote: what its backup consists of is not known. */
+export class UnreadableHead extends Error {
+  /** `object` is its name in the place, `fault` says what is wrong with it. */
+  constructor(readonly object: string, readonly fault: string, storage: BackupStorage) {
+    super(`${object} in ${storage.name} cannot be read: ${fault}`);
+  }
+}
+
+export interface ReadHeads {
+  /** The oldest first. */
+  readonly whole: readonly BackupHead[];
+  readonly unreadable: readonly UnreadableHead[];
+}
+
+/** Of all backups: one that is damaged does not hide the others. */
+export async function readHeads(storage: BackupStorage): Promise<ReadHeads> {
+  const [whole, unreadable]: [BackupHead[], UnreadableHead[]] = [[], []];
+  for (const id of await backupIds(storage)) {
+    try {
+      whole.push(await readHead(storage, id));
+    } catch (error) {
+      if (!(error instanceof UnreadableHead)) throw error;
+      unreadable.push(error);
+    }
+  }
+  return { whole, unreadable };
 }
 
 /** The files of a backup. Errors: a part of the list is missing or damaged. */

@@ -1,13 +1,15 @@
 /** Drops the oldest backups of a place, and the objects that none of those that are kept names. */
 
 import type { BackupStorage } from "../../model/backup_storage.ts";
-import { backupIds, headName, objectName, readHead, readList } from "./backup_list.ts";
+import { headName, objectName, readHeads, readList, type UnreadableHead } from "./backup_list.ts";
 
 export interface PrunedBackups {
   /** The ids of those that were dropped, the oldest first. */
   readonly dropped: readonly string[];
   readonly objects: number;
   readonly bytes: number;
+  /** Where there are any, nothing was dropped: which objects they need is not known. */
+  readonly unreadable: readonly UnreadableHead[];
 }
 
 /**
@@ -18,14 +20,21 @@ export interface PrunedBackups {
  * Whatever is broken off leaves each backup that has a head whole; objects that are left over then go the next time. No other backup
  * may be made in the place meanwhile: it counts on objects that no head names yet. Errors: a list of a kept backup cannot be read, and
  * nothing was removed; or the place does not remove an object.
+ *
+ * `made` was made just now, and is kept whatever the names of the others say.
  */
-export async function pruneBackups(storage: BackupStorage, keep: number): Promise<PrunedBackups> {
-  const ids = await backupIds(storage);
-  const kept = ids.slice(-keep);
-  const dropped = ids.slice(0, -keep);
+export async function pruneBackups(
+  storage: BackupStorage,
+  keep: number,
+  made: string,
+): Promise<PrunedBackups> {
+  const { whole, unreadable } = await readHeads(storage);
+  if (unreadable.length > 0) return { dropped: [], objects: 0, bytes: 0, unreadable };
+  const heads = [...whole.filter(({ id }) => id !== made), ...whole.filter(({ id }) => id === made)];
+  const kept = heads.slice(-keep);
+  const dropped = heads.slice(0, -keep).map(({ id }) => id);
   const named = new Set<string>();
-  for (const id of kept) {
-    const head = await readHead(storage, id);
+  for (const head of kept) {
     const files = await readList(storage, head);
     for (const [sha256] of head.list) named.add(objectName(sha256));
     for (const { parts } of files) for (const [sha256] of parts) named.add(objectName(sha256));
@@ -41,7 +50,7 @@ export async function pruneBackups(storage: BackupStorage, keep: number): Promis
     objects += 1;
     bytes += object.bytes;
   }
-  return { dropped, objects, bytes };
+  return { dropped, objects, bytes, unreadable };
 }
 
 /** Whatever else lies there is not ours. */

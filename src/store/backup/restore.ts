@@ -1,26 +1,48 @@
 /** Puts a backup into an empty data directory, with every byte compared with its hash. */
 
 import { dirname, join, normalize } from "node:path";
+import type { World } from "../../base/world.ts";
+import type { BackupHead } from "../../model/backup_head.ts";
 import type { BackupStorage } from "../../model/backup_storage.ts";
 import { syncFolder } from "../folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { DATA_FORMAT, RESTORING } from "../data_format.ts";
 import { DirectoryLock } from "../directory_lock.ts";
-import { type BackupFile, type BackupHead, backupIds, readHead, readList, readPart } from "./backup_list.ts";
+import {
+  type BackupFile,
+  backupIds,
+  isAhead,
+  newestOf,
+  readHead,
+  readList,
+  readPart,
+  UnreadableHead,
+} from "./backup_list.ts";
 
 export interface RestoreOptions {
   readonly places: CheckedPlaces;
   readonly storage: BackupStorage;
   /** The newest one unless given. */
   readonly id?: string | undefined;
+  readonly world: Pick<World, "now">;
 }
 
-/** Errors: the directory is not empty, there is no whole backup, or a part of it is missing or damaged. */
-export async function restoreBackup({ places, storage, id }: RestoreOptions): Promise<BackupHead> {
+/** Errors: the directory is not empty, there is no whole backup, which one is the newest cannot be told, or a part of it is missing or damaged. */
+export async function restoreBackup({ places, storage, id, world }: RestoreOptions): Promise<BackupHead> {
   const { dataDir, uploadRoot } = places;
-  const chosen = id ?? (await backupIds(storage)).at(-1);
+  const chosen = id ?? newestOf(await backupIds(storage));
   if (chosen === undefined) throw new Error(`${storage.name} has no whole backup`);
-  const head = await readHead(storage, chosen);
+  const head = await readHead(storage, chosen).catch((error) => {
+    if (id !== undefined || !(error instanceof UnreadableHead)) throw error;
+    throw new Error(`the newest backup is none to restore: ${error.message}; name another one with --backup`);
+  });
+  // It may be older than others, and the directory would go back in time unnoticed.
+  if (id === undefined && isAhead(head, world.now())) {
+    throw new Error(
+      `which backup is the newest cannot be told: ${chosen} began at ${head.begun_at}, and the clock says ` +
+        `${new Date(world.now()).toISOString()}; name one that \`service backups\` lists with --backup`,
+    );
+  }
   if (head.data_format > DATA_FORMAT) {
     throw new Error(
       `backup ${chosen} is of a data directory of format ${head.data_format}, and this version reads up to ${DATA_FORMAT}`,
