@@ -16,8 +16,11 @@ export interface SegmentTimes {
 
 /** The clock of a camera and that of the machine drift apart by less; beyond it a late network is taken for drift. */
 const SLEW_MAX = 0.01;
-/** A clock that was set forward by more, or a camera that lost time without saying so. */
-const STEP_MS = 60_000;
+/**
+ * A clock that was set forward by more, or a camera that lost time without saying so. A late network cannot look like it: pictures that all
+ * come at once after a silence of at most 30 s, which would be a gap, are at most 20 s late at the end of a segment of 10 s.
+ */
+const STEP_MS = 20_000;
 
 /**
  * Segments that follow each other without a gap touch in both times. As the two clocks drift apart, the later end moves to where it
