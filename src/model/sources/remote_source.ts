@@ -36,9 +36,12 @@ export function remoteSource(
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(uri)?.[1]?.toLowerCase();
   if (scheme === undefined || scheme === "file") return null;
   if (!SCHEMES.includes(scheme)) throw sourceFault(`unsupported scheme ${scheme.slice(0, 32)}`);
+  // deno-lint-ignore no-control-regex -- of which the parser would leave some out
+  if (/[\x00-\x1f\x7f]/.test(uri)) throw sourceFault("must not contain control characters");
   const web = toggles.allowInsecureHttp ? "http" : "https";
   const url = URL.parse(scheme === "hls" ? uri.replace(/^hls/i, web) : uri);
   if (!url) throw sourceFault("is not a valid URL");
+  if (url.hostname === "") throw sourceFault("must name a valid host");
   if (url.username !== "" || url.password !== "") {
     throw sourceFault(
       "must not contain a user name or password: whoever runs the service keeps them in the file of " +

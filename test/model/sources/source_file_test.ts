@@ -173,6 +173,8 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
     /^sources\[dock\]\.uri must be a path or a URL, got NOBODY, \$\{…\} with more than a name in it, not set$/,
   );
   check({ uri: "rtmp://u:secret@cam.test/1" }, /^sources\[dock\]\.uri unsupported scheme rtmp$/);
+  check({ uri: "rtsp://" }, /^sources\[dock\]\.uri must name a valid host$/);
+  check({ uri: "rtsp://cam.test/\x01" }, /^sources\[dock\]\.uri must not contain control characters$/);
   check(
     { uri: "rtsp://u:%zz@cam.test/1" },
     /^sources\[dock\]\.uri must have a user name and a password without/,
