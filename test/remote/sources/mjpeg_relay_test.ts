@@ -1,0 +1,69 @@
+/** What the relay makes of cameras that send JPEGs over HTTP, and what it says of those that do not. */
+
+import assert from "node:assert/strict";
+import { quietLog } from "../../../src/base/log.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
+import { MjpegRelay } from "../../../src/remote/sources/mjpeg_relay.ts";
+import { serveRaw } from "../../support/http/tls_server.ts";
+import { until } from "../../support/until.ts";
+
+const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=frame\r\n\r\n";
+const PART = "--frame\r\nContent-Type: image/jpeg\r\n";
+
+/** A relay whose camera is at the port; public addresses are rerouted to loopback. */
+async function opened(port: number) {
+  const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
+  const relay = await MjpegRelay.open(new URL(`http://camera.test:${port}/video`), {
+    world: realWorld(quietLog()),
+    agent,
+    resolve: () => Promise.resolve(["93.184.216.34"]),
+    allowedNetworks: [],
+    signal: NEVER_ABORTED,
+  });
+  return {
+    relay,
+    get fault(): string | null {
+      return relay.fault?.details[0]?.message ?? null;
+    },
+    async [Symbol.asyncDispose]() {
+      await relay[Symbol.asyncDispose]();
+      agent[Symbol.dispose]();
+    },
+  };
+}
+
+Deno.test("a reader that leaves a camera whose picture does not end is no fault of the camera; a cut is", async () => {
+  // The first connection is that of the test when the relay is opened.
+  let connections = 0;
+  let left = 0;
+  const chunked = HEAD.replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n");
+  await using camera = serveRaw(`${chunked}${PART}Content-Length: 1000\r\n\r\n`, async (connection) => {
+    if (++connections <= 2) {
+      await connection.read(new Uint8Array(1)).catch(() => {/* it was reset */});
+      left++;
+    }
+    connection.close();
+  });
+  await using test = await opened(camera.port);
+  const leaving = new AbortController();
+  const reading = fetch(test.relay.url, { signal: leaving.signal }).catch(() => {/* aborted */});
+  await until("the relay reads from the camera", () => connections === 2);
+  leaving.abort();
+  await reading;
+  await until("the relay has left the camera, too", () => left === 2);
+  // What the relay did about it is over when it answers again.
+  await answered(`${test.relay.url}x`, 404);
+  assert.equal(test.fault, null);
+
+  await fetch(test.relay.url).then((response) => response.body!.cancel()).catch(() => {/* cut */});
+  await until("the cut is known", () => test.fault !== null);
+  assert.equal(test.fault, "it cannot be fetched: the connection was cut");
+});
+
+async function answered(url: string, status: number): Promise<void> {
+  const response = await fetch(url);
+  await response.body!.cancel();
+  assert.equal(response.status, status);
+}
