@@ -105,16 +105,20 @@ export class MjpegRelay implements AsyncDisposable {
     answer.writeHead(200, { "content-type": "multipart/x-mixed-replace;boundary=jpeg" });
     const parts = new JpegParts(boundary);
     for await (const bytes of body) {
-      for (const jpeg of parts.take(bytes)) {
-        // A picture for which ffmpeg has no time is left out, so that it sees the camera as it is now.
-        if (answer.writableNeedDrain) continue;
-        answer.write(`--jpeg\r\nContent-Type: image/jpeg\r\nContent-Length: ${jpeg.length}\r\n\r\n`);
-        answer.write(jpeg);
-        answer.write("\r\n");
-      }
+      for (const jpeg of parts.take(bytes)) writePart(answer, jpeg);
     }
+    const last = parts.end();
+    if (last) writePart(answer, last);
     answer.end();
   }
+}
+
+function writePart(answer: ServerResponse, jpeg: Uint8Array): void {
+  // A picture for which ffmpeg has no time is left out, so that it sees the camera as it is now.
+  if (answer.writableNeedDrain) return;
+  answer.write(`--jpeg\r\nContent-Type: image/jpeg\r\nContent-Length: ${jpeg.length}\r\n\r\n`);
+  answer.write(jpeg);
+  answer.write("\r\n");
 }
 
 /** The longest time that a timer takes, 24 days; then the camera is asked again. */

@@ -1,6 +1,7 @@
 /** What the relay makes of cameras that send JPEGs over HTTP, and what it says of those that do not. */
 
 import assert from "node:assert/strict";
+import { joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
@@ -60,6 +61,34 @@ Deno.test("a reader that leaves a camera whose picture does not end is no fault 
   await fetch(test.relay.url).then((response) => response.body!.cancel()).catch(() => {/* cut */});
   await until("the cut is known", () => test.fault !== null);
   assert.equal(test.fault, "it cannot be fetched: the connection was cut");
+});
+
+/** A JPEG as far as its first and last bytes say. */
+const JPEG = Uint8Array.of(0xff, 0xd8, 1, 2, 3, 0xff, 0xd9);
+
+/** What the reader gets of a camera that sends these texts and bytes as its body, then closes; and why it gets no more. */
+async function read(
+  ...body: (string | Uint8Array)[]
+): Promise<{ jpegs: number; text: string; fault: string | null }> {
+  const bytes = joinedBytes(
+    ...[HEAD, ...body].map((part) => typeof part === "string" ? new TextEncoder().encode(part) : part),
+  );
+  await using camera = serveRaw(bytes);
+  await using test = await opened(camera.port);
+  const text = await fetch(test.relay.url).then(async (response) =>
+    new TextDecoder("latin1").decode(await response.arrayBuffer())
+  ).catch(() => "");
+  return { jpegs: text.split("--jpeg\r\n").length - 1, text, fault: test.fault };
+}
+
+Deno.test("a camera that closes after its picture, without its length or another boundary, is seen if the picture is whole", async () => {
+  const whole = await read(`${PART}\r\n`, JPEG);
+  assert.deepEqual([whole.jpegs, whole.fault], [1, null]);
+  assert.ok(whole.text.includes(`Content-Length: ${JPEG.length}\r\n\r\n`));
+  assert.equal((await read(`${PART}\r\n`, JPEG, "\r\n")).jpegs, 1);
+  assert.equal((await read(`${PART}\r\n`, JPEG, `\r\n${PART}\r\n`, JPEG)).jpegs, 2);
+  assert.equal((await read(`${PART}\r\n`, JPEG.subarray(0, 5))).jpegs, 0);
+  assert.equal((await read(`${PART}Content-Length: 100\r\n\r\n`, JPEG)).jpegs, 0);
 });
 
 async function answered(url: string, status: number): Promise<void> {
