@@ -1,5 +1,7 @@
 /** The JPEGs in a `multipart/x-mixed-replace` body, as cameras send it over HTTP. */
 
+import { LIMITS } from "../limits.ts";
+
 /** The body is no series of JPEGs; the message names the reason. */
 export class PartsRefused extends Error {
   override readonly name = "PartsRefused";
@@ -35,6 +37,9 @@ export class JpegParts {
   #searched = 0;
   /** Of the part whose head was read; null between parts. */
   #body: { readonly bytes: number | null } | null = null;
+
+  /** Parts that are no JPEGs since the last one: an empty one or a text between pictures is left out. */
+  #others = 0;
 
   constructor(boundary: string) {
     this.#delimiter = wantedBytes(`--${boundary}`);
@@ -99,10 +104,13 @@ export class JpegParts {
       if (bytes.length > JPEG_BYTES_MAX) throw tooLarge();
       return null;
     }
-    if (!beginsAsJpeg(bytes)) {
+    const part = bytes.subarray(0, end);
+    if (beginsAsJpeg(part)) {
+      jpegs.push(part.slice());
+      this.#others = 0;
+    } else if (++this.#others > LIMITS.sources.otherPartsMax) {
       throw new PartsRefused("its server sends parts that are no JPEGs");
     }
-    jpegs.push(bytes.slice(0, end));
     this.#body = null;
     return end;
   }

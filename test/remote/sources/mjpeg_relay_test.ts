@@ -6,6 +6,7 @@ import { quietLog } from "../../../src/base/log.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
+import { LIMITS } from "../../../src/model/limits.ts";
 import { MjpegRelay } from "../../../src/remote/sources/mjpeg_relay.ts";
 import { serveRaw } from "../../support/http/tls_server.ts";
 import { until } from "../../support/until.ts";
@@ -89,6 +90,17 @@ Deno.test("a camera that closes after its picture, without its length or another
   assert.equal((await read(`${PART}\r\n`, JPEG, `\r\n${PART}\r\n`, JPEG)).jpegs, 2);
   assert.equal((await read(`${PART}\r\n`, JPEG.subarray(0, 5))).jpegs, 0);
   assert.equal((await read(`${PART}Content-Length: 100\r\n\r\n`, JPEG)).jpegs, 0);
+});
+
+Deno.test("empty parts and texts between pictures are left out; a camera that sends nothing else is refused", async () => {
+  const empty = `${PART}Content-Length: 0\r\n\r\n\r\n`;
+  const text = "--frame\r\nContent-Type: text/plain\r\n\r\nno picture now\r\n";
+  const picture = [`${PART}Content-Length: ${JPEG.length}\r\n\r\n`, JPEG, "\r\n"];
+  const others = [empty, text].join("").repeat(LIMITS.sources.otherPartsMax / 2);
+  const seen = await read(others, ...picture, others, ...picture, text, "--frame--\r\n");
+  assert.deepEqual([seen.jpegs, seen.fault], [2, null]);
+  const refused = await read(others, empty, ...picture);
+  assert.deepEqual([refused.jpegs, refused.fault], [0, "its server sends parts that are no JPEGs"]);
 });
 
 async function answered(url: string, status: number): Promise<void> {
