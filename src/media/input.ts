@@ -45,8 +45,14 @@ export function inputUrl({ path, url }: MediaInput): string {
   return path === null ? url! : `file:${path}`;
 }
 
-/** Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. */
-export function inputOptions({ kind }: MediaInput): string[] {
+/**
+ * Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera that sends JPEGs may be
+ * silent for longer: whoever watches it says when it is over.
+ */
+export function inputOptions(
+  { kind }: MediaInput,
+  { isWatched = false }: { readonly isWatched?: boolean } = {},
+): string[] {
   switch (kind) {
     case "file":
     case "fetched":
@@ -63,7 +69,7 @@ export function inputOptions({ kind }: MediaInput): string[] {
         ...["-f", "mpjpeg", "-format_whitelist", "mpjpeg", "-use_wallclock_as_timestamps", "1"],
         // The first picture says everything, so nobody waits for more of them.
         ...["-analyzeduration", "0", "-fpsprobesize", "0"],
-        ...["-rw_timeout", String(READ_TIMEOUT_US)],
+        ...["-rw_timeout", String(isWatched ? SLOW_PICTURES_TIMEOUT_US : READ_TIMEOUT_US)],
       ];
     case "rtsp":
       return [
@@ -84,6 +90,8 @@ export function probeOptions({ kind }: MediaInput): string[] {
 
 /** A server that sends nothing for so long counts as gone; microseconds. */
 const READ_TIMEOUT_US = 10_000_000;
+/** The same for a watched camera that sends JPEGs, as some send one now and then: beyond the silence that a `PulledDecoder` ends. */
+const SLOW_PICTURES_TIMEOUT_US = 60_000_000;
 
 /**
  * The containers that may be opened. Each contains its media itself. The others refer to more files or hosts (hls, dash,

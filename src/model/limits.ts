@@ -57,6 +57,8 @@ export const LIMITS = deepFrozen({
     armedTimesMax: 32,
     /** `for_seconds` of arming and disarming. */
     armedSeconds: range(1, 7 * 86_400),
+    /** What a camera of JPEGs sends between two of them that is none, such as empty parts and texts; it is left out. */
+    otherPartsMax: 16,
   },
 
   analyze: {

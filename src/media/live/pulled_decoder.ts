@@ -36,9 +36,14 @@ export interface PulledDecoderOptions {
   readonly onEnded: (reason: string) => void;
 }
 
-/** A source without frames for so long has ended. Covers the read timeout of ffmpeg (10 s) and a slow start. */
+/** A source without frames for so long has ended. Covers a slow start, and cameras that send a picture now and then. */
 const SILENCE_MS = 30_000;
 const WATCH_MS = 1_000;
+/**
+ * An ffmpeg whose source sends nothing for 10 s ends as if the source had: only the time tells. A little less, as the last frame may
+ * come late out of the decoder.
+ */
+const SILENT_END_MS = 9_000;
 
 /**
  * `frameIndex` counts frames from 0. `rtpTimestamp` is the time of the frame from the start of the source in 90 kHz. `arrivedMs` is when it was decoded. After a source has ended, a new decoder opens it again,
@@ -123,7 +128,8 @@ export class PulledDecoder implements AsyncDisposable {
     const wasSilent = await watching;
     await closed(sockets);
     if (this.#closing.signal.aborted) return;
-    this.#options.onEnded(wasSilent ? "it gave no frame for 30 s" : reasonOf(outcome));
+    const silentMs = wasSilent ? SILENCE_MS : this.#options.world.monotonicMs() - this.#lastFrameMs;
+    this.#options.onEnded(wasSilent ? silenceOf(silentMs) : reasonOf(outcome, silentMs));
   }
 
   /** Ends an ffmpeg that gives no more frames. Returns whether it did. */
@@ -148,7 +154,12 @@ async function closed({ sound, copy }: Sockets): Promise<void> {
   await Promise.all([sound?.[Symbol.asyncDispose](), copy?.[Symbol.asyncDispose]()]);
 }
 
-function reasonOf({ end, code, stderr }: Omit<Outcome, "stdout">): string {
+function reasonOf({ end, code, stderr }: Omit<Outcome, "stdout">, silentMs: number): string {
   if (end !== "exited") return "the decoder broke down on it";
-  return code === 0 ? "it has ended" : reasonIn(stderr);
+  if (code !== 0) return reasonIn(stderr);
+  return silentMs < SILENT_END_MS ? "it has ended" : silenceOf(silentMs);
+}
+
+function silenceOf(ms: number): string {
+  return `it gave no frame for ${Math.round(ms / 1000)} s`;
 }

@@ -438,7 +438,7 @@ function liveDecodeArgs(
     // Must not contain `-fflags nobuffer`: with IVF every frame would be invalid.
     input: ["-probesize", "32", ...decoder, "-f", "ivf", "-i", input],
     stream: "0:v:0",
-    keepsTimes: true,
+    setpts: null,
     maxFrame,
     output,
     log,
@@ -450,13 +450,13 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
   const stream = streamIndex === null ? "0:v:0" : `0:${streamIndex}`;
   const args = liveArgs({
     input: [
-      ...inputOptions(input),
+      ...inputOptions(input, { isWatched: true }),
       ...(input.kind === "rtsp" ? FIRST_PICTURE : []),
       ...(isPaced ? ["-re"] : []),
       ...["-i", inputUrl(input)],
     ],
     stream,
-    keepsTimes: false,
+    setpts: withoutJumps(input.kind === "mjpeg" ? JPEG_JUMP_S : JUMP_S),
     maxFrame,
     output,
     log,
@@ -472,11 +472,18 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
 const INTERLEAVE_US = 200_000;
 
 /**
- * What the clock of a camera has jumped by, added up; a jump is more than 10 s from one picture or sound to the next. Without it
- * times would stand still after a jump back until the clock has come where it was, and hours of silence fill a jump forward.
+ * Takes away what the clock of a camera has jumped by, added up; a jump is more than 10 s from one picture or sound to the next. Without
+ * it times would stand still after a jump back until the clock has come where it was, and hours of silence fill a jump forward.
  */
-const JUMPED_S = "st(0,ld(0)+if(gt(abs(T-PREV_INT),10),T-PREV_INT-0.04,0))";
-const NO_JUMPS = `'${JUMPED_S};PTS-ld(0)/TB'`;
+function withoutJumps(forwardS = JUMP_S): string {
+  const step = "T-PREV_INT";
+  const jumped = `st(0,ld(0)+if(gt(${step},${forwardS})+lt(${step},-${JUMP_S}),${step}-0.04,0))`;
+  return `'${jumped};PTS-ld(0)/TB'`;
+}
+
+const JUMP_S = 10;
+/** Forward, where times are those at which JPEGs come: a shorter one is a camera that sends a picture now and then. */
+const JPEG_JUMP_S = 60;
 
 /** The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks. */
 function packetTimes(step: string): string {
@@ -502,18 +509,23 @@ function copyArgs({ socket, withSound }: { socket: string; withSound: boolean },
 function soundArgs(socket: string): string[] {
   return [
     ...["-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
-    ...["-af", `asetpts=${NO_JUMPS},aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`, "-ac", "1"],
+    ...[
+      "-af",
+      `asetpts=${withoutJumps()},aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`,
+      "-ac",
+      "1",
+    ],
     ...["-c:a", "pcm_s16le", "-flush_packets", "1", "-f", "s16le", "-y", `${SOCKET}${socket}`],
   ];
 }
 
 /** One frame out for each unit in, without delay: see `LiveFfmpeg`. */
-function liveArgs({ input, stream, keepsTimes, maxFrame, output, log }: {
+function liveArgs({ input, stream, setpts, maxFrame, output, log }: {
   readonly input: readonly string[];
   /** ffmpeg's name of the stream that is decoded, such as `0:v:0`. */
   readonly stream: string;
-  /** Whether the times of the input are kept; otherwise they begin at 0 and jumps are removed. */
-  readonly keepsTimes: boolean;
+  /** What is made of the times of the input, which begin at 0 then; null keeps them. */
+  readonly setpts: string | null;
   readonly maxFrame: Extent;
   readonly output: string;
   readonly log: readonly string[] | null;
@@ -522,14 +534,14 @@ function liveArgs({ input, stream, keepsTimes, maxFrame, output, log }: {
     ...["-nostdin", "-hide_banner", "-nostats", ...(log ?? ["-v", "info"])],
     ...["-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
-    ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],
+    ...["-threads", "1", "-filter_threads", "1", ...(setpts === null ? ["-copyts"] : [])],
     ...[
       "-fps_mode",
       "passthrough",
       "-enc_time_base",
       "-1",
       "-vf",
-      `${keepsTimes ? "" : `setpts=${NO_JUMPS},`}${liveScale(maxFrame)}`,
+      `${setpts === null ? "" : `setpts=${setpts},`}${liveScale(maxFrame)}`,
     ],
     ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "-y", output],
   ];

@@ -1,5 +1,7 @@
 /** The JPEGs in a `multipart/x-mixed-replace` body, as cameras send it over HTTP. */
 
+import { LIMITS } from "../limits.ts";
+
 /** The body is no series of JPEGs; the message names the reason. */
 export class PartsRefused extends Error {
   override readonly name = "PartsRefused";
@@ -23,7 +25,8 @@ const HEAD_END = wantedBytes("\r\n\r\n");
  *   --boundary CRLF  headers CRLF CRLF  JPEG  CRLF  --boundary …
  *   └──── head ──────────────────────┘ └ body ┘
  * ```
- * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary.
+ * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary, or to the end of all of it: some
+ * cameras close after each picture.
  */
 export class JpegParts {
   readonly #delimiter: WantedBytes;
@@ -34,6 +37,9 @@ export class JpegParts {
   #searched = 0;
   /** Of the part whose head was read; null between parts. */
   #body: { readonly bytes: number | null } | null = null;
+
+  /** Parts that are no JPEGs since the last one: an empty one or a text between pictures is left out. */
+  #others = 0;
 
   constructor(boundary: string) {
     this.#delimiter = wantedBytes(`--${boundary}`);
@@ -54,6 +60,16 @@ export class JpegParts {
     this.#buffer.copyWithin(0, used, this.#length);
     this.#length -= used;
     return jpegs;
+  }
+
+  /** The body has ended: the last JPEG, where it is whole and nothing but the next boundary is missing. */
+  end(): Uint8Array | null {
+    const bytes = this.#buffer.subarray(0, this.#length);
+    if (this.#body === null || this.#body.bytes !== null || !beginsAsJpeg(bytes)) return null;
+    let end = bytes.length;
+    while (bytes[end - 1] === 13 || bytes[end - 1] === 10) end--; // CR, LF
+    const isWhole = bytes[end - 2] === 0xff && bytes[end - 1] === 0xd9;
+    return isWhole ? bytes.slice(0, end) : null;
   }
 
   #append(received: Uint8Array): void {
@@ -88,10 +104,13 @@ export class JpegParts {
       if (bytes.length > JPEG_BYTES_MAX) throw tooLarge();
       return null;
     }
-    if (bytes[0] !== 0xff || bytes[1] !== 0xd8) {
+    const part = bytes.subarray(0, end);
+    if (beginsAsJpeg(part)) {
+      jpegs.push(part.slice());
+      this.#others = 0;
+    } else if (++this.#others > LIMITS.sources.otherPartsMax) {
       throw new PartsRefused("its server sends parts that are no JPEGs");
     }
-    jpegs.push(bytes.slice(0, end));
     this.#body = null;
     return end;
   }
@@ -102,6 +121,10 @@ export class JpegParts {
     this.#searched = bytes.length;
     return indexOf(bytes, wanted, from);
   }
+}
+
+function beginsAsJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === 0xd8;
 }
 
 function tooLarge(): PartsRefused {

@@ -10,8 +10,8 @@ import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_p
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import { HlsProgress, type PlaylistPart } from "./hls_progress.ts";
-import { listenForFfmpeg, stopListening } from "./listening.ts";
-import { type FetchContext, sourceRequest } from "./source_request.ts";
+import { listenForFfmpeg, readerOf, stopListening } from "./listening.ts";
+import { type FetchContext, type SourceRequest, sourceRequest } from "./source_request.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
 
@@ -113,7 +113,8 @@ export class HlsRelay implements AsyncDisposable {
 
   async #checkPlaylist(): Promise<void> {
     try {
-      const response = await this.#fetch(this.#first, {}, LIMITS.ingest.prefetchTimeoutMs);
+      const { signal } = this.#closing;
+      const response = await this.#fetch(this.#first, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
       const { head, rest } = await headOf(response);
       if (!isPlaylist(head)) throw sourceFault("it is not an HLS playlist");
       const { newParts } = await this.#rewritten(await wholeText(head, rest, response), this.#first);
@@ -142,7 +143,8 @@ export class HlsRelay implements AsyncDisposable {
   /** One that cannot be read is left to ffmpeg, which may need another one now. */
   async #newPartsOf(list: URL): Promise<number> {
     try {
-      const response = await this.#fetch(list, {}, LIMITS.ingest.prefetchTimeoutMs);
+      const { signal } = this.#closing;
+      const response = await this.#fetch(list, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
       const { head, rest } = await headOf(response);
       return (await this.#rewritten(await wholeText(head, rest, response), list)).newParts;
     } catch (error) {
@@ -153,11 +155,19 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const reader = readerOf(response);
+    using _closing = abortWith(this.#closing.signal, reader);
     try {
       const target = this.#targetOf(request.url ?? "");
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       await this.#turn();
-      await this.#pass(target, request, response);
+      const { range } = request.headers;
+      await this.#pass(target, response, {
+        ...(range !== undefined && { headers: { range } }),
+        // A long timeout, because ffmpeg reads as slowly as it decodes.
+        timeoutMs: PART_TIMEOUT_MS,
+        signal: reader.signal,
+      });
     } catch (error) {
       // ffmpeg gets an error status, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
@@ -167,11 +177,8 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  async #pass(target: AskedAddress, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { range } = request.headers;
-    // A long timeout, because ffmpeg reads as slowly as it decodes.
-    const answer = await this.#fetch(target.url, range === undefined ? {} : { range }, PART_TIMEOUT_MS);
-    response.once("close", () => answer.body.cancel());
+  async #pass(target: AskedAddress, response: ServerResponse, options: SourceRequest): Promise<void> {
+    const answer = await this.#fetch(target.url, options);
     const { head, rest } = await headOf(answer);
     if (isPlaylist(head)) {
       const { text } = await this.#rewritten(await wholeText(head, rest, answer), target.url);
@@ -198,10 +205,9 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   /** An answer of 200 or 206; every other one is a failure, redirects included. */
-  async #fetch(url: URL, extra: Record<string, string>, timeoutMs: number): Promise<PinnedResponse> {
+  async #fetch(url: URL, options: SourceRequest): Promise<PinnedResponse> {
     if (url.protocol !== this.#first.protocol) throw new RequestFailed("protocol", "it has another scheme");
-    const { signal } = this.#closing;
-    const response = await sourceRequest(url, this.#context, { headers: extra, timeoutMs, signal });
+    const response = await sourceRequest(url, this.#context, options);
     if (response.status === 200 || response.status === 206) return response;
     response.body.cancel();
     throw sourceFault(`its server answered HTTP ${response.status}`);

@@ -1,6 +1,6 @@
 /** Where a relay or a tunnel listens for ffmpeg: on a Unix socket behind the forwarder, or on the loopback of the machine. */
 
-import type { Server as HttpServer } from "node:http";
+import type { Server as HttpServer, ServerResponse } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 
 /** In the network of one job, where nothing else listens, so it may be the same for all. */
@@ -20,4 +20,11 @@ export async function listenForFfmpeg(server: Server, socket: string | null): Pr
 export async function stopListening(server: HttpServer): Promise<void> {
   server.closeAllConnections();
   await new Promise<void>((resolve) => server.close(() => resolve()));
+}
+
+/** Aborted when ffmpeg has left. What is fetched for it ends then with this reason, as its server has not failed. */
+export function readerOf(response: ServerResponse): AbortController {
+  const reader = new AbortController();
+  response.once("close", () => reader.abort(new Error("the reader has gone")));
+  return reader;
 }

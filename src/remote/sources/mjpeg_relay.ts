@@ -9,7 +9,7 @@ import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
-import { listenForFfmpeg, stopListening } from "./listening.ts";
+import { listenForFfmpeg, readerOf, stopListening } from "./listening.ts";
 import { type FetchContext, sourceRequest } from "./source_request.ts";
 
 /**
@@ -48,7 +48,7 @@ export class MjpegRelay implements AsyncDisposable {
     const server = createServer();
     const relay = new MjpegRelay(target, server, await listenForFfmpeg(server, socket), context);
     try {
-      (await relay.#ask(LIMITS.ingest.prefetchTimeoutMs)).response.body.cancel();
+      (await relay.#ask(LIMITS.ingest.prefetchTimeoutMs, relay.#closing.signal)).response.body.cancel();
       return relay;
     } catch (error) {
       await relay[Symbol.asyncDispose]();
@@ -69,8 +69,10 @@ export class MjpegRelay implements AsyncDisposable {
     await stopListening(this.#server);
   }
 
-  async #ask(timeoutMs: number): Promise<{ response: PinnedResponse; boundary: string }> {
-    const { signal } = this.#closing;
+  async #ask(
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<{ response: PinnedResponse; boundary: string }> {
     const response = await sourceRequest(this.#target, this.#context, { timeoutMs, signal });
     const boundary = boundaryOf(response.headers.get("content-type"));
     if (response.status === 200 && boundary !== null) return { response, boundary };
@@ -83,10 +85,12 @@ export class MjpegRelay implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const reader = readerOf(response);
+    using _closing = abortWith(this.#closing.signal, reader);
     try {
       const isRight = request.method === "GET" && request.url === new URL(this.url).pathname;
       if (!isRight) return void response.writeHead(404).end();
-      await this.#pass(response);
+      await this.#pass(response, reader.signal);
     } catch (error) {
       // ffmpeg gets an error status or the end, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
@@ -96,22 +100,25 @@ export class MjpegRelay implements AsyncDisposable {
     }
   }
 
-  async #pass(answer: ServerResponse): Promise<void> {
-    const { response: { body }, boundary } = await this.#ask(ENDLESS_MS);
-    answer.once("close", () => body.cancel());
+  async #pass(answer: ServerResponse, signal: AbortSignal): Promise<void> {
+    const { response: { body }, boundary } = await this.#ask(ENDLESS_MS, signal);
     answer.writeHead(200, { "content-type": "multipart/x-mixed-replace;boundary=jpeg" });
     const parts = new JpegParts(boundary);
     for await (const bytes of body) {
-      for (const jpeg of parts.take(bytes)) {
-        // A picture for which ffmpeg has no time is left out, so that it sees the camera as it is now.
-        if (answer.writableNeedDrain) continue;
-        answer.write(`--jpeg\r\nContent-Type: image/jpeg\r\nContent-Length: ${jpeg.length}\r\n\r\n`);
-        answer.write(jpeg);
-        answer.write("\r\n");
-      }
+      for (const jpeg of parts.take(bytes)) writePart(answer, jpeg);
     }
+    const last = parts.end();
+    if (last) writePart(answer, last);
     answer.end();
   }
+}
+
+function writePart(answer: ServerResponse, jpeg: Uint8Array): void {
+  // A picture for which ffmpeg has no time is left out, so that it sees the camera as it is now.
+  if (answer.writableNeedDrain) return;
+  answer.write(`--jpeg\r\nContent-Type: image/jpeg\r\nContent-Length: ${jpeg.length}\r\n\r\n`);
+  answer.write(jpeg);
+  answer.write("\r\n");
 }
 
 /** The longest time that a timer takes, 24 days; then the camera is asked again. */

@@ -9,6 +9,7 @@ import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
 import type { HlsProgress } from "../../../src/remote/sources/hls_progress.ts";
 import { HlsRelay } from "../../../src/remote/sources/hls_relay.ts";
 import { type LoopbackServer, serve, serveRaw } from "../../support/http/tls_server.ts";
+import { until } from "../../support/until.ts";
 
 const LIST = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n";
 
@@ -312,4 +313,31 @@ Deno.test("a source that is opened again has what was not read, and is refused w
   list.parts = [0, 1];
   assert.equal(numbers(await readTo(2)), 2);
   await refused();
+});
+
+Deno.test("a reader that leaves a part which does not end is no fault of the source", async () => {
+  let left = false;
+  const hanging = () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) =>
+          controller.enqueue(new Uint8Array(188 * 64).map((_, at) => at % 188 ? 0 : 0x47)),
+        cancel: () => void (left = true),
+      }),
+    );
+  await using server: LoopbackServer = serve(
+    (request) => request.url.endsWith(".m3u8") ? new Response(`${LIST}#EXTINF:1,\npart.ts\n`) : hanging(),
+    { isPlain: true },
+  );
+  await using test = await opened(server.port);
+  const { text: playlist } = await test.read();
+  const leaving = new AbortController();
+  const response = await fetch(addressOf(playlist), { signal: leaving.signal });
+  assert.equal(response.status, 200);
+  leaving.abort();
+  await response.body!.cancel().catch(() => {/* aborted */});
+  await until("the relay has left the server, too", () => left);
+  // What the relay did about it is over when it answers again.
+  assert.equal((await test.read(`${test.relay.url}/x`)).status, 200);
+  assert.equal(test.relay.fault, undefined);
 });

@@ -29,6 +29,8 @@ export interface RtspOptions {
   readonly isSecure?: boolean;
   /** Plays the file again and again instead of closing; an empty file gives no media. */
   readonly isEndless?: boolean;
+  /** Sends nothing more after the file, and leaves the connection open. */
+  readonly fallsSilent?: boolean;
   /** How long playing the file takes; default as long as the client takes to read it. */
   readonly playsMs?: number;
   /** Headers of a redirect with which DESCRIBE is answered, instead of the stream. */
@@ -196,7 +198,7 @@ async function converse(
         await play(connection, mpegts, playsMs);
         onSent(mpegts.length);
       } while (isEndless && mpegts.length > 0);
-      if (!isEndless) return;
+      if (!isEndless && !options.fallsSilent) return;
     }
   }
 }
