@@ -165,6 +165,8 @@ export type SessionReport =
     readonly sessionId: string;
     readonly reason: string;
     readonly lastPtsMs: number | null;
+    /** Whether it has not ended, but goes on with another codec. */
+    readonly isOtherCodec: boolean;
   }
   /** The first frame after a gap. */
   | { readonly kind: "resumed"; readonly sessionId: string }

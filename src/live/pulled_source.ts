@@ -10,10 +10,20 @@ import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_d
 import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
+import { isOfOtherCodec } from "./encoded/other_codec.ts";
 import type { UnitTap } from "./encoded/unit_tap.ts";
 import type { CutWindow } from "./opus_windows.ts";
 import { PcmWindows } from "./pcm_windows.ts";
 import type { SessionCounts } from "./session_counts.ts";
+
+/** Why a connection has ended. */
+export interface PulledGap {
+  readonly reason: string;
+  /** Of the last frame before it; null where there was none. */
+  readonly lastPtsMs: number | null;
+  /** Whether it was ended because the source goes on with another codec. */
+  readonly isOtherCodec: boolean;
+}
 
 export interface PulledSourceOptions {
   readonly runner: ToolRunner;
@@ -38,7 +48,7 @@ export interface PulledSourceOptions {
     readonly onOtherCodec: (codec: string | null) => void;
   };
   /** The connection has ended; `connect` may open another one. */
-  readonly onGap: (reason: string, lastPtsMs: number | null) => void;
+  readonly onGap: (gap: PulledGap) => void;
   /** The first frame after a gap. */
   readonly onResumed: () => void;
   /** A source of known length was decoded to its end. */
@@ -96,7 +106,7 @@ export class PulledSource implements AsyncDisposable {
       ...(windows && {
         sound: { socketDir: sound!.socketDir, onBlock: (block) => this.#hear(windows.push(block)) },
       }),
-      ...this.#copied(info),
+      ...this.#copied(info, () => this.#decoder === decoder),
       ...(info.video && {
         streamIndex: info.video.streamIndex,
         sourceExtent: { width: info.video.width, height: info.video.height },
@@ -109,19 +119,27 @@ export class PulledSource implements AsyncDisposable {
         this.#emit(frame);
       },
       onEnded: (reason) => {
-        if (this.#decoder !== decoder) return;
-        this.#disconnect();
-        this.#finishSound();
-        if (this.#hasReachedEnd(info)) return this.#options.onFinished();
-        this.#hasGap = true;
-        this.#options.onGap(reason, this.#last && this.#last.frame.ptsMs);
+        if (this.#decoder === decoder) {
+          this.#lose({ reason, isOtherCodec: false, isOver: this.#hasReachedEnd(info) });
+        }
       },
     });
     this.#decoder = decoder;
   }
 
+  #lose({ isOver, ...why }: Omit<PulledGap, "lastPtsMs"> & { readonly isOver: boolean }): void {
+    this.#disconnect();
+    this.#finishSound();
+    if (isOver) return this.#options.onFinished();
+    this.#hasGap = true;
+    this.#options.onGap({ ...why, lastPtsMs: this.#last && this.#last.frame.ptsMs });
+  }
+
   /** Packets that MP4 cannot carry are not copied; clips that are asked for with them are refused before. */
-  #copied({ video, audioStreams, audioCodec = null }: MediaInfo): Pick<PulledDecoderOptions, "copy"> {
+  #copied(
+    { video, audioStreams, audioCodec = null }: MediaInfo,
+    isConnected: () => boolean,
+  ): Pick<PulledDecoderOptions, "copy"> {
     const { socketDir, tap, onOtherCodec } = this.#options.copy;
     const codec = clipVideo(video?.codec);
     tap.end();
@@ -131,16 +149,24 @@ export class PulledSource implements AsyncDisposable {
     }
     const soundCodec = clipSound(audioCodec);
     const hasOtherSound = audioStreams > 0 && soundCodec === null;
+    let first = { codec, codecData: new Uint8Array() };
     return {
       copy: {
         socketDir,
         withSound: soundCodec !== null,
-        onStreams: ({ video: { codecData, reorderDepth }, sound }) =>
+        onStreams: ({ video: { codecData, reorderDepth }, sound }) => {
+          first = { codec, codecData };
           tap.begin({
             ...{ codec, codecData, hasOtherSound, reorderDepth },
             sound: sound && soundCodec && { ...sound, codec: soundCodec },
-          }),
-        onUnit: (unit) => tap.push(unit),
+          });
+        },
+        onUnit: (unit) => {
+          if (!isConnected()) return;
+          if (!unit.isVideo || !isOfOtherCodec(first, unit.data)) return tap.push(unit);
+          // The decoder of the first codec gives no more pictures, and only a new connection has one for the other.
+          this.#lose({ reason: "it sends another codec", isOtherCodec: true, isOver: false });
+        },
         isUrgent: () => tap.isUrgent,
       },
     };

@@ -201,10 +201,10 @@ export class WorkerSession {
         ? { socketDir, onWindow: (window) => this.#audio.takeSamples(window) }
         : null,
       copy: { socketDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
-      onGap: (reason, lastPtsMs) => {
+      onGap: (gap) => {
         video.interrupt();
         this.#taps.interrupt();
-        this.#report({ kind: "gap", reason, lastPtsMs });
+        this.#report({ kind: "gap", ...gap });
       },
       onResumed: () => this.#report({ kind: "resumed" }),
       onFinished: () => this.#end("source_ended", "the source has ended"),

@@ -13,6 +13,8 @@ export interface MediaInput {
    * where `url` is an address of the machine, and for a file.
    */
   readonly socket: string | null;
+  /** Of an HLS playlist that grows: read from its newest part on, and not from some parts before. */
+  readonly isFromNewest?: boolean;
 }
 
 /** A file that `resolveLocalSource` allowed. */
@@ -28,6 +30,11 @@ export function fetchedInput(path: string): MediaInput {
 /** An HLS playlist on loopback. The relay that serves it fetches what the playlist refers to. */
 export function hlsInput(url: string, socket: string | null = null): MediaInput {
   return { kind: "hls", path: null, url, socket };
+}
+
+/** The same without what a server keeps of the time before. */
+export function fromNewest(input: MediaInput): MediaInput {
+  return input.kind === "hls" ? { ...input, isFromNewest: true } : input;
 }
 
 /** An RTSP stream on loopback: a tunnel forwards it to the camera. Media comes over the same TCP connection. */
@@ -46,7 +53,7 @@ export function inputUrl({ path, url }: MediaInput): string {
 }
 
 /** Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. */
-export function inputOptions({ kind }: MediaInput): string[] {
+export function inputOptions({ kind, isFromNewest = false }: MediaInput): string[] {
   switch (kind) {
     case "file":
     case "fetched":
@@ -56,6 +63,7 @@ export function inputOptions({ kind }: MediaInput): string[] {
         ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],
         ...["-f", "hls", "-format_whitelist", HLS_FORMATS],
         ...["-rw_timeout", String(READ_TIMEOUT_US)],
+        ...(isFromNewest ? ["-live_start_index", "-1"] : []),
       ];
     case "mjpeg":
       return [

@@ -3,6 +3,7 @@
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
+import { fromNewest } from "../../media/input.ts";
 import { clipVideo } from "../../media/live/clip_codecs.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import type { LiveSourceBody } from "../../model/api/live.ts";
@@ -289,15 +290,14 @@ export class LiveSources {
     if (kind !== "rtsp" && kind !== "hls" && kind !== "mjpeg") {
       throw sourceFault("must be an rtsp, rtsps, HLS, http or https URL to be watched live");
     }
-    return async (signal) => {
+    return async (signal, { isFromNewest }) => {
       await using opening = new AsyncDisposableStack();
       const source = opening.use(await sources.openLocated(located, principalKey, signal));
-      const info = await source.explained(
-        decoder.probe(source.input, signal, { principalKey, isWatched: true }),
-      );
+      const input = isFromNewest ? fromNewest(source.input) : source.input;
+      const info = await source.explained(decoder.probe(input, signal, { principalKey, isWatched: true }));
       if (!info.video) throw sourceFault("it has no video stream");
       const held = opening.move();
-      return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
+      return { input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
     };
   }
 }

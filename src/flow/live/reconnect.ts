@@ -15,8 +15,14 @@ export interface FoundSource extends AsyncDisposable {
   readonly info: MediaInfo;
 }
 
-/** Opens and probes the source; rejects where it cannot. `signal` closes the connection at the latest. */
-export type FindSource = (signal: AbortSignal) => Promise<FoundSource>;
+/**
+ * Opens and probes the source; rejects where it cannot. `signal` closes the connection at the latest. `isFromNewest` leaves out what
+ * the source keeps of the time before, as an HLS playlist does.
+ */
+export type FindSource = (
+  signal: AbortSignal,
+  options: { readonly isFromNewest: boolean },
+) => Promise<FoundSource>;
 
 /** The session that the source feeds. */
 export interface ReconnectedSession {
@@ -36,6 +42,8 @@ interface Gap {
   nextAttemptMs: number | null;
   /** Why it began, or why the last attempt failed. */
   reason: string;
+  /** Whether the source goes on with another codec: what it keeps of the time before has the first one. */
+  isOtherCodec: boolean;
 }
 
 /** A gap as those see it who watch the session; times are epoch milliseconds. */
@@ -80,7 +88,7 @@ export class Reconnector implements AsyncDisposable {
     signal.throwIfAborted();
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      return new Reconnector(find, life, await find(life.signal));
+      return new Reconnector(find, life, await find(life.signal, { isFromNewest: false }));
     } finally {
       signal.removeEventListener("abort", onAbort);
     }
@@ -97,13 +105,17 @@ export class Reconnector implements AsyncDisposable {
   onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: {
     readonly reason: string;
     readonly lastPtsMs: number | null;
+    readonly isOtherCodec: boolean;
   }): void {
+    const { isOtherCodec } = report;
     if (!this.#gap) {
       const sinceEpochMs = world.now();
       const { reason, lastPtsMs: pts_ms } = report;
-      this.#gap = { sinceMs: world.monotonicMs(), sinceEpochMs, attempts: 0, nextAttemptMs: null, reason };
+      const sinceMs = world.monotonicMs();
+      this.#gap = { sinceMs, sinceEpochMs, attempts: 0, nextAttemptMs: null, reason, isOtherCodec };
       journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
     }
+    this.#gap.isOtherCodec ||= isOtherCodec;
     this.#due.resolve();
   }
 
@@ -144,7 +156,7 @@ export class Reconnector implements AsyncDisposable {
     await world.sleep(waitMs, signal);
     gap.nextAttemptMs = null;
     gap.attempts++;
-    this.#current = await this.#find(signal).catch((error) => {
+    this.#current = await this.#find(signal, { isFromNewest: gap.isOtherCodec }).catch((error) => {
       if (error instanceof Refusal) gap.reason = error.details[0]?.message ?? error.message;
       return null;
     });

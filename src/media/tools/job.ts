@@ -22,6 +22,7 @@ const input = z.strictObject({
   path: path.nullable(),
   url: z.string().min(1).max(8192).nullable(),
   socket: path.nullable(),
+  isFromNewest: z.boolean().optional(),
 });
 
 const video = z.strictObject({
