@@ -200,4 +200,8 @@ Deno.test("the clock of segments follows that of the machine slowly, and a step 
   assert.deepEqual(place(20_000, 900), { startMs: 21_030, endMs: 30_930 });
   assert.deepEqual(place(30_000, 70_000), { startMs: 100_000, endMs: 110_000 });
   assert.deepEqual(place(50_000, 70_000), { startMs: 120_000, endMs: 130_000 });
+  // Behind a gap no segment overlaps the one before, unless the clock was set back by more than a minute.
+  assert.deepEqual(place(61_000, 68_000), { startMs: 130_000, endMs: 139_900 });
+  assert.deepEqual(place(71_000, 68_900), { startMs: 139_900, endMs: 149_900 });
+  assert.deepEqual(place(90_000, -10_000), { startMs: 80_000, endMs: 90_000 });
 });
