@@ -148,11 +148,13 @@ Deno.test({
       kind: "gap",
       reason: "the connection was closed",
       lastPtsMs: 40,
+      isOtherCodec: false,
     });
     camera.report({
       kind: "gap",
       reason: "the connection was closed",
       lastPtsMs: 40,
+      isOtherCodec: false,
     });
     const away = page.getByRole("listitem").filter({
       hasText: "Watch camera.test",

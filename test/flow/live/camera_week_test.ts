@@ -96,7 +96,7 @@ webhooks = [{ name = "all", url = "${receiver.url}", secret = "${
     const worker = test.workers.last;
     const pulls = () => worker.orders.filter(({ kind }) => kind === "pull").length;
     const before = pulls();
-    worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1 });
+    worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1, isOtherCodec: false });
     assert.equal((await look()).state, "gap");
     await until("connected again", async () => {
       await clock.advance(20);

@@ -104,12 +104,12 @@ Deno.test("a source that gives no more is asked again, and the gap is on the tim
   await using test = await startLive(RTSP, { outbound: REROUTED, timerMs: (ms) => ms / speed });
   const { runId, worker } = await watching(test, dock.port);
   const pulls = () => worker.orders.filter(({ kind }) => kind === "pull").length;
-  worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1_234 });
+  worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1_234, isOtherCodec: false });
   await until("asked again", () => pulls() === 1);
   const sources = (state: string) => metric(test, "service_pipeline_pulled_sources", `state="${state}"`);
   assert.deepEqual([await sources("receiving"), await sources("lost")], [0, 1]);
   assert.ok(await metric(test, "service_pipeline_pulled_source_lost_seconds") > 0);
-  worker.report({ kind: "gap", reason: "no frame came", lastPtsMs: 1_234 });
+  worker.report({ kind: "gap", reason: "no frame came", lastPtsMs: 1_234, isOtherCodec: false });
   await until("asked once more", () => pulls() === 2);
   worker.report({ kind: "resumed" });
   assert.deepEqual([await sources("receiving"), await sources("lost")], [1, 0]);
@@ -119,7 +119,7 @@ Deno.test("a source that gives no more is asked again, and the gap is on the tim
   const look = async () => (await test.call("GET", `/v1/runs/${runId}/live`)).json;
   assert.deepEqual([(await look()).state, (await look()).gap], ["live", null]);
   speed = 0.01; // no attempt is made while it is looked at
-  worker.report({ kind: "gap", reason: "again", lastPtsMs: null });
+  worker.report({ kind: "gap", reason: "again", lastPtsMs: null, isOtherCodec: false });
   const { state, gap } = await look();
   assert.deepEqual([state, gap.attempts], ["interrupted", 0]);
   assert.ok(gap.next_attempt_at_ms === null || gap.next_attempt_at_ms > gap.since_ms);

@@ -192,7 +192,7 @@ Deno.test("an always-on camera rolls over without losing a picture, and goes on 
   let shown = 0;
   const show = () => worker.picture(shown++);
   show();
-  worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1 });
+  worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1, isOtherCodec: false });
   const gap = await lookOf(test, "dock");
   assert.deepEqual([gap.state, gap.reason !== null, gap.run_id], ["gap", true, first]);
   assert.equal(await metric(test, "service_sources", 'state="gap"'), 1);
