@@ -10,6 +10,7 @@ import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_d
 import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
+import { isOfOtherCodec } from "./encoded/other_codec.ts";
 import type { UnitTap } from "./encoded/unit_tap.ts";
 import type { SourceLoss } from "./messages.ts";
 import type { CutWindow } from "./opus_windows.ts";
@@ -99,7 +100,7 @@ export class PulledSource implements AsyncDisposable {
       ...(windows && {
         sound: { socketDir: sound!.socketDir, onBlock: (block) => this.#hear(windows.push(block)) },
       }),
-      ...this.#copied(info),
+      ...this.#copied(info, () => this.#decoder === decoder),
       ...(info.video && {
         streamIndex: info.video.streamIndex,
         sourceExtent: { width: info.video.width, height: info.video.height },
@@ -112,23 +113,30 @@ export class PulledSource implements AsyncDisposable {
         this.#emit(frame);
       },
       onEnded: (reason) => {
-        if (this.#decoder !== decoder) return;
-        this.#disconnect();
-        this.#finishSound();
-        if (!this.#options.isAlwaysOn && this.#hasReachedEnd(info)) return this.#options.onFinished();
-        this.#hasGap = true;
-        this.#options.onGap({
-          reason,
-          lastPtsMs: this.#last && this.#last.frame.ptsMs,
-          silentMs: this.#last ? world.monotonicMs() - this.#last.atMs : 0,
-        });
+        if (this.#decoder === decoder) this.#lose(reason, { isOver: this.#hasReachedEnd(info) });
       },
     });
     this.#decoder = decoder;
   }
 
+  #lose(reason: string, { isOver }: { readonly isOver: boolean }): void {
+    this.#disconnect();
+    this.#finishSound();
+    if (isOver) return this.#options.onFinished();
+    this.#hasGap = true;
+    const last = this.#last;
+    this.#options.onGap({
+      reason,
+      lastPtsMs: last && last.frame.ptsMs,
+      silentMs: last ? this.#options.world.monotonicMs() - last.atMs : 0,
+    });
+  }
+
   /** Packets that MP4 cannot carry are not copied; clips that are asked for with them are refused before. */
-  #copied({ video, audioStreams, audioCodec = null }: MediaInfo): Pick<PulledDecoderOptions, "copy"> {
+  #copied(
+    { video, audioStreams, audioCodec = null }: MediaInfo,
+    isConnected: () => boolean,
+  ): Pick<PulledDecoderOptions, "copy"> {
     const { socketDir, tap, onOtherCodec } = this.#options.copy;
     const codec = clipVideo(video?.codec);
     tap.end();
@@ -138,16 +146,24 @@ export class PulledSource implements AsyncDisposable {
     }
     const soundCodec = clipSound(audioCodec);
     const hasOtherSound = audioStreams > 0 && soundCodec === null;
+    let first = { codec, codecData: new Uint8Array() };
     return {
       copy: {
         socketDir,
         withSound: soundCodec !== null,
-        onStreams: ({ video: { codecData, reorderDepth }, sound }) =>
+        onStreams: ({ video: { codecData, reorderDepth }, sound }) => {
+          first = { codec, codecData };
           tap.begin({
             ...{ codec, codecData, hasOtherSound, reorderDepth },
             sound: sound && soundCodec && { ...sound, codec: soundCodec },
-          }),
-        onUnit: (unit) => tap.push(unit),
+          });
+        },
+        onUnit: (unit) => {
+          if (!isConnected()) return;
+          if (!unit.isVideo || !isOfOtherCodec(first, unit.data)) return tap.push(unit);
+          // The decoder of the first codec gives no more pictures, and only a new connection has one for the other.
+          this.#lose("it sends another codec", { isOver: false });
+        },
         isUrgent: () => tap.isUrgent,
       },
     };
@@ -206,7 +222,7 @@ export class PulledSource implements AsyncDisposable {
   }
 
   #hasReachedEnd({ durationMs }: MediaInfo): boolean {
-    return durationMs !== null && this.#last !== null &&
+    return !this.#options.isAlwaysOn && durationMs !== null && this.#last !== null &&
       this.#last.frame.ptsMs - this.#offsetMs >= durationMs - END_TOLERANCE_MS;
   }
 }

@@ -202,4 +202,8 @@ Deno.test("the clock of segments follows that of the machine slowly, and a step 
   assert.deepEqual(place(30_000, 20_900), { startMs: 30_930, endMs: 41_030 });
   assert.deepEqual(place(40_000, 21_100), { startMs: 61_100, endMs: 71_100 });
   assert.deepEqual(place(60_000, 21_100), { startMs: 81_100, endMs: 91_100 });
+  // Behind a gap no segment overlaps the one before, unless the clock was set back by more than that.
+  assert.deepEqual(place(71_000, 19_100), { startMs: 91_100, endMs: 101_000 });
+  assert.deepEqual(place(81_000, 20_000), { startMs: 101_000, endMs: 111_000 });
+  assert.deepEqual(place(100_000, -10_000), { startMs: 90_000, endMs: 100_000 });
 });

@@ -19,48 +19,71 @@ type PartFormat = "ts" | "m4s";
 /** A reader begins three parts before the end. */
 const PARTS_AHEAD = 3;
 
-/** The film as parts of `partSeconds`, as its packets are; each has to begin with a key frame. It is endless: it begins again. */
-export function serveHls(
+/** The parts of a film in this folder, as its packets are, and what comes before them. */
+function partsOf(
+  folder: string,
   film: string,
-  { format = "ts", partSeconds = 1 }: { readonly format?: PartFormat; readonly partSeconds?: number } = {},
-): HlsServer {
-  using folder = new TempFolder();
+  { format, partSeconds }: { format: PartFormat; partSeconds: number },
+) {
   const isTs = format === "ts";
   make(
-    join(folder.path, "list.m3u8"),
+    join(folder, "list.m3u8"),
     ...["-i", film, "-c", "copy", ...(isTs ? [] : ["-bsf:a", "aac_adtstoasc"])],
     ...["-f", "hls", "-hls_time", String(partSeconds), "-hls_list_size", "0"],
     ...["-hls_segment_type", isTs ? "mpegts" : "fmp4", "-hls_fmp4_init_filename", "init.mp4"],
-    ...["-hls_segment_filename", join(folder.path, `part%03d.${format}`)],
+    ...["-hls_segment_filename", join(folder, `part%03d.${format}`)],
   );
-  const names = folder.names().filter((name) => name.startsWith("part")).sort();
-  const parts = names.map((name) => Deno.readFileSync(join(folder.path, name)));
-  const init = isTs ? null : Deno.readFileSync(join(folder.path, "init.mp4"));
+  const names = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) =>
+    name.startsWith("part")
+  );
+  const parts = names.sort().map((name) => Deno.readFileSync(join(folder, name)));
+  return { parts, init: isTs ? null : Deno.readFileSync(join(folder, "init.mp4")) };
+}
+
+/** The films one after the other as parts of `partSeconds`; each part has to begin with a key frame. It begins as it is asked first, and is endless: it begins again. */
+export function serveHls(
+  films: string | readonly string[],
+  { format = "ts", partSeconds = 1 }: { readonly format?: PartFormat; readonly partSeconds?: number } = {},
+): HlsServer {
+  const given = [films].flat().map((film) => {
+    using folder = new TempFolder();
+    return partsOf(folder.path, film, { format, partSeconds });
+  });
+  const parts = given.flatMap(({ parts }, film) =>
+    parts.map((bytes, at) => ({ bytes, film, isFirst: at === 0 }))
+  );
+  const inits = given.map(({ init }) => init);
   const asked: number[] = [];
-  let startMs = performance.now();
+  let startMs = 0;
   let stopped: { readonly how: "stalled" | "ended"; readonly atMs: number } | null = null;
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
     const { pathname } = new URL(request.url);
     const part = /^\/part(\d+)\./.exec(pathname);
     if (part) {
       asked.push(Number(part[1]));
-      return new Response(parts[Number(part[1]) % parts.length]);
+      return new Response(parts[Number(part[1]) % parts.length]!.bytes);
     }
-    if (pathname === "/init.mp4" && init) return new Response(init);
+    const init = inits[Number(/^\/init(\d+)\.mp4$/.exec(pathname)?.[1])];
+    if (init) return new Response(init);
     if (pathname !== "/list.m3u8") return new Response(null, { status: 404 });
-    const end = Math.floor(((stopped?.atMs ?? performance.now()) - startMs) / 1000 / partSeconds) +
-      PARTS_AHEAD;
+    // Nobody has missed a part on a busy machine.
+    startMs ||= performance.now();
+    const nowMs = stopped?.atMs ?? performance.now();
+    const end = Math.floor((nowMs - startMs) / 1000 / partSeconds) + PARTS_AHEAD;
     const listed = Array.from({ length: end }, (_, place) => place);
     return new Response([
       ...["#EXTM3U", "#EXT-X-VERSION:7", `#EXT-X-TARGETDURATION:${Math.ceil(partSeconds)}`],
       "#EXT-X-MEDIA-SEQUENCE:0",
-      ...(init ? ['#EXT-X-MAP:URI="init.mp4"'] : []),
-      ...listed.flatMap((number) => [
-        // The times of the film begin again.
-        ...(number > 0 && number % parts.length === 0 ? ["#EXT-X-DISCONTINUITY"] : []),
-        `#EXTINF:${partSeconds.toFixed(3)},`,
-        `part${number}.${format}`,
-      ]),
+      ...listed.flatMap((number) => {
+        const { film, isFirst } = parts[number % parts.length]!;
+        return [
+          // The times of a film begin at 0.
+          ...(number > 0 && isFirst ? ["#EXT-X-DISCONTINUITY"] : []),
+          ...(isFirst && inits[film] ? [`#EXT-X-MAP:URI="init${film}.mp4"`] : []),
+          `#EXTINF:${partSeconds.toFixed(3)},`,
+          `part${number}.${format}`,
+        ];
+      }),
       ...(stopped?.how === "ended" ? ["#EXT-X-ENDLIST"] : []),
     ].join("\n"));
   });

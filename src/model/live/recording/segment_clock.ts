@@ -24,17 +24,21 @@ const STEP_MS = 20_000;
 
 /**
  * Segments that follow each other without a gap touch in both times. As the two clocks drift apart, the later end moves to where it
- * belongs, by at most a hundredth of the segment.
+ * belongs, by at most a hundredth of the segment. One behind a gap does not overlap the one before, though parts of HLS come in bursts,
+ * so that its pictures may be seen sooner after their times.
  */
 export class SegmentClock {
   #next: { readonly mediaMs: number; readonly wallMs: number } | null = null;
 
   place({ startMs, endMs, lagMs }: SegmentMedia): SegmentTimes {
-    const next = this.#next?.mediaMs === startMs ? this.#next : null;
+    const next = this.#next;
     const lengthMs = endMs - startMs;
     const seenMs = Math.round(startMs + lagMs);
-    const isStep = next !== null && seenMs - next.wallMs > STEP_MS;
-    const startWallMs = next === null || isStep ? seenMs : next.wallMs;
+    const stepMs = next === null ? Infinity : seenMs - next.wallMs;
+    const isFollowed = next?.mediaMs === startMs
+      ? stepMs <= STEP_MS
+      : next !== null && next.mediaMs < startMs && stepMs < 0 && stepMs >= -STEP_MS;
+    const startWallMs = isFollowed ? next!.wallMs : seenMs;
     const driftMs = endMs + lagMs - (startWallMs + lengthMs);
     const slewMs = Math.min(SLEW_MAX * lengthMs, Math.max(-SLEW_MAX * lengthMs, driftMs));
     const endWallMs = Math.max(startWallMs + 1, Math.round(startWallMs + lengthMs + slewMs));
