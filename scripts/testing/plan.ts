@@ -22,6 +22,7 @@ export const FIRST: readonly string[] = [
   "test/http/ingest/ingest_test.ts",
   "test/http/files/upload_test.ts",
   "test/client/package_test.ts",
+  "test/http/live/changing_codec_test.ts",
   "test/main_test.ts",
   "test/sandbox_test.ts",
   "test/http/ingest/remote_ingest_test.ts",

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { LONG_TEST } from "../../support/long_tests.ts";
 import { serveHls } from "../../support/live/hls_server.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { make, TempFolder } from "../../support/media.ts";
@@ -92,7 +93,7 @@ async function checkCamera(test: TestService, folder: TempFolder, { name, codecs
 for (const [title, format] of [["MPEG-TS", "ts"], ["MP4", "m4s"]] as const) {
   const name =
     `HLS cameras of ${title} that change their codec are connected anew at once, and no segment or clip has both`;
-  Deno.test({ name, timeout: 120_000 }, async () => {
+  Deno.test({ name, ...LONG_TEST }, async () => {
     using folder = new TempFolder();
     const cameras = CAMERAS.filter((camera) => camera.format === format);
     await using served = new AsyncDisposableStack();

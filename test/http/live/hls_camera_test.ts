@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { LONG_TEST } from "../../support/long_tests.ts";
 import { serveHls } from "../../support/live/hls_server.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { make, TempFolder } from "../../support/media.ts";
@@ -108,33 +109,37 @@ Deno.test("clips and segments of HLS cameras play whole, with their sound, also 
   for (const name of ["together", "apart"]) await checkCamera(live.test, folder, name);
 });
 
-Deno.test("an HLS camera whose encoder stops is in a gap until its playlist has new parts, and no part is seen a second time", async () => {
-  using folder = new TempFolder();
-  await using camera = serveHls(madeFilm(folder));
-  await using live = await startWith(source("dock", camera.port));
-  const look = async () => (await live.test.call("GET", "/v1/sources")).json.sources[0];
-  await until("it is live", async () => (await look()).state === "live");
-  const { run_id: runId } = await look();
-  const attempts = async () => (await live.test.call("GET", `/v1/runs/${runId}/live`)).json.gap.attempts;
-  const triedAgain = async (what: string) => {
-    const before = await attempts();
-    await until(`tried again: ${what}`, async () => await attempts() >= before + 2);
-    const { state, reason } = await look();
-    assert.equal(state, "gap");
-    assert.match(reason, /its playlist has nothing new since it was read last/);
-  };
-  camera.stop("ended");
-  await until("its last part was seen", async () => (await look()).state === "gap");
-  await triedAgain("the list has ended");
-  camera.stop("stalled");
-  await triedAgain("the list stays as it is");
-  const [last, before] = [Math.max(...camera.asked), camera.asked.length];
-  camera.goOn();
-  await until("it is back", async () => (await look()).state === "live");
-  await until("it goes on", () => Math.max(...camera.asked) > last + 3);
-  assert.deepEqual(camera.asked.slice(before).filter((part) => part <= last), []);
-  assert.equal((await look()).run_id, runId);
-  const events = await eventsOf(live.test, runId);
-  const kinds = kindsOf(events).filter((kind) => /^(source_gap|source_resumed|run_completed)$/.test(kind));
-  assert.deepEqual(kinds, ["source_gap", "source_resumed"]);
-});
+Deno.test(
+  "an HLS camera whose encoder stops is in a gap until its playlist has new parts, and no part is seen a second time",
+  LONG_TEST,
+  async () => {
+    using folder = new TempFolder();
+    await using camera = serveHls(madeFilm(folder));
+    await using live = await startWith(source("dock", camera.port));
+    const look = async () => (await live.test.call("GET", "/v1/sources")).json.sources[0];
+    await until("it is live", async () => (await look()).state === "live");
+    const { run_id: runId } = await look();
+    const attempts = async () => (await live.test.call("GET", `/v1/runs/${runId}/live`)).json.gap.attempts;
+    const triedAgain = async (what: string) => {
+      const before = await attempts();
+      await until(`tried again: ${what}`, async () => await attempts() >= before + 2);
+      const { state, reason } = await look();
+      assert.equal(state, "gap");
+      assert.match(reason, /its playlist has nothing new since it was read last/);
+    };
+    camera.stop("ended");
+    await until("its last part was seen", async () => (await look()).state === "gap");
+    await triedAgain("the list has ended");
+    camera.stop("stalled");
+    await triedAgain("the list stays as it is");
+    const [last, before] = [Math.max(...camera.asked), camera.asked.length];
+    camera.goOn();
+    await until("it is back", async () => (await look()).state === "live");
+    await until("it goes on", () => Math.max(...camera.asked) > last + 3);
+    assert.deepEqual(camera.asked.slice(before).filter((part) => part <= last), []);
+    assert.equal((await look()).run_id, runId);
+    const events = await eventsOf(live.test, runId);
+    const kinds = kindsOf(events).filter((kind) => /^(source_gap|source_resumed|run_completed)$/.test(kind));
+    assert.deepEqual(kinds, ["source_gap", "source_resumed"]);
+  },
+);
