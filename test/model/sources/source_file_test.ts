@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { LIMITS } from "../../../src/model/limits.ts";
 import { boundaryOf, JpegParts, PartsRefused } from "../../../src/model/sources/jpeg_parts.ts";
 import { Authorization } from "../../../src/model/sources/source_credentials.ts";
 import { parseSourceFile, SourceFaults } from "../../../src/model/sources/source_file.ts";
@@ -356,7 +357,10 @@ Deno.test("JPEGs are found with and without lengths, however the bytes come", ()
     }
   }
   const refused = (body: string) => assert.throws(() => new JpegParts("b").take(bytes(body)), PartsRefused);
-  refused(`--b\r\nContent-Length: 4\r\n\r\nGIF8`);
+  const other = "--b\r\nContent-Length: 4\r\n\r\nGIF8\r\n";
+  const { otherPartsMax } = LIMITS.sources;
+  assert.deepEqual(new JpegParts("b").take(bytes(other.repeat(otherPartsMax))), []);
+  refused(other.repeat(otherPartsMax + 1));
   refused(`--b\r\nContent-Length: 99999999\r\n\r\n`);
   refused("x".repeat(9000));
   assert.deepEqual(
