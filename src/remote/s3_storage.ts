@@ -63,7 +63,7 @@ export class S3Storage implements BackupStorage {
   async *list(prefix: string): AsyncIterable<BackupObject> {
     let token: string | undefined;
     const tokens = new Set<string>();
-    do {
+    while (true) {
       const query = {
         ...{ "list-type": "2", "encoding-type": "url", prefix: this.#place.prefix + prefix },
         ...(token !== undefined && { "continuation-token": token }),
@@ -84,7 +84,7 @@ export class S3Storage implements BackupStorage {
       if (token === undefined) throw this.#noStorage("has no NextContinuationToken, and is not the last one");
       if (tokens.has(token)) throw this.#noStorage("has the same NextContinuationToken as one before");
       tokens.add(token);
-    } while (true);
+    }
   }
 
   async get(name: string): Promise<Uint8Array<ArrayBuffer> | null> {

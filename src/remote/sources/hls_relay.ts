@@ -113,12 +113,7 @@ export class HlsRelay implements AsyncDisposable {
 
   async #checkPlaylist(): Promise<void> {
     try {
-      const { signal } = this.#closing;
-      const response = await this.#fetch(this.#first, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
-      const { head, rest } = await headOf(response);
-      if (!isPlaylist(head)) throw sourceFault("it is not an HLS playlist");
-      const { newParts } = await this.#rewritten(await wholeText(head, rest, response), this.#first);
-      await this.#checkProgress(newParts);
+      await this.#checkProgress(await this.#newPartsOf(this.#first));
     } catch (error) {
       this.#context.signal.throwIfAborted();
       if (error instanceof AddressRefused || error instanceof PlaylistRefused) {
@@ -134,24 +129,26 @@ export class HlsRelay implements AsyncDisposable {
     const lists = this.#before?.lists ?? [];
     if (lists.length === 0) return;
     for (const list of lists) {
-      const found = list === this.#first.href ? newParts : await this.#newPartsOf(new URL(list));
+      const found = list === this.#first.href
+        ? newParts
+        : await this.#newPartsOf(new URL(list)).catch((error) => {
+          this.#context.signal.throwIfAborted();
+          if (faultOf(error) === undefined) throw error;
+          // One that cannot be read is left to ffmpeg, which may need another one now.
+          return Infinity;
+        });
       if (found > 0) return;
     }
     throw sourceFault("its playlist has nothing new since it was read last");
   }
 
-  /** One that cannot be read is left to ffmpeg, which may need another one now. */
+  /** Fetches and checks a playlist. */
   async #newPartsOf(list: URL): Promise<number> {
-    try {
-      const { signal } = this.#closing;
-      const response = await this.#fetch(list, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
-      const { head, rest } = await headOf(response);
-      return (await this.#rewritten(await wholeText(head, rest, response), list)).newParts;
-    } catch (error) {
-      this.#context.signal.throwIfAborted();
-      if (faultOf(error) === undefined) throw error;
-      return Infinity;
-    }
+    const { signal } = this.#closing;
+    const response = await this.#fetch(list, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
+    const { head, rest } = await headOf(response);
+    if (!isPlaylist(head)) throw sourceFault("it is not an HLS playlist");
+    return (await this.#rewritten(await wholeText(head, rest, response), list)).newParts;
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

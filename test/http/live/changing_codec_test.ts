@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { LONG_TEST } from "../../support/long_tests.ts";
+import { hlsSource, watchHls } from "../../support/live/hls_cameras.ts";
 import { serveHls } from "../../support/live/hls_server.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { make, TempFolder } from "../../support/media.ts";
-import { eventsOf, kindsOf, payloads, startReason } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
@@ -17,23 +18,10 @@ const NAMES = { h264: "avc1", hevc: "hvc1" } as const;
 function filmOf(folder: TempFolder, name: string, encoder: readonly string[], seconds: number): string {
   return make(
     join(folder.path, name),
-    ...[
-      "-f",
-      "lavfi",
-      "-i",
-      `testsrc2=s=160x120:r=25:d=${seconds}`,
-      "-f",
-      "lavfi",
-      "-i",
-      `sine=d=${seconds}`,
-    ],
+    ...["-f", "lavfi", "-i", `testsrc2=s=160x120:r=25:d=${seconds}`],
+    ...["-f", "lavfi", "-i", `sine=d=${seconds}`],
     ...["-pix_fmt", "yuv420p", "-g", "25", ...encoder, "-c:a", "aac", "-t", String(seconds)],
   );
-}
-
-function source(name: string, port: number): string {
-  return `[[sources]]\nname = "${name}"\nuri = "http://camera.test:${port}/list.m3u8"\nprincipals = ["*"]\nlive = true\n` +
-    `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 300, on = ["keyframe"] }\n`;
 }
 
 const [BEFORE_SECONDS, AFTER_SECONDS] = [8, 40];
@@ -102,15 +90,9 @@ for (const [title, format] of [["MPEG-TS", "ts"], ["MP4", "m4s"]] as const) {
         const seconds = at === 0 ? BEFORE_SECONDS : AFTER_SECONDS;
         return filmOf(folder, `${name}-${codec}.ts`, codec === "h264" ? H264 : H265, seconds);
       });
-      return source(name, served.use(serveHls(films, { format })).port);
+      return hlsSource(name, served.use(serveHls(films, { format })).port);
     });
-    await using live = await startReason({ answer: () => "A picture." }, {
-      SERVICE_ALLOW_INSECURE_HTTP: "true",
-      SERVICE_ALLOW_REMOTE_HLS: "true",
-    }, {
-      outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
-      sourcesFile: sources.join("\n"),
-    });
+    await using live = await watchHls(sources);
     for (const camera of cameras) await checkCamera(live.test, folder, camera);
   });
 }

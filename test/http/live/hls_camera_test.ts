@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { LONG_TEST } from "../../support/long_tests.ts";
+import { hlsSource, watchHls } from "../../support/live/hls_cameras.ts";
 import { serveHls } from "../../support/live/hls_server.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { make, TempFolder } from "../../support/media.ts";
-import { eventsOf, kindsOf, payloads, startReason } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
@@ -74,11 +75,6 @@ async function checkCamera(test: TestService, folder: TempFolder, name: string):
   }
 }
 
-function source(name: string, port: number): string {
-  return `[[sources]]\nname = "${name}"\nuri = "http://camera.test:${port}/list.m3u8"\nprincipals = ["*"]\nlive = true\n` +
-    `recording = { hours = 1 }\nrecord = { pre_roll_ms = 500, post_roll_ms = 300, on = ["keyframe"] }\n`;
-}
-
 /** A minute with a key frame each second. */
 function madeFilm(folder: TempFolder): string {
   return make(
@@ -90,22 +86,12 @@ function madeFilm(folder: TempFolder): string {
   );
 }
 
-function startWith(sourcesFile: string) {
-  return startReason({ answer: () => "A picture." }, {
-    SERVICE_ALLOW_INSECURE_HTTP: "true",
-    SERVICE_ALLOW_REMOTE_HLS: "true",
-  }, {
-    outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
-    sourcesFile,
-  });
-}
-
 Deno.test("clips and segments of HLS cameras play whole, with their sound, also where it comes seconds behind the pictures", async () => {
   using folder = new TempFolder();
   const film = madeFilm(folder);
   await using together = serveHls(film);
   await using apart = serveHls(film, { format: "m4s", partSeconds: 3 });
-  await using live = await startWith(source("together", together.port) + source("apart", apart.port));
+  await using live = await watchHls([hlsSource("together", together.port), hlsSource("apart", apart.port)]);
   for (const name of ["together", "apart"]) await checkCamera(live.test, folder, name);
 });
 
@@ -115,7 +101,7 @@ Deno.test(
   async () => {
     using folder = new TempFolder();
     await using camera = serveHls(madeFilm(folder));
-    await using live = await startWith(source("dock", camera.port));
+    await using live = await watchHls([hlsSource("dock", camera.port)]);
     const look = async () => (await live.test.call("GET", "/v1/sources")).json.sources[0];
     await until("it is live", async () => (await look()).state === "live");
     const { run_id: runId } = await look();
