@@ -12,6 +12,7 @@ import {
   isRetryable,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
+import { spokenText } from "../../model/infer/spoken_text.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
 import { CircuitBreaker, type CircuitCall, type CircuitLook } from "./circuit_breaker.ts";
@@ -105,6 +106,7 @@ export class Providers implements AsyncDisposable {
           model: request.model,
           fallbackUsed: candidate !== serving[0],
           ...answer,
+          outputText: spokenText(answer.outputText),
           inferenceLatencyMs: Math.round(this.#world.monotonicMs() - startedMs),
         };
       } catch (error) {
