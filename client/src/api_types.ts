@@ -52,6 +52,10 @@ export interface components {
             /** @description 250 unless given */
             segment_ms?: number | null;
             detectors?: ("gradual_transition" | "flash" | "freeze" | "black" | "repeat")[] | null;
+            /** @description Whether the answer has the rows; true unless given */
+            include_frame_metadata?: boolean | null;
+            /** @description Whether the run is complete after this analysis; false unless given */
+            complete?: boolean | null;
         };
         ReasonRequest: {
             /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
@@ -1868,6 +1872,8 @@ export interface components {
                         height: number;
                     };
                 };
+                /** @description Whether `max_frames` ended the decode, and not the source */
+                truncated?: boolean;
             } | {
                 request_id: string;
                 stream_id: string;
@@ -1906,6 +1912,8 @@ export interface components {
                         height: number;
                     };
                 };
+                /** @description Whether `max_frames` ended the decode, and not the source */
+                truncated?: boolean;
                 lag_p95_ms: number;
                 lag_p99_ms: number;
                 /** @enum {string} */

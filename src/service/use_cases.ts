@@ -142,7 +142,7 @@ function analysisUseCases(
   const { revisions } = live;
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
-    analyze: new Analyze({ timeline, world, metrics, gate, thresholds, streamTtlMs, labelMaps }),
+    analyze: new Analyze({ timeline, world, metrics, work, gate, thresholds, streamTtlMs, labelMaps }),
     reason: new Reason({
       timeline,
       world,

@@ -353,7 +353,7 @@ function* lastEvents(
   reasoned: Reasoned,
 ): Generator<NewEvent> {
   const { requestId } = caller;
-  const { chunks, markers, lag, spent } = reasoned;
+  const { chunks, markers, lag, spent, isTruncated } = reasoned;
   for (let chunkIndex = 0; chunkIndex < chunks.count; chunkIndex++) {
     const generated = chunkGenerated({ requestId, chunkIndex, plan }, chunks.at(chunkIndex));
     yield event("semantic_chunk_generated", runId, generated);
@@ -367,7 +367,7 @@ function* lastEvents(
   yield event(
     "analysis_generated",
     runId,
-    analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, lag, spent }),
+    analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, isTruncated, lag, spent }),
   );
   yield event("run_completed", runId, {
     request_id: requestId,

@@ -30,6 +30,8 @@ export const markerEmitted = open({
 });
 
 /** The coordinates are present when the signals came from decoded video. */
+const truncated = z.boolean().optional().describe("Whether `max_frames` ended the decode, and not the source");
+
 const analysisGeneratedByAnalyze = open({
   request_id: text,
   stream_id: text,
@@ -43,6 +45,7 @@ const analysisGeneratedByAnalyze = open({
   markers: count.describe("How many markers the pass derived"),
   coordinate_schema: coordinateSchema.optional(),
   coordinates: coordinates.optional(),
+  truncated,
 });
 
 const analysisGeneratedByReason = open({
@@ -55,6 +58,7 @@ const analysisGeneratedByReason = open({
   sample_fps: fps,
   coordinate_schema: coordinateSchema,
   coordinates,
+  truncated,
   lag_p95_ms: durationMs,
   lag_p99_ms: durationMs,
   mode,
