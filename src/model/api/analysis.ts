@@ -69,8 +69,12 @@ export const ANALYZE_BODY = z.strictObject({
   ),
   segment_ms: countWithin(LIMITS.analyze.segmentMs, LIMITS.analyze.segmentMsDefault),
   detectors: DETECTOR_NAMES.nullish(),
-  include_frame_metadata: z.boolean().nullish().describe("Whether the answer has the rows; true unless given"),
-  complete: z.boolean().nullish().describe("Whether the run is complete after this analysis; false unless given"),
+  include_frame_metadata: z.boolean().nullish().describe(
+    "Whether the answer has the rows; true unless given",
+  ),
+  complete: z.boolean().nullish().describe(
+    "Whether the run is complete after this analysis; false unless given",
+  ),
 });
 
 export type AnalyzeBody = z.infer<typeof ANALYZE_BODY>;

@@ -20,6 +20,7 @@ import {
   tokenFields,
   unit,
 } from "./payload_shapes.ts";
+import { named } from "../schemas/named_shapes.ts";
 
 /** With an index name where reason had one, with a session where a live session wrote it. */
 export const markerEmitted = open({
@@ -30,7 +31,9 @@ export const markerEmitted = open({
 });
 
 /** The coordinates are present when the signals came from decoded video. */
-const truncated = z.boolean().optional().describe("Whether `max_frames` ended the decode, and not the source");
+const truncated = z.boolean().optional().describe(
+  "Whether `max_frames` ended the decode, and not the source",
+);
 
 const analysisGeneratedByAnalyze = open({
   request_id: text,
@@ -72,51 +75,73 @@ const analysisGeneratedByReason = open({
 export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
 
 /** The answer of the audio sidecar, unchanged. See docs/protocols.md#audio-analysis. */
-export const localAudio = open({
-  profile: z.enum(["general", "gameplay", "screen_recording", "physical_world"]),
-  speech_engine: z.enum(["none", "auto", "whisper", "sensevoice", "moonshine", "qwen3_asr", "lfm2_5_audio"]),
-  models: z.array(text),
-  observations: z.array(open({
-    start_offset_ms: count,
-    end_offset_ms: count,
-    kind: z.enum(["voice_activity", "audio_event", "speech"]),
-    label: text,
-    confidence: unit,
-    model: text,
-    transcript: z.string().nullish(),
-    language: z.string().nullish(),
-    emotion: z.string().nullish(),
-  })),
-  audio_duration_ms: durationMs,
-  audio_bytes: count,
-  queue_wait_ms: durationMs,
-  stages: open({ decode_ms: durationMs, vad_ms: durationMs, classifier_ms: durationMs, asr_ms: durationMs }),
-  capacity: open({ active: count, queued: count, limit: count }),
-  processing_ms: durationMs,
-});
+export const localAudio = named(
+  "LocalAudio",
+  open({
+    profile: z.enum(["general", "gameplay", "screen_recording", "physical_world"]),
+    speech_engine: z.enum([
+      "none",
+      "auto",
+      "whisper",
+      "sensevoice",
+      "moonshine",
+      "qwen3_asr",
+      "lfm2_5_audio",
+    ]),
+    models: z.array(text),
+    observations: z.array(open({
+      start_offset_ms: count,
+      end_offset_ms: count,
+      kind: z.enum(["voice_activity", "audio_event", "speech"]),
+      label: text,
+      confidence: unit,
+      model: text,
+      transcript: z.string().nullish(),
+      language: z.string().nullish(),
+      emotion: z.string().nullish(),
+    })),
+    audio_duration_ms: durationMs,
+    audio_bytes: count,
+    queue_wait_ms: durationMs,
+    stages: open({
+      decode_ms: durationMs,
+      vad_ms: durationMs,
+      classifier_ms: durationMs,
+      asr_ms: durationMs,
+    }),
+    capacity: open({ active: count, queued: count, limit: count }),
+    processing_ms: durationMs,
+  }),
+);
 
-const modalities = z.array(z.enum(["audio", "video"])).min(1);
-const momentKind = z.enum([
-  "speech",
-  "sound_effect",
-  "music",
-  "ambient",
-  "interaction",
-  "mechanical",
-  "other",
-]);
+const modalities = z.array(named("Modality", z.enum(["audio", "video"]))).min(1);
+const momentKind = named(
+  "MomentKind",
+  z.enum([
+    "speech",
+    "sound_effect",
+    "music",
+    "ambient",
+    "interaction",
+    "mechanical",
+    "other",
+  ]),
+);
 
 /** One of `moments[]`; offsets are milliseconds from the start of the clip of the chunk. */
-export const chunkMoment = open({
-  start_offset_ms: count,
-  end_offset_ms: count,
-  modalities,
-  kind: momentKind,
-  description: text,
-  intent: z.string().nullish(),
-  audio_visual_relation: z.string().nullish(),
-  confidence: unit,
-});
+export const chunkMoment = named(
+  "ChunkMoment",
+  open({
+    start_offset_ms: count,
+    end_offset_ms: count,
+    modalities,
+    kind: momentKind,
+    description: text,
+    intent: z.string().nullish(),
+    audio_visual_relation: z.string().nullish(),
+    confidence: unit,
+  }),
+);
 
 /** For a failed chunk the fields of the overlay are null and `semantic_error` names the reason. */
 const chunkInferredFields = {

@@ -13,9 +13,13 @@ import {
   text,
   unit,
 } from "./payload_shapes.ts";
+import { named } from "../schemas/named_shapes.ts";
 
-const status = z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]);
-const stage = z.enum(["shadow", "canary", "active"]);
+const status = named(
+  "PolicyStatus",
+  z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]),
+);
+const stage = named("PolicyStage", z.enum(["shadow", "canary", "active"]));
 
 /** See docs/triggers-policies.md#restricted-zone. */
 export const restrictedZone = open({
@@ -38,14 +42,17 @@ export const policyRevisionCreated = open({
 });
 
 /** How a live session applied the request; nulls when none was live. */
-export const application = open({
-  session_id: text.nullable(),
-  generation: positive.nullable(),
-  prompt_acknowledged: z.boolean(),
-  effective_on_current_generation: z.boolean(),
-  deferred_fields: z.array(text),
-  note: z.string(),
-});
+export const application = named(
+  "PolicyApplication",
+  open({
+    session_id: text.nullable(),
+    generation: positive.nullable(),
+    prompt_acknowledged: z.boolean(),
+    effective_on_current_generation: z.boolean(),
+    deferred_fields: z.array(text),
+    note: z.string(),
+  }),
+);
 
 export const policyDeploymentRequested = open({
   revision: positive,
@@ -104,13 +111,16 @@ const replayedEvents = {
 };
 
 /** An interval of activity that the zone would have reported; the last one may have no end. */
-const zoneInterval = open({
-  entered_frame: count,
-  entered_pts_ms: count.describe("Media time, milliseconds"),
-  left_frame: count.nullable(),
-  left_pts_ms: count.nullable(),
-  peak_motion_score: unit,
-});
+const zoneInterval = named(
+  "ZoneInterval",
+  open({
+    entered_frame: count,
+    entered_pts_ms: count.describe("Media time, milliseconds"),
+    left_frame: count.nullable(),
+    left_pts_ms: count.nullable(),
+    peak_motion_score: unit,
+  }),
+);
 
 /**
  * A replay over the signals of the media: `accepted_events` counts the intervals, `candidate_events` the stored events.

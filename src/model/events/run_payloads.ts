@@ -20,6 +20,7 @@ import {
   u64,
   unit,
 } from "./payload_shapes.ts";
+import { named } from "../schemas/named_shapes.ts";
 
 const runCreatedByRequest = open({
   request_id: text,
@@ -33,7 +34,10 @@ const runCreatedByWhip = open({
   principal_key: text,
   session_id: text,
   source: z.literal("whip"),
-  trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
+  trigger_program: named(
+    "TriggerProgramId",
+    open({ program_id: text, version: positive, isa_version: positive }),
+  ).nullable(),
 });
 
 /** A run of a camera that is always watched, which no request made. */
@@ -118,29 +122,35 @@ const ingestReceivedByReason = open({
 export const ingestReceived = z.union([ingestReceivedByIngest, ingestReceivedByReason]);
 
 /** See docs/frames.md#signals. */
-export const frameSignals = open({
-  frame_index: count.describe("Counts sampled frames from 0"),
-  pts_ms: count.describe("Media time, milliseconds from the first frame"),
-  perceptual_hash: u64,
-  luma_mean: unit,
-  flicker_score: unit,
-  ghosting_score: unit,
-  noise_variance_score: unit,
-  cut_score: unit.optional(),
-  cut_pts_ms: count.optional().describe("Media time of the cut, where `cut_score` is 0.5 or more"),
-  artifact_score: unit.optional(),
-  artifact_kind: z.enum(ARTIFACT_KINDS).optional().describe("What is wrong with the frame, if anything is"),
-});
+export const frameSignals = named(
+  "FrameSignals",
+  open({
+    frame_index: count.describe("Counts sampled frames from 0"),
+    pts_ms: count.describe("Media time, milliseconds from the first frame"),
+    perceptual_hash: u64,
+    luma_mean: unit,
+    flicker_score: unit,
+    ghosting_score: unit,
+    noise_variance_score: unit,
+    cut_score: unit.optional(),
+    cut_pts_ms: count.optional().describe("Media time of the cut, where `cut_score` is 0.5 or more"),
+    artifact_score: unit.optional(),
+    artifact_kind: z.enum(ARTIFACT_KINDS).optional().describe("What is wrong with the frame, if anything is"),
+  }),
+);
 
 /** See docs/frames.md#ranges. */
-export const rowRange = open({
-  type: z.enum(DETECTORS),
-  start_frame: count.describe("Row of the first frame inside"),
-  end_frame: count.describe("Row of the last frame inside"),
-  start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
-  end_pts_ms: count.describe("Media time of the last frame, milliseconds"),
-  confidence: unit,
-});
+export const rowRange = named(
+  "DetectedRange",
+  open({
+    type: z.enum(DETECTORS),
+    start_frame: count.describe("Row of the first frame inside"),
+    end_frame: count.describe("Row of the last frame inside"),
+    start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
+    end_pts_ms: count.describe("Media time of the last frame, milliseconds"),
+    confidence: unit,
+  }),
+);
 
 export const framesDecoded = open({
   request_id: text,
@@ -180,7 +190,10 @@ export const LIVE_SOURCES = ["whip", "live"] as const;
 export type LiveSource = typeof LIVE_SOURCES[number];
 
 /** See docs/live.md#session-end. */
-export const sessionEnded = open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text });
+export const sessionEnded = named(
+  "SessionEnded",
+  open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text }),
+);
 
 /** See docs/cameras.md#always-on-cameras. */
 const rolledOver = open({
@@ -213,7 +226,7 @@ const analysisCompleted = open({
 export const runCompleted = z.union([analysisCompleted, rolledOver, sessionEnded]);
 
 /** Payload of an event that names only its request. */
-export const requested = open({ request_id: text });
+export const requested = named("RequestOnly", open({ request_id: text }));
 
 /** The second form removes the run of a live session that failed after the run was created. */
 export const runDeleted = z.union([requested, sessionEnded]);
@@ -227,23 +240,29 @@ export const operatorFeedbackSubmitted = open({
 });
 
 /** See docs/events.md#filters. */
-export const webhookFilter = open({
-  labels: z.array(text).optional(),
-  zones: z.array(text).optional(),
-  sources: z.array(text).optional(),
-  min_confidence: unit.optional(),
-  armed: z.enum(["disarmed", "any"]).optional().describe(
-    "Of events that say whether their camera was armed; absent for those that say so",
-  ),
-});
+export const webhookFilter = named(
+  "WebhookFilter",
+  open({
+    labels: z.array(text).optional(),
+    zones: z.array(text).optional(),
+    sources: z.array(text).optional(),
+    min_confidence: unit.optional(),
+    armed: z.enum(["disarmed", "any"]).optional().describe(
+      "Of events that say whether their camera was armed; absent for those that say so",
+    ),
+  }),
+);
 
 /** See docs/events.md#cooldown. */
-export const webhookCooldown = open({
-  interval_ms: positive,
-  per: z.array(z.enum(COOLDOWN_KEYS)),
-});
+export const webhookCooldown = named(
+  "WebhookCooldown",
+  open({
+    interval_ms: positive,
+    per: z.array(z.enum(COOLDOWN_KEYS)),
+  }),
+);
 
-export const webhookSource = open({ name: text, webhook: text }).describe(
+export const webhookSource = named("WebhookSource", open({ name: text, webhook: text })).describe(
   "Which webhook of the file of sources it is",
 );
 

@@ -7,6 +7,7 @@ import { CLIP_SOUND_STATES } from "../../live/recording/record_plan.ts";
 import { SOURCE_STATES } from "../sources.ts";
 import { SOURCE_KINDS } from "../../sources/source_file.ts";
 import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
+import { named } from "../../schemas/named_shapes.ts";
 
 export const LIVE_SOURCE = open({
   request_id: requestIdField,
@@ -34,27 +35,35 @@ export const LIVE_SESSION = open({
   run_id: runIdField,
   session_id: sessionIdField,
   generation: positive,
-  source: z.enum(["whip", "live"]).describe("A publisher, or a source that the service pulls"),
+  source: named("LiveSourceKind", z.enum(["whip", "live"])).describe(
+    "A publisher, or a source that the service pulls",
+  ),
   source_uri: z.string().describe("Empty for a publisher"),
-  state: z.enum(["connecting", "live", "interrupted", "ending"]),
+  state: named("LiveState", z.enum(["connecting", "live", "interrupted", "ending"])),
   opened_at_ms: count.describe("Epoch milliseconds, as all times here but those of `signals`"),
   connected_at_ms: count.nullable(),
   last_frame_at_ms: count.nullable().describe("When frames were last decoded, to the second"),
-  gap: open({
-    since_ms: count,
-    attempts: count,
-    next_attempt_at_ms: count.nullable().describe("Null while an attempt is under way"),
-  }).nullable().describe("Of a pulled source that gives no frames"),
-  frames: open({
-    received: count.describe("Access units of a publisher; 0 of a pulled source"),
-    decoded: count,
-    dropped: count,
-    kept: count.describe("Frames that the gate kept"),
-  }).describe("Since the session was opened, counted once a second"),
+  gap: named(
+    "SourceGap",
+    open({
+      since_ms: count,
+      attempts: count,
+      next_attempt_at_ms: count.nullable().describe("Null while an attempt is under way"),
+    }),
+  ).nullable().describe("Of a pulled source that gives no frames"),
+  frames: named(
+    "FrameCounts",
+    open({
+      received: count.describe("Access units of a publisher; 0 of a pulled source"),
+      decoded: count,
+      dropped: count,
+      kept: count.describe("Frames that the gate kept"),
+    }),
+  ).describe("Since the session was opened, counted once a second"),
   prompt: z.string().nullable().describe("Null for the built-in one"),
   restricted_zone: restrictedZone.nullable(),
   last_seq: positive.describe("The newest event of the run"),
-  picture: open({ seq: positive, sha256 }).nullable().describe(
+  picture: named("KeptPicture", open({ seq: positive, sha256 })).nullable().describe(
     "The newest stored picture, and the event that names it",
   ),
 });

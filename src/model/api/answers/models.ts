@@ -5,8 +5,9 @@ import { count, durationMs, open, positive, text } from "../../events/payload_sh
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { triggerProgram } from "../../triggers/program.ts";
 import { requestIdField, runIdField, tokens } from "./answer_fields.ts";
+import { named } from "../../schemas/named_shapes.ts";
 
-const providerKind = z.enum(PROVIDER_KINDS);
+const providerKind = named("ProviderKind", z.enum(PROVIDER_KINDS));
 
 export const INFERRED = open({
   request_id: requestIdField,
