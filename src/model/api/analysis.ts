@@ -12,6 +12,7 @@ import {
   sourceUri,
 } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
+import { namedEnum } from "../schemas/named_shapes.ts";
 
 const MAX_U64 = 18446744073709551615n;
 
@@ -51,7 +52,7 @@ const CALLER_FRAME = z.strictObject({
   cut_score: SCORE.optional(),
   cut_pts_ms: z.int().nonnegative().optional(),
   artifact_score: SCORE.optional(),
-  artifact_kind: z.enum(ARTIFACT_KINDS).optional(),
+  artifact_kind: namedEnum("ArtifactKind", ARTIFACT_KINDS).optional(),
 });
 
 export const ANALYZE_BODY = z.strictObject({

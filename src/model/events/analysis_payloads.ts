@@ -20,7 +20,9 @@ import {
   tokenFields,
   unit,
 } from "./payload_shapes.ts";
-import { named } from "../schemas/named_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
+import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
+import { MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 
 /** With an index name where reason had one, with a session where a live session wrote it. */
 export const markerEmitted = open({
@@ -78,16 +80,8 @@ export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGe
 export const localAudio = named(
   "LocalAudio",
   open({
-    profile: z.enum(["general", "gameplay", "screen_recording", "physical_world"]),
-    speech_engine: z.enum([
-      "none",
-      "auto",
-      "whisper",
-      "sensevoice",
-      "moonshine",
-      "qwen3_asr",
-      "lfm2_5_audio",
-    ]),
+    profile: namedEnum("AudioProfile", AUDIO_PROFILES),
+    speech_engine: namedEnum("SpeechEngine", SPEECH_ENGINES),
     models: z.array(text),
     observations: z.array(open({
       start_offset_ms: count,
@@ -178,7 +172,7 @@ const chunkInferredFromFrames = open({
 const chunkInferredFromClip = open({
   ...chunkInferredFields,
   media_mode: z.enum(["video", "audio_video"]),
-  media_resolution: z.enum(["low", "medium", "high"]).nullable(),
+  media_resolution: namedEnum("MediaResolution", MEDIA_RESOLUTIONS).nullable(),
   pts_start_ms: count,
   pts_end_ms: count,
   timestamp_resolution_ms: positive,

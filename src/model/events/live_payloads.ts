@@ -16,7 +16,7 @@ import {
   text,
   unit,
 } from "./payload_shapes.ts";
-import { named } from "../schemas/named_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /** The frame of an event. */
 const frameFields = {
@@ -49,7 +49,7 @@ export const keyframeStored = open({
   ...imageFields,
 });
 
-const imageEvidence = open(imageFields);
+const imageEvidence = named("StoredPicture", open(imageFields));
 
 /** The decoder of a live session was replaced; frames between the two are lost. */
 export const decoderRestarted = open({
@@ -107,13 +107,15 @@ export const clipStored = open({
   bytes: positive,
   start_pts_ms: count.describe("Media time of the first frame"),
   end_pts_ms: count.describe("Media time at which the last frame ends"),
-  cause: named("ClipCause", z.enum(CLIP_CAUSES)).describe("What began the clip; later causes prolong it"),
+  cause: namedEnum("ClipCause", CLIP_CAUSES).describe("What began the clip; later causes prolong it"),
   cause_seq: positive.nullable().describe(
     "The event of the cause; null where none was written, or in a run before a roll-over",
   ),
   cause_pts_ms: count,
   codec: text.describe("By RFC 6381, such as avc1.42e01f, opus"),
-  sound: z.enum(CLIP_SOUND_STATES).describe("not_supported: the source has sound that MP4 cannot carry"),
+  sound: namedEnum("ClipSound", CLIP_SOUND_STATES).describe(
+    "not_supported: the source has sound that MP4 cannot carry",
+  ),
   still: imageEvidence.describe("The picture of the cause"),
 });
 /** Why an event got no description. See docs/live.md#enrichment. */

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
 import { MODES } from "../runs/mode.ts";
-import { named } from "../schemas/named_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /**
  * An object that accepts unknown fields when it is read, because later versions may add fields to payloads. Its type
@@ -44,7 +44,7 @@ export const text = z.string().min(1);
 /** 64 lower-case hex digits: the content hash of a blob. */
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A JSON object with any keys, such as a caller's JSON Schema. */
-export const jsonObject = z.record(z.string(), z.unknown());
+export const jsonObject = named("JsonObject", z.record(z.string(), z.unknown()));
 /** Any JSON value, but not undefined. */
 export const jsonValue = z.union([
   jsonObject,
@@ -55,7 +55,7 @@ export const jsonValue = z.union([
   z.null(),
 ]);
 
-export const mode = named("RunMode", z.enum(MODES));
+export const mode = namedEnum("RunMode", MODES);
 /** The canonical names, whichever alias the caller used. */
 export const samplingPolicy = named("SamplingPolicy", z.enum(["source_fps_adaptive", "fixed"]));
 /** The kind of backend that answered a semantic question. */
@@ -118,14 +118,14 @@ export const tokenFields = {
 /** A stored JPEG, spread into `evidence` or into the payload itself. */
 export const imageFields = {
   image_ref: text.describe("Path of the blob under the data directory"),
-  image_media_type: named("StoredMediaType", z.literal("image/jpeg")),
+  image_media_type: z.literal("image/jpeg"),
   image_bytes: positive,
   image_sha256: sha256,
 };
 
 const mediaFields = {
   media_ref: text.describe("Path of the blob under the data directory"),
-  media_type: z.enum(["video/mp4", "audio/wav"]),
+  media_type: named("StoredMediaType", z.enum(["video/mp4", "audio/wav"])),
   media_bytes: positive,
   media_sha256: sha256,
   created: z.boolean().describe("False when the same content was stored before"),

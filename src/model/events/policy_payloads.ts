@@ -15,7 +15,7 @@ import {
 } from "./payload_shapes.ts";
 import { named } from "../schemas/named_shapes.ts";
 
-const status = named(
+export const policyStatus = named(
   "PolicyStatus",
   z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]),
 );
@@ -34,11 +34,16 @@ export const restrictedZone = open({
 });
 
 /** The number of the revision is the sequence number of this event. */
+export const policyParameters = named(
+  "PolicyParameters",
+  open({ restricted_zone: restrictedZone.optional() }),
+);
+
 export const policyRevisionCreated = open({
   parent_revision: positive.nullable(),
   prompt: text.nullable(),
   output_schema: jsonObject.nullable(),
-  parameters: open({ restricted_zone: restrictedZone.optional() }),
+  parameters: policyParameters,
 });
 
 /** How a live session applied the request; nulls when none was live. */
@@ -56,7 +61,7 @@ export const application = named(
 
 export const policyDeploymentRequested = open({
   revision: positive,
-  from_status: status,
+  from_status: policyStatus,
   to_status: stage,
   expected_generation: positive.nullable(),
 });
@@ -137,7 +142,7 @@ const replayedSignals = open({
   intervals: z.array(zoneInterval),
 });
 
-export const policyReplayEvaluated = z.union([
-  open({ ...replayedEvents, source: z.literal("local_wal") }),
-  replayedSignals,
-]);
+export const policyReplayEvaluated = named(
+  "PolicyEvaluation",
+  z.union([open({ ...replayedEvents, source: z.literal("local_wal") }), replayedSignals]),
+);

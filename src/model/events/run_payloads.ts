@@ -20,7 +20,8 @@ import {
   u64,
   unit,
 } from "./payload_shapes.ts";
-import { named } from "../schemas/named_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
+import { MEDIA_MODES } from "../reason/media_mode.ts";
 
 const runCreatedByRequest = open({
   request_id: text,
@@ -30,14 +31,16 @@ const runCreatedByRequest = open({
   tenant_id: z.string().nullable(),
 });
 
+const triggerProgramId = named(
+  "TriggerProgramId",
+  open({ program_id: text, version: positive, isa_version: positive }),
+);
+
 const runCreatedByWhip = open({
   principal_key: text,
   session_id: text,
   source: z.literal("whip"),
-  trigger_program: named(
-    "TriggerProgramId",
-    open({ program_id: text, version: positive, isa_version: positive }),
-  ).nullable(),
+  trigger_program: triggerProgramId.nullable(),
 });
 
 /** A run of a camera that is always watched, which no request made. */
@@ -71,7 +74,7 @@ const removedRun = open({
 });
 
 export const eventsRemoved = open({
-  reason: z.enum(REMOVAL_REASONS),
+  reason: namedEnum("RemovalReason", REMOVAL_REASONS),
   events: positive.describe("How many events were removed"),
   bytes: positive.describe("The size of their records in the log"),
   through_seq: positive.describe("The last one of them"),
@@ -79,8 +82,8 @@ export const eventsRemoved = open({
 });
 
 export const mediaRemoved = open({
-  media: z.enum(MEDIA_KINDS),
-  reason: z.enum(MEDIA_REMOVAL_REASONS),
+  media: namedEnum("MediaKind", MEDIA_KINDS),
+  reason: namedEnum("MediaRemovalReason", MEDIA_REMOVAL_REASONS),
   through_seq: positive.describe("What events of the run up to this one name"),
   blobs: positive.describe("How many were named"),
   bytes: count.describe("Their size; one that another run still names stays for that one"),
@@ -112,7 +115,7 @@ const ingestReceivedByReason = open({
   index_name: z.string().nullable(),
   coordinate_schema: coordinateSchema,
   coordinates,
-  media_mode: z.enum(["frames", "video", "audio_video"]),
+  media_mode: namedEnum("MediaMode", MEDIA_MODES),
   media_window_ms: durationMs.nullable(),
   video_streams: count.nullable(),
   audio_streams: count.nullable(),
@@ -135,7 +138,9 @@ export const frameSignals = named(
     cut_score: unit.optional(),
     cut_pts_ms: count.optional().describe("Media time of the cut, where `cut_score` is 0.5 or more"),
     artifact_score: unit.optional(),
-    artifact_kind: z.enum(ARTIFACT_KINDS).optional().describe("What is wrong with the frame, if anything is"),
+    artifact_kind: namedEnum("ArtifactKind", ARTIFACT_KINDS).optional().describe(
+      "What is wrong with the frame, if anything is",
+    ),
   }),
 );
 
@@ -143,7 +148,7 @@ export const frameSignals = named(
 export const rowRange = named(
   "DetectedRange",
   open({
-    type: z.enum(DETECTORS),
+    type: namedEnum("Detector", DETECTORS),
     start_frame: count.describe("Row of the first frame inside"),
     end_frame: count.describe("Row of the last frame inside"),
     start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
@@ -164,7 +169,7 @@ export const framesDecoded = open({
   width: positive,
   height: positive,
   pixel_format: text,
-  decode_backend: z.enum(DECODE_BACKENDS).optional().describe(
+  decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).optional().describe(
     "What decoded: docs/deployment.md#hardware-decoding",
   ),
   coordinate_schema: coordinateSchema,
@@ -192,7 +197,7 @@ export type LiveSource = typeof LIVE_SOURCES[number];
 /** See docs/live.md#session-end. */
 export const sessionEnded = named(
   "SessionEnded",
-  open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text }),
+  open({ source: namedEnum("LiveSourceKind", LIVE_SOURCES), session_id: text, reason: text }),
 );
 
 /** See docs/cameras.md#always-on-cameras. */
@@ -210,7 +215,7 @@ export const liveSourceOpened = open({
   source: z.literal("live"),
   source_uri: text.describe("As the caller gave it"),
   pipeline_generation: positive,
-  trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
+  trigger_program: triggerProgramId.nullable(),
   armed: z.boolean().optional().describe("Of an always-on camera: whether it is armed as the run begins"),
 });
 
@@ -258,7 +263,7 @@ export const webhookCooldown = named(
   "WebhookCooldown",
   open({
     interval_ms: positive,
-    per: z.array(z.enum(COOLDOWN_KEYS)),
+    per: z.array(namedEnum("CooldownKey", COOLDOWN_KEYS)),
   }),
 );
 

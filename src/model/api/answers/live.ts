@@ -7,7 +7,8 @@ import { CLIP_SOUND_STATES } from "../../live/recording/record_plan.ts";
 import { SOURCE_STATES } from "../sources.ts";
 import { SOURCE_KINDS } from "../../sources/source_file.ts";
 import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
-import { named } from "../../schemas/named_shapes.ts";
+import { named, namedEnum } from "../../schemas/named_shapes.ts";
+import { LIVE_SOURCES } from "../../events/run_payloads.ts";
 
 export const LIVE_SOURCE = open({
   request_id: requestIdField,
@@ -35,7 +36,7 @@ export const LIVE_SESSION = open({
   run_id: runIdField,
   session_id: sessionIdField,
   generation: positive,
-  source: named("LiveSourceKind", z.enum(["whip", "live"])).describe(
+  source: namedEnum("LiveSourceKind", LIVE_SOURCES).describe(
     "A publisher, or a source that the service pulls",
   ),
   source_uri: z.string().describe("Empty for a publisher"),
@@ -72,11 +73,13 @@ const nextChange = count.nullable().describe(
   "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
 );
 
+const ARMED_BY = ["schedule", "call"] as const;
+
 export const ARMED_SOURCE = open({
   request_id: requestIdField,
   name: text,
   armed: z.boolean(),
-  armed_by: z.enum(["schedule", "call"]),
+  armed_by: namedEnum("ArmedBy", ARMED_BY),
   next_change_ms: nextChange,
 });
 
@@ -92,7 +95,7 @@ export const NAMED_SOURCE = open({
   last_frame_age_ms: count.nullable().describe("To the second; null before the first frame"),
   reason: z.string().nullable().describe("Why it gives no frames; null while it does"),
   armed: z.boolean().nullable().describe("Whether an always-on camera is armed; null for any other source"),
-  armed_by: z.enum(["schedule", "call"]).nullable(),
+  armed_by: namedEnum("ArmedBy", ARMED_BY).nullable(),
   next_change_ms: nextChange,
   recording: open({
     hours: positive.describe("After how many hours a segment goes"),
@@ -112,7 +115,9 @@ export const RECORDED_SEGMENT = open({
   end_pts_ms: z.int().describe("The end of its last frame"),
   bytes: positive,
   codec: text.describe("By RFC 6381, such as `avc1.42e01f, opus`"),
-  sound: z.enum(CLIP_SOUND_STATES).describe("`not_supported`: MP4 cannot carry it to browsers"),
+  sound: namedEnum("ClipSound", CLIP_SOUND_STATES).describe(
+    "`not_supported`: MP4 cannot carry it to browsers",
+  ),
   video_format: text.describe("Segments of the same formats fit into one export"),
   sound_format: text.nullable().describe("Null without sound"),
 });
