@@ -11,6 +11,7 @@ import { Decoder } from "../media/recorded/decoder.ts";
 import { Hardware } from "../media/recorded/hardware.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
+import { writeTempFile } from "../store/temp_folder.ts";
 import { PictureScaler } from "../media/picture_scaler.ts";
 import { ToolTrials } from "../media/trials/tool_trials.ts";
 
@@ -43,7 +44,7 @@ export async function openMedia(
 ): Promise<Media> {
   const maxConcurrent = workAtOnce(navigator.hardwareConcurrency, isShared);
   const ffmpeg = new AboutFfmpeg({ runner, world });
-  const trials = opening.use(new ToolTrials({ runner, tempDir, world, ffmpeg }));
+  const trials = opening.use(new ToolTrials({ runner, tempDir, writeFile: writeTempFile, world, ffmpeg }));
   const common = {
     runner,
     tempDir,

@@ -15,11 +15,15 @@ import type { ToolRunner } from "../tools/runner.ts";
 import { firstFrameMs } from "../windows/first_frame.ts";
 import { TRIAL_FILM, TRIAL_FRAMES, TRIAL_PICTURE, TRIAL_SOUND, TRIAL_UNITS } from "./trial_media.ts";
 
+export type WriteFile = (path: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
+
 /** What trials need. */
 export interface TrialBench {
   readonly runner: ToolRunner;
   /** The film and what is made of it lie here, and are removed. */
   readonly tempDir: string;
+  /** Makes a new file. */
+  readonly writeFile: WriteFile;
   readonly world: World;
   readonly signal: AbortSignal;
 }
@@ -139,7 +143,7 @@ async function withFilm(bench: TrialBench, use: (film: Film) => Promise<void>): 
   const path = join(bench.tempDir, `trial-${bench.world.randomBytes(12).toHex()}.mp4`);
   const input = fileInput(path);
   try {
-    await Deno.writeFile(path, TRIAL_FILM, { createNew: true, mode: 0o600 });
+    await bench.writeFile(path, TRIAL_FILM);
     let outcome: Outcome | undefined;
     // Its refusal is about a caller's file; what ffprobe said is in the outcome.
     const runner: ToolRunner = {
@@ -192,13 +196,13 @@ function boundsOf({ world, signal }: TrialBench) {
   return { world, signal, deadlineMs: DEADLINE_MS, maxStderrBytes: ERROR_BYTES };
 }
 
-interface RunOptions {
+interface TrialOptions {
   readonly reports?: SharedArrayBuffer;
   readonly input?: Uint8Array<ArrayBuffer>;
   readonly maxStdoutBytes?: number;
 }
 
-async function run(bench: TrialBench, job: RunJob, options: RunOptions = {}): Promise<Outcome> {
+async function run(bench: TrialBench, job: RunJob, options: TrialOptions = {}): Promise<Outcome> {
   const outcome = await bench.runner.run(job, { ...boundsOf(bench), maxStdoutBytes: 0, ...options });
   if (outcome.end !== "exited" || outcome.code !== 0) throw failureOf(outcome, bench);
   return outcome;
@@ -252,7 +256,7 @@ function failureOf(outcome: Omit<Outcome, "stdout">, { tempDir }: TrialBench): E
 
 /** Lines that come at the end of ffmpeg's log whatever went wrong. */
 const SAYS_NOTHING =
-  /^(conversion failed!|nothing was written into output file|error opening (input|output) files)/i;
+  /^(\[[^\]]*\] )*(conversion failed!|nothing was written into output file|task finished with error|terminating thread|error opening (input|output) files)/i;
 const WORDS_MAX = 300;
 
 async function removeIfThere(path: string): Promise<void> {

@@ -4,11 +4,13 @@ import type { World } from "../../base/world.ts";
 import { type AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";
 import { decoderUnusable } from "../media_fault.ts";
 import { niced, type ToolRunner } from "../tools/runner.ts";
-import { ABILITIES, type Ability, Unable } from "./abilities.ts";
+import { ABILITIES, type Ability, Unable, type WriteFile } from "./abilities.ts";
 
 export interface ToolTrialsOptions {
   readonly runner: ToolRunner;
   readonly tempDir: string;
+  /** Makes a new file. */
+  readonly writeFile: WriteFile;
   readonly world: World;
   readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
 }
@@ -103,14 +105,14 @@ export class ToolTrials implements AsyncDisposable {
   }
 
   async #try(ability: Ability, nice: number): Promise<Verdict> {
-    const { runner, tempDir, world } = this.#options;
+    const { runner, tempDir, writeFile, world } = this.#options;
     const { signal } = this.#closing;
     signal.throwIfAborted();
     const { does: cannot, attempt } = ABILITIES[ability];
     let fault: ToolFault | null = null;
     let works = false;
     try {
-      await attempt({ runner: niced(runner, nice), tempDir, world, signal });
+      await attempt({ runner: niced(runner, nice), tempDir, writeFile, world, signal });
       works = true;
     } catch (error) {
       signal.throwIfAborted();
