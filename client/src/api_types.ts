@@ -1021,6 +1021,13 @@ export interface components {
                 /** @description Of the usual ones, those that it decodes on the processor */
                 codecs: string[];
             } | null;
+            /** @description What the server's ffmpeg cannot do; requests that need it get 503 `decoder_unusable` */
+            decoder_faults?: {
+                /** @description What ffmpeg or ffprobe was tried for, such as `make a clip of a film` */
+                cannot: string;
+                /** @description What the program said last */
+                reason: string;
+            }[];
             /** @description What decodes recorded video that suits it; null while that is being found */
             decode_backend: components["schemas"]["DecodeBackend"] | null;
             /** @description Epoch milliseconds */
@@ -1070,7 +1077,7 @@ export interface components {
             result: "faulted" | "saturated" | "healthy" | "idle";
             reasons: {
                 /** @enum {string} */
-                code: "sources_file_faulty" | "camera_down" | "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
+                code: "sources_file_faulty" | "camera_down" | "decoder_unusable" | "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
                 /** @description For people; programs go by `code` */
                 text: string;
                 /** @description When it happened, epoch milliseconds; null for what lasts */
@@ -1132,7 +1139,7 @@ export interface components {
         ErrorEnvelope: {
             error: {
                 /** @enum {string} */
-                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "cursor_expired" | "media_removed" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "storage_unavailable" | "storage_quota";
+                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "cursor_expired" | "media_removed" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "decoder_unusable" | "storage_unavailable" | "storage_quota";
                 /** @description For people; it may change */
                 message: string;
                 request_id: string;

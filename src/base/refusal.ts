@@ -127,6 +127,12 @@ export const REFUSALS = {
     code: "policy_acknowledgement_timeout",
     when: "The live session did not take the policy revision over in time.",
   },
+  decoder_unusable: {
+    status: 503,
+    code: "decoder_unusable",
+    when:
+      "The service's ffmpeg or ffprobe cannot do what the request needs, whatever the file is; the message has its last words.",
+  },
   storage_unavailable: {
     status: 503,
     code: "storage_unavailable",

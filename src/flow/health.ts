@@ -2,6 +2,7 @@
 
 import type { GaugeName, Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
+import type { ToolTrials } from "../media/trials/tool_trials.ts";
 import { LIMITS } from "../model/limits.ts";
 import { LEAST_RESERVATION } from "./live/capacity.ts";
 import type { LiveRegistry } from "./live/registry.ts";
@@ -28,6 +29,7 @@ export interface HealthOptions {
   readonly metrics: Metrics;
   readonly registry: LiveRegistry;
   readonly alwaysOn: AlwaysOn;
+  readonly trials: Pick<ToolTrials, "faults">;
   readonly world: Pick<World, "now">;
 }
 
@@ -76,8 +78,11 @@ export class HealthView {
 
   async #faults(): Promise<HealthReason[]> {
     const faultMs = await this.#recent("service_pipeline_last_fault_timestamp_seconds");
-    const { detached } = this.#options.registry;
+    const { registry: { detached }, trials } = this.#options;
     return [
+      ...trials.faults.map(({ cannot, reason }) =>
+        lasting("decoder_unusable", `The service's ffmpeg cannot ${cannot}: ${reason}`)
+      ),
       ...faultMs === null
         ? []
         : [{ code: "worker_fault", text: "A worker of a live session has failed", at_ms: faultMs }],

@@ -110,7 +110,13 @@ export async function openUseCases(
     armedSources: live.armed,
     recordings: new RecordingReads({ named: live.named, recordings: store.recordings, timeline }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
-    healthView: new HealthView({ metrics, registry: live.registry, alwaysOn: live.alwaysOn, world }),
+    healthView: new HealthView({
+      metrics,
+      registry: live.registry,
+      alwaysOn: live.alwaysOn,
+      trials: media.trials,
+      world,
+    }),
     system: opening.use(
       new System({
         config,
@@ -120,6 +126,7 @@ export async function openUseCases(
         mirror,
         ffmpeg: media.ffmpeg,
         hardware: media.hardware,
+        trials: media.trials,
         version: VERSION,
         isShared,
         world,
@@ -150,6 +157,7 @@ function analysisUseCases(
       work,
       decoder,
       extractor,
+      trials: media.trials,
       sources,
       blobs,
       inference,

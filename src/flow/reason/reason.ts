@@ -5,6 +5,7 @@ import { refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
+import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { Extractor } from "../../media/windows/extractor.ts";
 import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
 import { GateKernel } from "../../media/kernels/gate_kernel.ts";
@@ -41,6 +42,7 @@ export interface ReasonOptions {
   readonly work: RunWork;
   readonly decoder: Decoder;
   readonly extractor: Extractor;
+  readonly trials: Pick<ToolTrials, "require">;
   readonly sources: Sources;
   readonly blobs: Blobs;
   readonly inference: Inference;
@@ -102,7 +104,7 @@ export class Reason {
    * client that disconnects, a stop and a delete end the call at once; events that were written stay.
    *
    * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault, 503 without
-   * the sidecar or the provider that the request needs, 507 `storage_quota` as soon as the caller stores too much. A chunk
+   * the sidecar, the provider or the ffmpeg that the request needs, 507 `storage_quota` as soon as the caller stores too much. A chunk
    * that fails is no error of the request.
    */
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
@@ -153,6 +155,9 @@ export class Reason {
     if (plan.media.mode === "audio_video") checkAudioStreams(info);
     const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
     const isSemantic = plan.semanticInference && inference.isConfigured;
+    const needsClips = isNative(plan) || (isSemantic && plan.clip !== null);
+    if (needsClips) await this.#options.trials.require("clip");
+    if (plan.localAudio) await this.#options.trials.require("sound");
     const asksWithImages = isSemantic && !plan.clip && !isNative(plan);
     await using stream = await source.explained(decoder.streamFrames({
       principalKey,

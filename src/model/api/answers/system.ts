@@ -48,6 +48,12 @@ export const SYSTEM = open({
     version: z.string().nullable(),
     codecs: z.array(text).describe("Of the usual ones, those that it decodes on the processor"),
   }).nullable().describe("The server's ffmpeg; null where it does not answer"),
+  decoder_faults: z.array(open({
+    cannot: text.describe("What ffmpeg or ffprobe was tried for, such as `make a clip of a film`"),
+    reason: text.describe("What the program said last"),
+  })).optional().describe(
+    "What the server's ffmpeg cannot do; requests that need it get 503 `decoder_unusable`",
+  ),
   decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).nullable().describe(
     "What decodes recorded video that suits it; null while that is being found",
   ),
@@ -120,6 +126,7 @@ export const SYSTEM_HEALTH = open({
     code: z.enum([
       "sources_file_faulty",
       "camera_down",
+      "decoder_unusable",
       "worker_fault",
       "detached_worker",
       "inference_waiting",
