@@ -80,7 +80,7 @@ export async function openUseCases(
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
   const signals = new SignalReads({ timeline, gate: media.gate, thresholds: config.gateThresholds });
   return {
-    runs: new Runs({ timeline, world, metrics, work, activeStreamLimit, streamTtlMs }),
+    runs: new Runs({ timeline, world, metrics, work, inference, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
     ...analysisUseCases(options),
     triggers: new Triggers(await TriggerKernel.load()),
@@ -142,7 +142,7 @@ function analysisUseCases(
   const { revisions } = live;
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
-    analyze: new Analyze({ timeline, world, metrics, gate, thresholds, streamTtlMs, labelMaps }),
+    analyze: new Analyze({ timeline, world, metrics, gate, inference, thresholds, streamTtlMs, labelMaps }),
     reason: new Reason({
       timeline,
       world,
