@@ -45,6 +45,8 @@ export interface Live {
   readonly named: NamedSources;
   readonly alwaysOn: AlwaysOn;
   readonly armed: ArmedSources;
+  /** Which models its sessions ask. */
+  readonly models: LiveModelChoice;
   /** The policies of runs, which the sessions that start later begin with. */
   readonly revisions: PolicyRevisions;
 }
@@ -90,7 +92,8 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
   const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, isShared, metrics, world });
   const ice = iceOf(config);
-  const sessions = openSessions(opening, { ...options, registry, ice });
+  const live = openLiveModels(options);
+  const sessions = openSessions(opening, { ...options, registry, ice, live });
   const attach = attachContext(config, restrictedZone);
   const liveSources = new LiveSources({
     timeline,
@@ -128,6 +131,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
     named,
     alwaysOn: new AlwaysOn({ named, live: liveSources, armed, firstPrincipal, metrics, world: ownWorld }),
     armed,
+    models: live.choice,
     revisions,
   };
 }
@@ -135,19 +139,25 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
 interface SessionsOptions extends LiveOptions {
   readonly registry: LiveRegistry;
   readonly ice: IceSettings;
+  readonly live: OpenLiveModels;
+}
+
+interface OpenLiveModels {
+  readonly models: LiveModels;
+  readonly choice: LiveModelChoice;
 }
 
 /** What is not served of the models of live sessions is said once in the log. */
-function openLiveModels({ config, backends, models: { inference }, world }: LiveOptions): {
-  readonly models: LiveModels;
-  readonly choice: LiveModelChoice;
-} {
+function openLiveModels(
+  { config, backends, models: { inference }, world }: LiveOptions,
+): OpenLiveModels {
   const models = liveModels(config.webrtc, backends);
   const choice = new LiveModelChoice(models, inference);
   const fault = () => liveModelFault(models, choice, inference);
   const say = (text: string | null) => void (text !== null && world.log.child("live").warn(text));
-  // Where the configuration does not have the model, its server may.
-  if (fault() === null || !inference.isConfigured) say(fault());
+  // What the configuration does not name, a server may have.
+  const mayHaveMore = backends.some(({ model }) => model === null);
+  if (fault() === null || !mayHaveMore) say(fault());
   else void inference.renewModels(NEVER_ABORTED).then(() => say(fault()));
   return { models, choice };
 }
@@ -192,7 +202,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
       world,
     }),
     inference: models.inference,
-    ...openLiveModels(options),
+    ...options.live,
     audio: audioSidecar && { sidecar: audioSidecar, runner: broker, timeoutMs },
     datagrams: openDatagrams(opening, config, world),
     thresholds: config.gateThresholds,

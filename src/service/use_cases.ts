@@ -110,13 +110,17 @@ export async function openUseCases(
     armedSources: live.armed,
     recordings: new RecordingReads({ named: live.named, recordings: store.recordings, timeline }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
-    healthView: new HealthView({ metrics, registry: live.registry, alwaysOn: live.alwaysOn, world }),
+    healthView: new HealthView({
+      ...{ metrics, registry: live.registry, alwaysOn: live.alwaysOn, inference, world },
+      liveModels: live.models,
+    }),
     system: opening.use(
       new System({
         config,
         dataDir: options.dataDir,
         uploadRoot: local.uploadRoot,
         inference,
+        liveModels: live.models,
         mirror,
         ffmpeg: media.ffmpeg,
         hardware: media.hardware,

@@ -111,6 +111,11 @@ export class Inference implements Disposable {
     return this.#options.providers.unknown(model);
   }
 
+  /** See {@link Providers.knows}. */
+  knows(model: string): boolean | null {
+    return this.#options.providers.knows(model);
+  }
+
   /** See {@link Providers.refused}. */
   refused(withinMs: number): readonly UnknownModel[] {
     return this.#options.providers.refused(withinMs);

@@ -205,12 +205,23 @@ export class Providers implements AsyncDisposable {
     });
   }
 
-  /** What the servers have instead, where all that serve `model` say that they have it not; null where one may have it. */
+  /**
+   * What the servers have instead, where all that serve `model` say that they have it not, or where none serves it. Null where one may
+   * have it, and where no server says what it has.
+   */
   unknown(model: string): UnknownModel | null {
     const id = this.#named(model);
     const serving = this.#serving(id);
-    if (serving.length === 0 || serving.some((one) => hasModel(one, id) !== false)) return null;
-    return { model: id, has: uniqueIds(serving) };
+    if (serving.some((one) => hasModel(one, id) !== false)) return null;
+    const has = uniqueIds(serving.length > 0 ? serving : this.#candidates);
+    return has.length > 0 ? { model: id, has } : null;
+  }
+
+  /** Whether a server has the model; null where none says so, and one may have it. */
+  knows(model: string): boolean | null {
+    const id = this.#named(model);
+    if (this.#serving(id).some((one) => hasModel(one, id) === true)) return true;
+    return this.unknown(id) === null ? null : false;
   }
 
   /** Models of which a question was refused within `withinMs`, as their servers do not know them. */
@@ -226,7 +237,7 @@ export class Providers implements AsyncDisposable {
    */
   choose(usual: string): string {
     if (this.unknown(usual) === null) return usual;
-    const ids = [...new Set(this.#candidates.flatMap(idsOf))].filter(answersQuestions);
+    const ids = this.#candidates.flatMap(offeredBy).filter(answersQuestions);
     const ofCatalog = new Set(ids.flatMap((id) => canonicalModel(id) ?? []));
     const all = new Set(ids.map((id) => canonicalModel(id) ?? id));
     const [only] = ofCatalog.size === 1 ? ofCatalog : all.size === 1 ? all : [];
@@ -255,11 +266,10 @@ export class Providers implements AsyncDisposable {
     this.#agent?.[Symbol.dispose]();
   }
 
-  /** Ids beside the catalog: those of the configuration, then those of the lists. */
+  /** Ids beside the catalog: those of the configuration and of the lists, in the order of the backends. */
   get #others(): readonly string[] {
-    const configured = this.#candidates.flatMap(({ settings }) => settings.model ?? []);
-    const listed = this.#candidates.filter(({ settings }) => settings.model === null).flatMap(idsOf);
-    return [...new Set([...configured, ...listed])].filter((id) => canonicalModel(id) === undefined);
+    const offered = this.#candidates.flatMap(offeredBy);
+    return [...new Set(offered)].filter((id) => canonicalModel(id) === undefined);
   }
 
   #identified(model: string): string | undefined {
@@ -427,6 +437,11 @@ function hasModel(candidate: Candidate, model: string): boolean | null {
 /** What the backend says that it has. */
 function idsOf({ backend }: Candidate): readonly string[] {
   return backend.models.list?.ids ?? [];
+}
+
+/** What callers may name of the backend: its one model, or what it says that it has. */
+function offeredBy(candidate: Candidate): readonly string[] {
+  return candidate.settings.model === null ? idsOf(candidate) : [candidate.settings.model];
 }
 
 function uniqueIds(candidates: readonly Candidate[]): readonly string[] {

@@ -1,6 +1,7 @@
 /** Which models live sessions ask now. See docs/live.md#descriptions. */
 
 import type { LiveModels } from "../../../model/live/live_models.ts";
+import { unknownModelText } from "../../../model/infer/model_list.ts";
 import { noProviderDescription } from "../../../model/live/prompt.ts";
 import type { Inference } from "../../infer/inference.ts";
 
@@ -26,11 +27,10 @@ export class LiveModelChoice {
     const { firstPassModel, secondPassModel, isNamed } = this.#models;
     const first = isNamed ? firstPassModel : this.#inference.choose(firstPassModel);
     const isServed = (model: string) => this.#inference.serves(model);
-    const { isConfigured: hasBackends } = this.#inference;
     return {
       first,
       second: secondPassModel !== null && isServed(secondPassModel) ? secondPassModel : null,
-      notServed: isServed(first) ? null : noProviderDescription(first, { hasBackends }),
+      notServed: isServed(first) ? null : this.#notServed(first),
     };
   }
 
@@ -39,5 +39,13 @@ export class LiveModelChoice {
     const { notServed } = this.now;
     if (!this.#models.isNamed || notServed !== null) await this.#inference.renewModels(signal);
     return this.now;
+  }
+
+  #notServed(model: string): string {
+    const { isConfigured: hasBackends } = this.#inference;
+    const unknown = this.#inference.unknown(model);
+    return unknown === null
+      ? noProviderDescription(model, { hasBackends })
+      : unknownModelText(unknown.model, unknown.has);
   }
 }
