@@ -1009,6 +1009,12 @@ export interface components {
             circuit: "closed" | "open" | "half_open";
             /** @description When an open circuit lets a call through again, epoch milliseconds */
             probe_at_ms: number | null;
+            /** @description Whether too many of the last calls of its provider took long */
+            is_slow?: boolean;
+            /** @description Why it could not be asked for its models when it was asked last; null where it could, like `models` */
+            fault?: string | null;
+            /** @description What its server has, as it said last; null where it does not say, and where the service has several principals */
+            models?: string[] | null;
         };
         System: {
             request_id: string;
@@ -1058,6 +1064,13 @@ export interface components {
             } | null;
             /** @description Model backends, in the order of the configuration */
             backends: components["schemas"]["SystemBackend"][];
+            /** @description Null where no backend serves it */
+            live_model?: {
+                /** @description What live sessions ask */
+                id: string;
+                /** @description Whether its server has it; null where the server does not say */
+                is_known: boolean | null;
+            } | null;
             /** @description The mirror database; null where none is configured */
             mirror: {
                 /** @enum {string} */
@@ -1077,7 +1090,7 @@ export interface components {
             result: "faulted" | "saturated" | "healthy" | "idle";
             reasons: {
                 /** @enum {string} */
-                code: "sources_file_faulty" | "camera_down" | "decoder_unusable" | "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
+                code: "sources_file_faulty" | "camera_down" | "decoder_unusable" | "worker_fault" | "detached_worker" | "model_unknown" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
                 /** @description For people; programs go by `code` */
                 text: string;
                 /** @description When it happened, epoch milliseconds; null for what lasts */

@@ -28,6 +28,7 @@ import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";
+import type { Inference } from "./infer/inference.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";
 
@@ -37,6 +38,8 @@ export interface AnalyzeOptions {
   readonly metrics: Metrics;
   readonly work: RunWork;
   readonly gate: GateKernel;
+  /** Knows the models that a caller may name. */
+  readonly inference: Pick<Inference, "identify">;
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
   readonly labelMaps: LabelMaps | null;
@@ -78,12 +81,13 @@ export class Analyze {
    * sampling fields; 507.
    */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
-    const { gate, thresholds, world } = this.#options;
+    const { gate, thresholds, world, inference } = this.#options;
+    const identify = await inference.identify([body.model], caller.signal);
     const run = this.#actionable(caller, runId);
     this.#options.timeline.requireRoom(caller.principalKey);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
-    const model = rules.model(body.model);
+    const model = rules.model(body.model, identify);
     const windowSize = body.window_size ?? LIMITS.analyze.windowSizeDefault;
     const segmentMs = body.segment_ms ?? LIMITS.analyze.segmentMsDefault;
     rules.range("window_size", windowSize, LIMITS.analyze.windowSize);

@@ -110,12 +110,15 @@ export class Reason {
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
     const compileSchema = body.output_schema == null ? null : await schemaCompiler();
+    const named = [body.model, body.first_pass_model, body.second_pass_model].filter((name) => name != null);
+    const identify = await inference.identify(named, caller.signal);
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
     timeline.requireRoom(caller.principalKey);
     const plan = readReason(body, {
       requestId: caller.requestId,
       hasProvider: inference.isConfigured,
       hasBinaryMedia: (model) => inference.hasBinaryMedia(model),
+      identify,
       compileSchema,
     });
     this.#checkAvailable(plan);

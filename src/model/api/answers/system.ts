@@ -38,6 +38,13 @@ export const SYSTEM_BACKEND = open({
   probe_at_ms: count.nullable().describe(
     "When an open circuit lets a call through again, epoch milliseconds",
   ),
+  is_slow: z.boolean().optional().describe("Whether too many of the last calls of its provider took long"),
+  fault: text.nullable().optional().describe(
+    "Why it could not be asked for its models when it was asked last; null where it could, like `models`",
+  ),
+  models: z.array(text).nullable().optional().describe(
+    "What its server has, as it said last; null where it does not say, and where the service has several principals",
+  ),
 });
 
 export const SYSTEM = open({
@@ -73,6 +80,10 @@ export const SYSTEM = open({
     }).nullable().describe("Of all principals together; null until the first count has ended"),
   }).nullable().describe("Null where the system does not tell"),
   backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
+  live_model: open({
+    id: text.describe("What live sessions ask"),
+    is_known: z.boolean().nullable().describe("Whether its server has it; null where the server does not say"),
+  }).nullable().optional().describe("Null where no backend serves it"),
   mirror: open({
     state: z.enum(["connecting", "up", "down"]),
     since_ms: count.describe("Since when it is in this state, epoch milliseconds"),
@@ -129,6 +140,7 @@ export const SYSTEM_HEALTH = open({
       "decoder_unusable",
       "worker_fault",
       "detached_worker",
+      "model_unknown",
       "inference_waiting",
       "capacity_full",
       "admission_rejected",
