@@ -303,6 +303,8 @@ export class Decoder implements AsyncDisposable {
         fifo,
         {
           sampling: subject.plan,
+          fps: subject.plan.sourceFps,
+          timeBase: subject.info.video!.timeBase,
           region: subject.coordinates.resolved_region,
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),

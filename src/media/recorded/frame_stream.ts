@@ -142,7 +142,7 @@ export class FrameStream implements AsyncDisposable {
     this.#request = request;
     this.#subject = parts.subject;
     this.#size = parts.size;
-    this.#jpegs = parts.choice && new FrameJpegs(this.#rows, parts.choice, !takesEveryFrame(request.plan));
+    this.#jpegs = parts.choice && new FrameJpegs(this.#rows);
     this.#run = parts.run;
     this.#stop = parts.stop;
     this.#signal = parts.signal;
@@ -183,6 +183,7 @@ export class FrameStream implements AsyncDisposable {
         cpuSeconds: decodeCpuSeconds(request),
       }),
       sampling: request.plan,
+      timeBase: request.info.video!.timeBase,
       region: subject.coordinates.resolved_region,
       hasReports: true,
       looksAhead: !isLive,
@@ -264,7 +265,9 @@ export class FrameStream implements AsyncDisposable {
   /** Whether the JPEGs of the next `rows` frames are here, or no longer expected from this ffmpeg. */
   #hasJpegs(rows: number): boolean {
     const jpegs = this.#jpegs;
-    if (!jpegs || jpegs.isOrderLost || this.#run.outcome) return true;
+    if (!jpegs || this.#run.outcome) return true;
+    // JPEGs of what comes then are chosen by numbers that begin anew.
+    if (this.#rows.beginnings.length > 1 && !isEndless(this.#request)) return true;
     const { first, end } = this.#rows;
     return end >= first + rows + this.#jpegDelayMax || this.#chosen(rows).every((frame) => jpegs.has(frame));
   }
@@ -311,16 +314,16 @@ export class FrameStream implements AsyncDisposable {
     const missing = chosen.filter((frame) => !jpegs.has(frame));
     if (missing.length === 0 || isEndless(this.#request)) return;
     if (this.#run.outcome) await this.#run[Symbol.asyncDispose]();
-    const timesS = missing.map((frame) => this.#rows.startS + this.#rows.ptsMs(frame) / 1000);
+    const timesS = missing.map((frame) => this.#rows.sourceTimeS(frame));
     const near = { select: { by: "times" as const, timesS }, seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S) };
     const isSame = (frame: number, batch: RowBatch, row: number) => this.#isSame(frame, batch, row);
-    if (await this.#decodeFrames(jpegs, missing, near, isSame)) return;
+    // Of a clock that has jumped, no time tells where a frame is.
+    if (this.#rows.isSteady && await this.#decodeFrames(jpegs, missing, near, isSame)) return;
     // The medium cannot be read from there, or decodes differently from there. From its start it decodes as before.
-    const select: ChosenFrames = jpegs.isOrderLost
+    const select: ChosenFrames = this.#rows.beginnings.length > 1
       ? { by: "times", timesS }
-      : { by: "frames", frames: missing };
-    const isSampled = !takesEveryFrame(this.#request.plan);
-    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, isSampled ? isSame : () => true);
+      : { by: "frames", frames: missing.map((frame) => this.#rows.frameOf(frame)) };
+    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, select.by === "frames" ? () => true : isSame);
   }
 
   /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
@@ -345,6 +348,7 @@ export class FrameStream implements AsyncDisposable {
         cpuSeconds: decodeCpuSeconds(this.#request),
       }),
       sampling: null,
+      timeBase: subject.info.video!.timeBase,
       region: subject.coordinates.resolved_region,
       hasReports: false,
       looksAhead: false,

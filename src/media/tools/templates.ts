@@ -330,7 +330,7 @@ function decodeArgs(
 }
 
 function selectionOf(select: ChosenFrames): FrameSelection {
-  return { select: selectText(select), isByTime: select.by === "times" };
+  return { select: selectText(select), isSampled: select.by === "chunks" };
 }
 
 /** Decodes as the signals are decoded, so that the same frame is the first one. */
