@@ -467,6 +467,17 @@ export interface components {
             decoded_frames: number;
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: {
+                /** @description When the last decoded frame ends, milliseconds from the first one */
+                ended_at_ms: number;
+                /** @description When the source says that its video ends */
+                expected_end_ms: number;
+                /** @description What is known of the cause */
+                reason: string;
+            };
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             source_uri: string;
             /** @enum {string} */
             sampling_policy: "source_fps_adaptive" | "fixed";
@@ -479,6 +490,17 @@ export interface components {
             run_id: string;
             /** @description How many rows `metadata` has */
             generated: number;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: {
+                /** @description When the last decoded frame ends, milliseconds from the first one */
+                ended_at_ms: number;
+                /** @description When the source says that its video ends */
+                expected_end_ms: number;
+                /** @description What is known of the cause */
+                reason: string;
+            };
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             metadata: components["schemas"]["FrameMetadata"][];
             markers: components["schemas"]["Marker"][];
         };
@@ -491,6 +513,17 @@ export interface components {
             decoded_frames: number;
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: {
+                /** @description When the last decoded frame ends, milliseconds from the first one */
+                ended_at_ms: number;
+                /** @description When the source says that its video ends */
+                expected_end_ms: number;
+                /** @description What is known of the cause */
+                reason: string;
+            };
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             sample_fps: number;
             lag_p95_ms: number;
             lag_p99_ms: number;
@@ -1753,6 +1786,17 @@ export interface components {
                 decoded_frames: number;
                 /** @description Whether `max_frames` ended the decode, and not the source */
                 truncated?: boolean;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: {
+                    /** @description When the last decoded frame ends, milliseconds from the first one */
+                    ended_at_ms: number;
+                    /** @description When the source says that its video ends */
+                    expected_end_ms: number;
+                    /** @description What is known of the cause */
+                    reason: string;
+                };
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
                 width: number;
                 height: number;
                 pixel_format: string;
@@ -1868,6 +1912,17 @@ export interface components {
                         height: number;
                     };
                 };
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: {
+                    /** @description When the last decoded frame ends, milliseconds from the first one */
+                    ended_at_ms: number;
+                    /** @description When the source says that its video ends */
+                    expected_end_ms: number;
+                    /** @description What is known of the cause */
+                    reason: string;
+                };
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
             } | {
                 request_id: string;
                 stream_id: string;
@@ -1918,6 +1973,17 @@ export interface components {
                 total_tokens: number;
                 inference_latency_ms: number;
                 chunks_analyzed: number;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: {
+                    /** @description When the last decoded frame ends, milliseconds from the first one */
+                    ended_at_ms: number;
+                    /** @description When the source says that its video ends */
+                    expected_end_ms: number;
+                    /** @description What is known of the cause */
+                    reason: string;
+                };
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
             };
             semantic_chunk_inferred: {
                 request_id: string;

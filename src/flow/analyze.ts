@@ -7,6 +7,7 @@ import type { World } from "../base/world.ts";
 import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../model/frames/coordinates.ts";
+import type { SourceEnd } from "../model/frames/ended_early.ts";
 import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frames/frame_row.ts";
@@ -45,6 +46,8 @@ export interface AnalyzeResult {
   readonly context: RowContext;
   readonly frames: AnalyzedFrames;
   readonly markers: readonly Marker[];
+  /** How the source of the decode ended; nothing for frames that the caller sent. */
+  readonly end: SourceEnd;
 }
 
 /** Frames, and how their source was sampled. */
@@ -56,6 +59,7 @@ interface SourceFrames {
   readonly coordinates?: ImageCoordinates;
   /** Of decoded frames. */
   readonly ranges?: readonly RowRange[];
+  readonly end?: SourceEnd;
 }
 
 /** Markers of one commit: writing the markers of a long file must not block other requests. */
@@ -118,15 +122,16 @@ export class Analyze {
       labels: context.labels,
       detectors,
     });
-    await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
-    return { context, frames, markers };
+    const end = source.end ?? {};
+    await this.#commit(caller, context, { frames: columns.count, windowSize, markers, end });
+    return { context, frames, markers, end };
   }
 
   /** One `marker_emitted` per marker, then `analysis_generated`; in several commits, so that a stop in between counts. */
   async #commit(
     caller: Caller,
     context: RowContext,
-    found: { frames: number; windowSize: number; markers: readonly Marker[] },
+    found: { frames: number; windowSize: number; markers: readonly Marker[]; end: SourceEnd },
   ): Promise<void> {
     const { timeline } = this.#options;
     const { runId, coordinates } = context;
@@ -142,6 +147,7 @@ export class Analyze {
       model: context.model,
       markers: found.markers.length,
       ...(coordinates && { coordinate_schema: COORDINATE_SCHEMA, coordinates }),
+      ...found.end,
     });
     for (let start = 0;; start += MARKERS_PER_COMMIT) {
       const end = start + MARKERS_PER_COMMIT;
@@ -189,8 +195,14 @@ export class Analyze {
       sampleFps: head.sample_fps,
       coordinates: head.coordinates,
       ranges: head.ranges ?? [],
+      end: sourceEndOf(head),
     };
   }
+}
+
+/** Only what says how the source ended. */
+function sourceEndOf({ ended_early, source_warning }: SourceEnd): SourceEnd {
+  return { ...(ended_early && { ended_early }), ...(source_warning !== undefined && { source_warning }) };
 }
 
 async function segmentMarkers(

@@ -4,11 +4,13 @@ import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coor
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { type DecodeSubject, type JpegSize, subjectOf } from "./decode_args.ts";
 import {
   decodeCpuSeconds,
   decodeDeadlineMs,
+  endOf,
   framesToDecode,
   isEndless,
   refuseFailure,
@@ -34,6 +36,8 @@ export interface FrameStreamRequest {
   readonly crop?: NormalizedRegion;
   /** Aborting ends the stream as disposing does; a pending `next` rejects with its reason. */
   readonly signal: AbortSignal;
+  /** Why a part of the source did not come, asked when all has ended; absent for a file. */
+  readonly sourceFault?: () => string | null;
   readonly chunks: ChunkRule;
   /** JPEGs for each chunk; only for chunks by count. */
   readonly images?: ChunkImageOptions;
@@ -97,6 +101,13 @@ export class FrameStream implements AsyncDisposable {
 
   /** Whether `maxFrames` ended the decode, and not the source; true with the last chunk at the earliest. */
   isTruncated = false;
+
+  /** How the source ended; whole when `next` has given null. */
+  get end(): SourceEnd {
+    const { outcome, length } = this.#run;
+    if (outcome === null || this.isTruncated || isEndless(this.#request)) return {};
+    return endOf(this.#request, { outcome, length, sourceFault: this.#request.sourceFault?.() ?? null });
+  }
 
   /** What the detectors found in all frames, sorted by start; whole when `next` has given null. */
   get ranges(): readonly DetectedRange[] {
@@ -323,7 +334,12 @@ export class FrameStream implements AsyncDisposable {
     const select: ChosenFrames = this.#rows.beginnings.length > 1
       ? { by: "times", timesS }
       : { by: "frames", frames: missing.map((frame) => this.#rows.frameOf(frame)) };
-    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, select.by === "frames" ? () => true : isSame);
+    await this.#decodeFrames(
+      jpegs,
+      missing,
+      { select, seekS: 0 },
+      select.by === "frames" ? () => true : isSame,
+    );
   }
 
   /** Returns whether all of the frames were found; keeps no JPEG otherwise. */

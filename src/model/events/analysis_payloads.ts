@@ -16,6 +16,7 @@ import {
   positive,
   provider,
   samplingPolicy,
+  sourceEndFields,
   text,
   tokenFields,
   unit,
@@ -43,6 +44,7 @@ const analysisGeneratedByAnalyze = open({
   markers: count.describe("How many markers the pass derived"),
   coordinate_schema: coordinateSchema.optional(),
   coordinates: coordinates.optional(),
+  ...sourceEndFields,
 });
 
 const analysisGeneratedByReason = open({
@@ -63,6 +65,7 @@ const analysisGeneratedByReason = open({
   ...tokenFields,
   inference_latency_ms: durationMs,
   chunks_analyzed: count,
+  ...sourceEndFields,
 });
 
 export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
