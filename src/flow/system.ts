@@ -13,12 +13,14 @@ import type { Mirror, MirrorLook } from "./mirror.ts";
 import { type DiskRoom, diskRoom } from "../store/space/disk_room.ts";
 import { DiskUse, type UsedBytes } from "../store/space/disk_use.ts";
 import type { Inference } from "./infer/inference.ts";
+import type { LiveModelChoice } from "./live/describing/live_model_choice.ts";
 
 export interface SystemOptions {
   readonly config: Config;
   readonly dataDir: string;
   readonly uploadRoot: string;
   readonly inference: Inference;
+  readonly liveModels: LiveModelChoice;
   /** Null where there is no mirror database. */
   readonly mirror: Pick<Mirror, "look"> | null;
   readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
@@ -44,6 +46,8 @@ export interface SystemLook {
   /** Of the file system of the data directory; null where the system does not tell. */
   readonly disk: DiskRoom & { readonly used: UsedBytes | null } | null;
   readonly backends: readonly ListedBackend[];
+  /** What live sessions ask; null where no backend serves it. */
+  readonly live_model: LiveModelLook | null;
   /** Null where there is no mirror database. */
   readonly mirror: MirrorLook | null;
   readonly settings: readonly SettingLook[];
@@ -56,6 +60,14 @@ interface ListedBackend {
   readonly circuit: BackendLook["circuit"];
   /** Epoch milliseconds. */
   readonly probe_at_ms: number | null;
+  readonly is_slow: boolean;
+  readonly fault: string | null;
+  readonly models: readonly string[] | null;
+}
+
+interface LiveModelLook {
+  readonly id: string;
+  readonly is_known: boolean | null;
 }
 
 interface SettingLook {
@@ -94,6 +106,7 @@ export class System implements AsyncDisposable {
       started_at_ms: this.#startedMs,
       disk: room === null ? null : { ...room, used },
       backends: this.#backends(),
+      live_model: this.#liveModel(),
       mirror: this.#options.mirror?.look() ?? null,
       settings: this.#settings,
     };
@@ -105,13 +118,22 @@ export class System implements AsyncDisposable {
 
   #backends(): ListedBackend[] {
     const { inference, isShared } = this.#options;
-    return inference.backends().map(({ name, kind, model, circuit, probeMs }) => ({
+    return inference.backends().map(({ name, kind, model, circuit, probeMs, isSlow, fault, models }) => ({
       name: isShared ? null : name,
       provider: kind,
       model: isShared ? null : model,
       circuit,
       probe_at_ms: probeMs,
+      is_slow: isSlow,
+      fault: isShared ? null : fault,
+      models: isShared ? null : models,
     }));
+  }
+
+  #liveModel(): LiveModelLook | null {
+    const { inference, liveModels } = this.#options;
+    const { first, notServed } = liveModels.now;
+    return notServed === null ? { id: first, is_known: inference.knows(first) } : null;
   }
 }
 

@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
+import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import type { MediaInput } from "./input.ts";
 import { faultIn, mediaFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
@@ -23,6 +24,8 @@ export interface VideoStream {
   readonly rotation: number;
   /** Frames per second, by the times of the first frames and not by the header's word; null when unknown. */
   readonly averageFps: number | null;
+  /** The unit of its times in seconds, as ffprobe says it, such as `1/90000`: frames are written with it, so that times are exact. */
+  readonly timeBase: string;
 }
 
 export interface MediaInfo {
@@ -102,6 +105,7 @@ const probedStream = z.object({
   width: z.number().default(0),
   height: z.number().default(0),
   avg_frame_rate: z.string().optional(),
+  time_base: z.string().optional(),
   channels: z.number().default(0),
   disposition: z.object({ default: z.number(), attached_pic: z.number() }).partial().default({}),
   side_data_list: z.array(z.object({ rotation: z.number().optional() })).default([]),
@@ -171,6 +175,7 @@ function videoStream(
       frameTimes(packets.filter((packet) => packet.stream_index === stream.index)),
       ratio(stream.avg_frame_rate),
     ),
+    timeBase: ratio(stream.time_base) === null ? VIDEO_TIME_BASE : stream.time_base!,
   };
 }
 

@@ -34,6 +34,7 @@ Deno.test({
     assert.match(done.stdout, /^0:11\.875 +0:11\.875 +285 +0\.\d\d +scene_cut$/m);
     const [run] = (await test.call("GET", "/v1/runs")).json;
     assert.match(done.stdout + done.stderr, new RegExp(run.run_id));
+    assert.equal(run.status, "completed", "it holds no place among the active runs");
     const html = Deno.readTextFileSync(sheet);
     assert.match(html, /<img[^>]+src="data:image\/jpeg;base64,/);
     assert.doesNotMatch(html, /https?:\/\/(?!127\.0\.0\.1)/);

@@ -110,12 +110,15 @@ export class Reason {
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
     const compileSchema = body.output_schema == null ? null : await schemaCompiler();
+    const named = [body.model, body.first_pass_model, body.second_pass_model].filter((name) => name != null);
+    const identify = await inference.identify(named, caller.signal);
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
     timeline.requireRoom(caller.principalKey);
     const plan = readReason(body, {
       requestId: caller.requestId,
       hasProvider: inference.isConfigured,
       hasBinaryMedia: (model) => inference.hasBinaryMedia(model),
+      identify,
       compileSchema,
     });
     this.#checkAvailable(plan);
@@ -358,7 +361,7 @@ function* lastEvents(
   reasoned: Reasoned,
 ): Generator<NewEvent> {
   const { requestId } = caller;
-  const { chunks, markers, lag, spent } = reasoned;
+  const { chunks, markers, lag, spent, isTruncated } = reasoned;
   for (let chunkIndex = 0; chunkIndex < chunks.count; chunkIndex++) {
     const generated = chunkGenerated({ requestId, chunkIndex, plan }, chunks.at(chunkIndex));
     yield event("semantic_chunk_generated", runId, generated);
@@ -372,7 +375,7 @@ function* lastEvents(
   yield event(
     "analysis_generated",
     runId,
-    analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, lag, spent }),
+    analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, isTruncated, lag, spent }),
   );
   yield event("run_completed", runId, {
     request_id: requestId,

@@ -109,7 +109,7 @@ export function planeOutput(
         ...planeScaling(subject),
       ].join(","),
     ],
-    ...SOURCE_TIMES,
+    ...ownTimes(subject.info.video!.timeBase),
     // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
     // together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does not grow with the frames.
     ...["-c:v", "rawvideo", "-threads", "1", "-f", "nut", "-write_index", "0", "-flush_packets", "0"],
@@ -135,7 +135,7 @@ export function jpegOutput(
   return [
     ...videoOnly(subject, maxFrames),
     ...["-filter_threads", "1", "-vf", filters.join(",")],
-    ...SOURCE_TIMES,
+    ...ownTimes(subject.info.video!.timeBase),
     ...["-c:v", "mjpeg", "-q:v", String(size.quantizer), "-huffman", "default", "-flags:v", "+bitexact"],
     ...["-threads", String(threads), "-f", "nut", "-write_index", "0", "-flush_packets", "1", "-y", output],
   ];
@@ -152,8 +152,13 @@ function videoOnly({ info }: DecodeSubject, maxFrames: number | null): string[] 
   ];
 }
 
-/** No frame is repeated or dropped for a steady rate, and times are in the source's own time base, so that they are exact. */
-const SOURCE_TIMES = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
+/**
+ * No frame is repeated or dropped for a steady rate, and times are in `timeBase`. A ratio is the one form that every version of ffmpeg
+ * takes: the word for "as the source" is -1 or `demux`, or fails behind some filters.
+ */
+export function ownTimes(timeBase: string): string[] {
+  return ["-fps_mode", "passthrough", "-enc_time_base", timeBase];
+}
 
 /** Comes first, so that no other filter works on frames that are dropped. */
 function sampling({ plan }: DecodeSubject, { select, isByTime = false }: FrameSelection): string[] {
