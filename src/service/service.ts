@@ -9,6 +9,7 @@ import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
+import { AgeClock } from "../flow/retention/age_clock.ts";
 import { Retention } from "../flow/retention/retention.ts";
 import { RecordingRemoval } from "../flow/retention/recording_removal.ts";
 import { RunStanding } from "../flow/retention/run_standing.ts";
@@ -172,9 +173,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   });
   const { streamTtlMs, retention: rules } = config;
   const { runHours } = rules;
-  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world });
+  const ages = new AgeClock(world);
+  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world: ages });
   const log = world.log.child("retention");
-  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world, log });
+  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world: ages, log });
   const retention = opening.use(
     new Retention({
       ...{
@@ -187,9 +189,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
         stored: store.stored,
         room: diskRoom,
         world,
+        ages,
         metrics,
       },
-      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world, log, onRemoval }),
+      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world: ages, log, onRemoval }),
     }),
   );
   const useCases = await openUseCases(opening, {
