@@ -50,6 +50,7 @@ interface Steps {
 }
 
 const CLEANUP_MS = 2000;
+/** The rows must name a model; it says nothing where none was asked. */
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 
 /** `source` is a `source_uri` or a file. A run whose ingest or analysis fails is deleted. */
@@ -63,7 +64,7 @@ export async function analyzeSource(
   const source_uri = typeof source === "string"
     ? source
     : (await client.uploadFile(source, onProgress, request)).file_path;
-  const { run_id: runId } = await client.createRun({ mode, model }, request);
+  const { run_id: runId } = await client.createRun({ mode, model: options.model }, request);
   try {
     await client.ingestRun(runId, {
       source_uri,

@@ -771,6 +771,12 @@ export interface components {
             circuit: "closed" | "open" | "half_open";
             /** @description When an open circuit lets a call through again, epoch milliseconds */
             probe_at_ms: number | null;
+            /** @description Whether too many of the last calls of its provider took long */
+            is_slow?: boolean;
+            /** @description Why it could not be asked for its models when it was asked last; null where it could, like `models` */
+            fault?: string | null;
+            /** @description What its server has, as it said last; null where it does not say, and where the service has several principals */
+            models?: string[] | null;
         };
         System: {
             request_id: string;
@@ -813,6 +819,13 @@ export interface components {
             } | null;
             /** @description Model backends, in the order of the configuration */
             backends: components["schemas"]["SystemBackend"][];
+            /** @description Null where no backend serves it */
+            live_model?: {
+                /** @description What live sessions ask */
+                id: string;
+                /** @description Whether its server has it; null where the server does not say */
+                is_known: boolean | null;
+            } | null;
             /** @description The mirror database; null where none is configured */
             mirror: {
                 /** @enum {string} */
@@ -832,7 +845,7 @@ export interface components {
             result: "faulted" | "saturated" | "healthy" | "idle";
             reasons: {
                 /** @enum {string} */
-                code: "sources_file_faulty" | "camera_down" | "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
+                code: "sources_file_faulty" | "camera_down" | "worker_fault" | "detached_worker" | "model_unknown" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
                 /** @description For people; programs go by `code` */
                 text: string;
                 /** @description When it happened, epoch milliseconds; null for what lasts */
@@ -1927,6 +1940,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -2001,6 +2016,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
