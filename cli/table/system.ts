@@ -86,7 +86,10 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     summary: "Check everything that a caller needs, and say what to do about what is at fault",
     options: [
       { flags: "--no-model-call", summary: "do not ask a model about a picture" },
-      { flags: "--model <id>", summary: "ask this model; unless given, that of live sessions, else the first one that can be asked" },
+      {
+        flags: "--model <id>",
+        summary: "ask this model; unless given, that of live sessions, else the first one that can be asked",
+      },
     ],
     examples: ["doctor", "doctor --no-model-call --json"],
     load: async () => (await import("../commands/doctor/doctor.ts")).doctor,

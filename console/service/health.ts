@@ -2,7 +2,14 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { LiveSession, Model, System, SystemBackend, SystemHealth, WebhookOfRun } from "../../client/mod.ts";
+import type {
+  LiveSession,
+  Model,
+  System,
+  SystemBackend,
+  SystemHealth,
+  WebhookOfRun,
+} from "../../client/mod.ts";
 import { liveName, liveStateText } from "../text/live_state.ts";
 import { bytesText, counted } from "../text/numbers.ts";
 import { ago, durationText } from "../text/time.ts";
@@ -154,7 +161,9 @@ function modelNotes({ models, system: { backends } }: Models): HealthNote[] {
   }
   return backends.flatMap((backend) => {
     const text = noteOf(backend);
-    return text === null ? [] : [{ text: `The model server ${backend.name ?? backend.provider} ${text}`, path: ["system"] }];
+    return text === null
+      ? []
+      : [{ text: `The model server ${backend.name ?? backend.provider} ${text}`, path: ["system"] }];
   });
 }
 

@@ -2,6 +2,7 @@
 
 import type { GaugeName, Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
+import type { ToolTrials } from "../media/trials/tool_trials.ts";
 import { NEVER_ABORTED } from "../base/wait.ts";
 import { unknownModelText } from "../model/infer/model_list.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -32,6 +33,7 @@ export interface HealthOptions {
   readonly metrics: Metrics;
   readonly registry: LiveRegistry;
   readonly alwaysOn: AlwaysOn;
+  readonly trials: Pick<ToolTrials, "faults">;
   readonly inference: Inference;
   readonly liveModels: LiveModelChoice;
   readonly world: Pick<World, "now">;
@@ -91,8 +93,11 @@ export class HealthView {
 
   async #faults(): Promise<HealthReason[]> {
     const faultMs = await this.#recent("service_pipeline_last_fault_timestamp_seconds");
-    const { detached } = this.#options.registry;
+    const { registry: { detached }, trials } = this.#options;
     return [
+      ...trials.faults.map(({ cannot, reason }) =>
+        lasting("decoder_unusable", `The service's ffmpeg cannot ${cannot}: ${reason}`)
+      ),
       ...await this.#unknownModels(),
       ...faultMs === null
         ? []

@@ -7,6 +7,7 @@ import { SETTINGS } from "../base/settings.ts";
 import type { World } from "../base/world.ts";
 import type { AboutFfmpeg, FfmpegFacts } from "../media/ffmpeg_facts.ts";
 import type { Hardware } from "../media/recorded/hardware.ts";
+import type { ToolTrials } from "../media/trials/tool_trials.ts";
 import type { BackendLook } from "../remote/models/providers.ts";
 import type { Mirror, MirrorLook } from "./mirror.ts";
 import { type DiskRoom, diskRoom } from "../store/space/disk_room.ts";
@@ -24,6 +25,7 @@ export interface SystemOptions {
   readonly mirror: Pick<Mirror, "look"> | null;
   readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
   readonly hardware: Pick<Hardware, "known">;
+  readonly trials: Pick<ToolTrials, "faults">;
   readonly version: string;
   /** Whether the service has several principals: none learns the values of the settings then, nor the names of backends. */
   readonly isShared: boolean;
@@ -35,6 +37,8 @@ export interface SystemLook {
   readonly deno: string;
   /** Null where it does not answer. */
   readonly ffmpeg: FfmpegFacts | null;
+  /** What ffmpeg and ffprobe were tried for and cannot do. */
+  readonly decoder_faults: readonly { readonly cannot: string; readonly reason: string }[];
   /** Null until it is found. */
   readonly decode_backend: DecodeBackend | null;
   /** Epoch milliseconds. */
@@ -91,12 +95,13 @@ export class System implements AsyncDisposable {
   }
 
   async look(): Promise<SystemLook> {
-    const { dataDir, ffmpeg, hardware } = this.#options;
+    const { dataDir, ffmpeg, hardware, trials } = this.#options;
     const [room, used, facts] = await Promise.all([diskRoom(dataDir), this.#use.look(), ffmpeg.facts()]);
     return {
       version: this.#options.version,
       deno: Deno.version.deno,
       ffmpeg: facts,
+      decoder_faults: trials.faults.map(({ cannot, reason }) => ({ cannot, reason })),
       decode_backend: hardware.known,
       started_at_ms: this.#startedMs,
       disk: room === null ? null : { ...room, used },

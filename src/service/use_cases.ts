@@ -111,7 +111,14 @@ export async function openUseCases(
     recordings: new RecordingReads({ named: live.named, recordings: store.recordings, timeline }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
     healthView: new HealthView({
-      ...{ metrics, registry: live.registry, alwaysOn: live.alwaysOn, inference, world },
+      ...{
+        metrics,
+        registry: live.registry,
+        alwaysOn: live.alwaysOn,
+        inference,
+        trials: media.trials,
+        world,
+      },
       liveModels: live.models,
     }),
     system: opening.use(
@@ -124,6 +131,7 @@ export async function openUseCases(
         mirror,
         ffmpeg: media.ffmpeg,
         hardware: media.hardware,
+        trials: media.trials,
         version: VERSION,
         isShared,
         world,
@@ -146,7 +154,9 @@ function analysisUseCases(
   const { revisions } = live;
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
-    analyze: new Analyze({ timeline, world, metrics, gate, inference, thresholds, streamTtlMs, labelMaps }),
+    analyze: new Analyze({
+      ...{ timeline, world, metrics, work, gate, inference, thresholds, streamTtlMs, labelMaps },
+    }),
     reason: new Reason({
       timeline,
       world,
@@ -154,6 +164,7 @@ function analysisUseCases(
       work,
       decoder,
       extractor,
+      trials: media.trials,
       sources,
       blobs,
       inference,

@@ -15,7 +15,6 @@ interface Section {
   readonly files: readonly string[];
 }
 
-
 const PAGE = await Deno.readTextFile(new URL("../../docs/model-servers.md", import.meta.url));
 
 /** The blocks of each section of the page, by the name of the stand-in. */

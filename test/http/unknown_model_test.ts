@@ -15,7 +15,7 @@ const told = (model: string, has: readonly string[] = OLLAMA) =>
   `The model server does not know the model ${model}; it has: ${has.join(", ")}`;
 
 /** One frame of a caller, as `analyze` takes it. */
-const FRAME = __FRAME__;
+const FRAME = { perceptual_hash: 1, luma_mean: 0.5, flicker_score: 0, artifact_score: 0 };
 
 interface Reason {
   readonly code: string;
@@ -33,7 +33,10 @@ async function healthOf(test: TestService): Promise<{ result: string; unknown: s
 
 Deno.test("a live session whose model is unknown says so once in the timeline, keeps its pictures, and health is red", async () => {
   await using server = startModelProgram("ollama", { models: OLLAMA });
-  await using test = await startLive({ SERVICE_VLLM_BASE_URL: `${server.origin}/v1`, SERVICE_API_KEYS: KEY_A });
+  await using test = await startLive({
+    SERVICE_VLLM_BASE_URL: `${server.origin}/v1`,
+    SERVICE_API_KEYS: KEY_A,
+  });
   assert.deepEqual(await healthOf(test), { result: "idle", unknown: [told(LIVE_MODEL)] });
   const session = await publish(test, { attach: NO_CAP });
   await show(session, 0, 3);
@@ -51,7 +54,12 @@ Deno.test("clips of an unknown model say so as well", async () => {
   const session = await publish(test, { attach: { clip_mode: {} } });
   for (const last of [12, 15]) {
     const jpegs = [last - 2, last - 1, last].map(jpegOf);
-    session.worker.report({ kind: "clip", frame: frameFacts(last), startPtsMs: frameFacts(last - 2).ptsMs, jpegs });
+    session.worker.report({
+      kind: "clip",
+      frame: frameFacts(last),
+      startPtsMs: frameFacts(last - 2).ptsMs,
+      jpegs,
+    });
   }
   await until("dealt with", () => session.worker.acknowledged.pictures === 2);
   const events = await eventsOf(test, session.runId);

@@ -60,12 +60,15 @@ function clock(date: string | null, nowMs: number): Finding {
 /** Versions, decoders and free disk, which a server of another version may not tell. */
 export async function checkSystem({ signal }: Session, client: Client): Promise<readonly Finding[]> {
   try {
-    const { version, deno, ffmpeg, decode_backend, disk } = await client.getSystem({ signal });
+    const { version, deno, ffmpeg, decoder_faults, decode_backend, disk } = await client.getSystem({
+      signal,
+    });
     return [
       version === VERSION
         ? ok("version", `${version} here and there, on Deno ${deno}`)
         : warning("version", `${version} there, ${VERSION} here`, "use the program of the server's version"),
       serverFfmpeg(ffmpeg, decode_backend),
+      ...serverDecoding(decoder_faults),
       serverDisk(disk),
     ];
   } catch (error) {
@@ -95,6 +98,14 @@ function serverFfmpeg(ffmpeg: SystemAnswer["ffmpeg"], backend: SystemAnswer["dec
   if (missing.length === 0) return ok(check, detail);
   const advice = `install an ffmpeg there that decodes ${missing.join(", ")}`;
   return missing.includes("h264") ? failure(check, detail, advice) : warning(check, detail, advice);
+}
+
+/** What the server has tried its ffmpeg for. A server of another version may not tell. */
+function serverDecoding(faults: SystemAnswer["decoder_faults"]): Finding[] {
+  const advice = "install another ffmpeg there; docs/deployment.md#trials-of-ffmpeg says what it needs";
+  return (faults ?? []).map(({ cannot, reason }) =>
+    failure("server's ffmpeg", `it cannot ${cannot}: ${reason}`, advice)
+  );
 }
 
 function serverDisk(disk: SystemAnswer["disk"]): Finding {
@@ -167,7 +178,11 @@ export async function checkModels(
   const usable = [...has("ready"), ...has("saturated")];
   const { backends, live_model: live } = await systemOf(client, signal);
   return {
-    findings: [modelsFinding(all.length, usable.map(({ id }) => id)), ...liveModel(live, await unknownModels(client, signal)), ...faultyServers(backends)],
+    findings: [
+      modelsFinding(all.length, usable.map(({ id }) => id)),
+      ...liveModel(live, await unknownModels(client, signal)),
+      ...faultyServers(backends),
+    ],
     toTry: usable.find(({ id }) => id === live?.id)?.id ?? usable[0]?.id,
   };
 }
@@ -189,7 +204,9 @@ async function unknownModels(client: Client, signal: AbortSignal): Promise<reado
 }
 
 function modelsFinding(count: number, usable: readonly string[]): Finding {
-  if (usable.length > 0) return ok("models", `${usable.length} of ${count} can be asked, such as ${usable[0]}`);
+  if (usable.length > 0) {
+    return ok("models", `${usable.length} of ${count} can be asked, such as ${usable[0]}`);
+  }
   return warning(
     "models",
     "none can be reached",
@@ -213,9 +230,13 @@ function liveModel(live: SystemAnswer["live_model"], reasons: readonly string[])
 function faultyServers(backends: SystemAnswer["backends"] = []): readonly Finding[] {
   return backends.flatMap(({ name, provider, circuit, fault, is_slow }) => {
     const check = `model server ${name ?? provider}`;
-    if (fault != null) return [warning(check, fault, "see that it runs, and that its address and its key are right")];
+    if (fault != null) {
+      return [warning(check, fault, "see that it runs, and that its address and its key are right")];
+    }
     if (circuit === "open") {
-      return [warning(check, "it is skipped for now, because its last calls failed", "the server's log says why")];
+      return [
+        warning(check, "it is skipped for now, because its last calls failed", "the server's log says why"),
+      ];
     }
     return is_slow === true
       ? [warning(check, "too many of its answers took longer than 5 s", "give it more room, or ask it less")]

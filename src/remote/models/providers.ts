@@ -300,7 +300,9 @@ export class Providers implements AsyncDisposable {
     if (serving.length === 0) {
       const unknown = this.unknown(model);
       const told = unknown && unknownModelText(unknown.model, unknown.has);
-      throw new InferenceFailed("unsupported_model", told ?? "no configured backend serves this model", { told });
+      throw new InferenceFailed("unsupported_model", told ?? "no configured backend serves this model", {
+        told,
+      });
     }
     return serving;
   }
@@ -470,5 +472,6 @@ function uniqueIds(candidates: readonly Candidate[]): readonly string[] {
 const OF_UNKNOWN_MODELS: readonly number[] = [400, 404, 422];
 
 function isOfUnknownModel(error: unknown): error is InferenceFailed {
-  return error instanceof InferenceFailed && error.status !== null && OF_UNKNOWN_MODELS.includes(error.status);
+  return error instanceof InferenceFailed && error.status !== null &&
+    OF_UNKNOWN_MODELS.includes(error.status);
 }
