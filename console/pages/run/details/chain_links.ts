@@ -134,7 +134,7 @@ function marksBeside(
 
 function linkOf(event: TimelineEvent, seq: number, marks: RunMarks): ChainLink {
   const source = textAt(event.payload, "source_uri");
-  const model = event.kind === "analysis_generated" ? textAt(event.payload, "model") : null;
+  const model = (numberAt(event.payload, "chunks_analyzed") ?? 0) > 0 ? textAt(event.payload, "model") : null;
   const more = [source && sourceName(source), model].filter((part) => part !== null);
   return {
     seq: event.seq,
