@@ -206,6 +206,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
       world,
     }),
     inference: models.inference,
+    modelTimeoutMs: config.liveModelTimeoutMs,
     ...options.live,
     audio: audioSidecar && { sidecar: audioSidecar, runner: broker, timeoutMs },
     datagrams: openDatagrams(opening, config, world),

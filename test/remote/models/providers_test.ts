@@ -111,18 +111,20 @@ Deno.test("the next backend answers where another try may help, and only if the 
 
 Deno.test("when all fail, the last failure is returned", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
-  await using second = startModelServer({ answer: () => ({ status: 503 }) });
+  await using second = startModelServer({ answer: () => ({ status: 502 }) });
   await using test = open(openai("vllm", first), openai("sglang", second));
   const error = await failureOf(test.infer());
-  assert.deepEqual([error.status, error.provider], [503, "sglang"]);
+  assert.deepEqual([error.status, error.provider], [502, "sglang"]);
 });
 
 Deno.test("the log says once that a backend is skipped, and once that it answers again", async () => {
-  await using first = startModelServer({ answer: () => ({ status: 503, body: KEY }) });
+  const body = JSON.stringify({ error: { message: `no room\nfor ${KEY}` } });
+  await using first = startModelServer({ answer: () => ({ status: 503, body }) });
   await using second = startModelServer();
-  await using test = open(openai("edge", first, { apiKey: null }), openai("sglang", second));
+  await using test = open(openai("edge", first, { apiKey: KEY }), openai("sglang", second));
   for (let call = 0; call < 5; call++) await test.infer();
-  const down = ["skipped for now: backend edge answered 503"];
+  const said = "backend edge answered 503: no room for ***";
+  const down = [said, `skipped for now: ${said}`];
   assert.deepEqual([asked(first, second), test.lines], [[3, 5], down]);
   await test.clock.advance(5_000);
   await test.infer();
@@ -131,6 +133,22 @@ Deno.test("the log says once that a backend is skipped, and once that it answers
   await test.clock.advance(10_000);
   await test.infer();
   assert.deepEqual(test.lines, [...down, "backend edge answers again"]);
+});
+
+Deno.test("a backend that is busy is asked again when it wants to be, while there is time", async () => {
+  const busy = { status: 429, headers: { "retry-after": "2" } };
+  await using server = startModelServer({ answer: () => busy });
+  await using test = open(openai("vllm", server));
+  const refused = await failureOf(test.infer({}, 1_999));
+  assert.deepEqual([refused.status, refused.retryAfterMs, server.requests.length], [429, 2_000, 1]);
+  const answer = test.infer({}, 10_000);
+  await until("it is asked", () => Promise.resolve(server.requests.length === 2));
+  server.answer = () => "A forklift waits.";
+  await until("it is asked again", async () => {
+    await test.clock.advance(500);
+    return server.requests.length === 3;
+  });
+  assert.equal((await answer).outputText, "A forklift waits.");
 });
 
 Deno.test("all attempts share one deadline", async () => {
@@ -287,7 +305,7 @@ Deno.test("failures that are not the backend's fault open no circuit", async () 
 
 Deno.test("when the circuits of all backends are open, they are asked all the same", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
-  await using second = startModelServer({ answer: () => ({ status: 503 }) });
+  await using second = startModelServer({ answer: () => ({ status: 502 }) });
   await using test = open(openai("vllm", first), openai("sglang", second));
   for (let time = 0; time < 3; time++) await failureOf(test.infer());
   second.answer = () => "back";
