@@ -505,7 +505,7 @@ export interface components {
                 width: number;
                 height: number;
             } | null;
-            /** @description 1500, and 30000 with clips, unless given */
+            /** @description 60000 unless given unless given */
             semantic_timeout_ms?: number | null;
             semantic_prompt?: string | null;
             output_schema?: unknown;

@@ -119,7 +119,7 @@ Deno.test("when all fail, the last failure is returned", async () => {
 
 Deno.test("the log says once that a backend is skipped, and once that it answers again", async () => {
   const body = JSON.stringify({ error: { message: `no room\nfor ${KEY}` } });
-  await using first = startModelServer({ answer: () => ({ status: 503, body }) });
+  await using first = startModelServer({ apiKey: KEY, answer: () => ({ status: 503, body }) });
   await using second = startModelServer();
   await using test = open(openai("edge", first, { apiKey: KEY }), openai("sglang", second));
   for (let call = 0; call < 5; call++) await test.infer();
