@@ -139,7 +139,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const named = new NamedSources(namedSources);
   const folders = { tempDir, socketDir };
   const sources = opening.use(
-    new Sources({ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared }),
+    new Sources({
+      ...{ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared },
+      labelOf: (path) => store.uploads.labelOf(path),
+    }),
   );
   const models = await openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
