@@ -28,13 +28,18 @@ import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";
+import type { Inference } from "./infer/inference.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
+import type { RunWork } from "./runs/run_work.ts";
 
 export interface AnalyzeOptions {
   readonly timeline: Timeline;
   readonly world: World;
   readonly metrics: Metrics;
+  readonly work: RunWork;
   readonly gate: GateKernel;
+  /** Knows the models that a caller may name. */
+  readonly inference: Pick<Inference, "identify">;
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
   readonly labelMaps: LabelMaps | null;
@@ -45,6 +50,7 @@ export interface AnalyzeResult {
   readonly context: RowContext;
   readonly frames: AnalyzedFrames;
   readonly markers: readonly Marker[];
+  readonly includesRows: boolean;
 }
 
 /** Frames, and how their source was sampled. */
@@ -53,8 +59,9 @@ interface SourceFrames {
   readonly signals: SignalColumns;
   readonly samplingPolicy: SamplingPolicy;
   readonly sampleFps: number;
+  /** The next three are of decoded frames. */
   readonly coordinates?: ImageCoordinates;
-  /** Of decoded frames. */
+  readonly isTruncated?: boolean;
   readonly ranges?: readonly RowRange[];
 }
 
@@ -74,12 +81,13 @@ export class Analyze {
    * sampling fields; 507.
    */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
-    const { gate, thresholds, world } = this.#options;
+    const { gate, thresholds, world, inference } = this.#options;
+    const identify = await inference.identify([body.model], caller.signal);
     const run = this.#actionable(caller, runId);
     this.#options.timeline.requireRoom(caller.principalKey);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
-    const model = rules.model(body.model);
+    const model = rules.model(body.model, identify);
     const windowSize = body.window_size ?? LIMITS.analyze.windowSizeDefault;
     const segmentMs = body.segment_ms ?? LIMITS.analyze.segmentMsDefault;
     rules.range("window_size", windowSize, LIMITS.analyze.windowSize);
@@ -118,19 +126,34 @@ export class Analyze {
       labels: context.labels,
       detectors,
     });
-    await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
-    return { context, frames, markers };
+    await this.#commit(caller, context, {
+      frames: columns.count,
+      isTruncated: source.isTruncated,
+      windowSize,
+      markers,
+      isLast: body.complete === true,
+    });
+    return { context, frames, markers, includesRows: body.include_frame_metadata ?? true };
   }
 
-  /** One `marker_emitted` per marker, then `analysis_generated`; in several commits, so that a stop in between counts. */
+  /**
+   * One `marker_emitted` per marker, then `analysis_generated`, and `run_completed` where the caller wants no other analysis;
+   * in several commits, so that a stop in between counts.
+   */
   async #commit(
     caller: Caller,
     context: RowContext,
-    found: { frames: number; windowSize: number; markers: readonly Marker[] },
+    found: {
+      readonly frames: number;
+      readonly isTruncated: boolean | undefined;
+      readonly windowSize: number;
+      readonly markers: readonly Marker[];
+      readonly isLast: boolean;
+    },
   ): Promise<void> {
-    const { timeline } = this.#options;
+    const { timeline, work } = this.#options;
     const { runId, coordinates } = context;
-    const summary = event("analysis_generated", runId, {
+    const ending = [event("analysis_generated", runId, {
       request_id: caller.requestId,
       stream_id: context.streamId,
       frames: found.frames,
@@ -142,7 +165,17 @@ export class Analyze {
       model: context.model,
       markers: found.markers.length,
       ...(coordinates && { coordinate_schema: COORDINATE_SCHEMA, coordinates }),
-    });
+      ...(found.isTruncated !== undefined && { truncated: found.isTruncated }),
+    })];
+    if (found.isLast) {
+      ending.push(event("run_completed", runId, {
+        request_id: caller.requestId,
+        stream_id: context.streamId,
+        frames: found.frames,
+        markers: found.markers.length,
+        index_name: null,
+      }));
+    }
     for (let start = 0;; start += MARKERS_PER_COMMIT) {
       const end = start + MARKERS_PER_COMMIT;
       const isLast = end >= found.markers.length;
@@ -151,11 +184,13 @@ export class Analyze {
         const emitted = found.markers.slice(start, end).map((marker) =>
           event("marker_emitted", runId, marker)
         );
-        return isLast ? [...emitted, summary] : emitted;
+        return isLast ? [...emitted, ...ending] : emitted;
       });
-      if (isLast) return;
+      if (isLast) break;
       await yieldToEventLoop();
     }
+    // Other work under way for a run that has ended would only fail at its end.
+    if (found.isLast) work.end(runId);
   }
 
   /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */
@@ -188,6 +223,7 @@ export class Analyze {
       samplingPolicy: head.sampling_policy,
       sampleFps: head.sample_fps,
       coordinates: head.coordinates,
+      isTruncated: head.truncated,
       ranges: head.ranges ?? [],
     };
   }

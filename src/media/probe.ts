@@ -6,7 +6,7 @@ import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import type { MediaInput } from "./input.ts";
-import { mediaFault, reasonIn } from "./media_fault.ts";
+import { faultIn, mediaFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
 import { fileFacts, refusePointers } from "./source.ts";
 import type { ToolRunner } from "./tools/runner.ts";
@@ -89,7 +89,7 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
   if (outcome.end === "out_of_time") {
     throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
   }
-  if (outcome.end !== "exited" || outcome.code !== 0) throw mediaFault(reasonIn(outcome.stderr, head));
+  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
   return mediaInfo(parsedAnswer(outcome.stdout));
 }
 

@@ -223,7 +223,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     certificate: options.certificate ?? null,
   });
   const count = () => http.requests() + timeline.view.lastSeq;
-  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: giveBackMemory }));
+  const afterStart = () => {
+    giveBackMemory();
+    media.trials.begin();
+  };
+  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: afterStart }));
 
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // the server would wait for the calls that belong to no run
@@ -278,7 +282,7 @@ async function openMirrorOf(
   return openMirror(opening, { url, schema, roots: roots(), ...options });
 }
 
-/** Without a request or an event for so long, the start counts as over, and what it left in memory is given back. */
+/** Without a request or an event for so long, the start counts as over: what it left in memory is given back, and ffmpeg is tried. */
 const QUIET_MS = 3_000;
 
 /** Reads the certificates once, for media sources and webhooks alike. */

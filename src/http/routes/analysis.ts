@@ -34,10 +34,12 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
 /** Rows or markers in one chunk of the response. */
 const ROWS_PER_CHUNK = 64;
 
-async function* analysisJson({ context, frames, markers }: AnalyzeResult): AsyncIterable<string> {
+async function* analysisJson(
+  { context, frames, markers, includesRows }: AnalyzeResult,
+): AsyncIterable<string> {
   const rows = frames.gate.count;
   yield `{"request_id":"${context.requestId}","run_id":"${context.runId}","generated":${rows},"metadata":[`;
-  yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row)));
+  yield* jsonItems(includesRows ? rows : 0, (row) => JSON.stringify(frameRow(context, frames, row)));
   yield `],"markers":[`;
   yield* jsonItems(markers.length, (index) => JSON.stringify(markers[index]));
   yield "]}";

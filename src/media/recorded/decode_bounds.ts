@@ -2,7 +2,7 @@
 
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
-import { mediaFault, reasonIn } from "../media_fault.ts";
+import { faultIn, mediaFault } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import { processors } from "../tool_limits.ts";
@@ -69,5 +69,6 @@ export function refuseFailure(
   if (outcome.end === "out_of_time") throw mediaFault(limit);
   if (outcome.end === "killed") throw mediaFault("the decoder broke down on it");
   if (frames > 0) return;
-  throw mediaFault(outcome.stderr === "" ? "no frame of it can be decoded" : reasonIn(outcome.stderr));
+  if (outcome.stderr === "") throw mediaFault("no frame of it can be decoded");
+  throw faultIn(outcome.stderr);
 }
