@@ -82,6 +82,8 @@ export interface OpenedSource extends AsyncDisposable {
    * error is that of the connection, as ffmpeg itself does not know the reason.
    */
   explained<T>(work: Promise<T>): Promise<T>;
+  /** Why it gives no more media, where its relay or tunnel knows it; undefined where it does not. */
+  lossReason(): string | undefined;
 }
 
 export class Sources implements Disposable {
@@ -229,6 +231,8 @@ const WAITERS_MAX = 4096;
 interface HeldResource extends AsyncDisposable {
   /** The first fault of the connection to the source. */
   readonly fault?: Refusal | undefined;
+  /** Why no more media comes from it now; undefined as long as some may. */
+  readonly end?: string | undefined;
 }
 
 function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSource {
@@ -242,6 +246,7 @@ function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSour
         throw error instanceof Refusal && error.kind === "validation_error" ? held?.fault ?? error : error;
       }
     },
+    lossReason: () => held?.end,
     [Symbol.asyncDispose]: async () => await held?.[Symbol.asyncDispose](),
   };
 }
