@@ -75,7 +75,8 @@ export class Reconnector implements AsyncDisposable {
     this.#find = find;
     this.#life = life;
     this.#current = first;
-    this.first = first;
+    // Alone, as a Worker gets it.
+    this.first = { input: first.input, info: first.info };
   }
 
   /** Finds the source for the first time; `signal` ends only this attempt. Rejects like `find`. */

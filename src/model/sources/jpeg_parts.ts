@@ -95,7 +95,9 @@ export class JpegParts {
       return null;
     }
     const head = new TextDecoder("latin1").decode(bytes.subarray(found.start, found.end));
-    if (!this.#hasBegun) this.#delimiter = delimiterIn(head) ?? this.#delimiter;
+    const isStated = this.#delimiter?.bytes.every((byte, place) => bytes[found.start + place] === byte) ??
+      false;
+    if (!this.#hasBegun && !isStated) this.#delimiter = delimiterIn(head) ?? this.#delimiter;
     this.#hasBegun = true;
     const length = /^content-length[ \t]*:[ \t]*\+?(\d{1,9})/im.exec(head)?.[1];
     if (Number(length) > JPEG_BYTES_MAX) throw tooLarge();

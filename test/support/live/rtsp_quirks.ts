@@ -10,6 +10,8 @@ export interface RtspQuirk {
   readonly after?: Readonly<Record<string, string>>;
   /** Sent again and again between frames of media. */
   readonly between?: string;
+  /** How many moments of media come before it is sent first; 3. */
+  readonly betweenFrom?: number;
   /** The address of the track in the description. */
   readonly control?: string;
   /** SETUP of an address that does not match is answered with 404. */

@@ -200,7 +200,7 @@ async function converse(
         options.onPlay?.();
         // Until the client closes the connection: what it says meanwhile is read by nobody.
         const replay = options.replay?.(client) ?? {};
-        return await playTracks(connection, tracks, { ...replay, between: quirk.between ?? "" }, onSent);
+        return await playTracks(connection, tracks, { ...replay, ...quirk }, onSent);
       }
       do {
         await play(connection, mpegts, playsMs);
@@ -289,13 +289,13 @@ function* interleavedPackets(mpegts: Uint8Array): Generator<Uint8Array<ArrayBuff
 async function playTracks(
   connection: Deno.Conn,
   tracks: readonly CameraTrack[],
-  { between, ...options }: ReplayOptions & { readonly between: string },
+  { between = "", betweenFrom = 3, ...options }: ReplayOptions & RtspQuirk,
   onSent: (bytes: number) => void,
 ): Promise<void> {
   let times = 0;
   for await (const packets of replay(tracks, options)) {
     // Not before the first picture.
-    if (++times % 3 === 0) await write(connection, latin1(between));
+    if (++times >= betweenFrom && times % 3 === 0) await write(connection, latin1(between));
     const frames = packets.map(({ track, bytes }) =>
       joinedBytes(Uint8Array.of(0x24, 2 * track, bytes.length >> 8, bytes.length & 0xff), bytes)
     );
