@@ -84,6 +84,8 @@ export interface OpenedSource extends AsyncDisposable {
   explained<T>(work: Promise<T>): Promise<T>;
   /** Why it gives no more media, where its relay or tunnel knows it; undefined where it does not. */
   lossReason(): string | undefined;
+  /** Why a part of the source did not come, as far as its connection knows; null for nothing. */
+  fault(): string | null;
 }
 
 export class Sources implements Disposable {
@@ -247,6 +249,7 @@ function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSour
       }
     },
     lossReason: () => held?.end,
+    fault: () => held?.fault ? held.fault.details[0]?.message ?? held.fault.message : null,
     [Symbol.asyncDispose]: async () => await held?.[Symbol.asyncDispose](),
   };
 }
