@@ -412,7 +412,7 @@ export function interleavedChannels(transport: string | null, { channels: asked 
 
 const CHANNEL_MAX = 255;
 
-type Line = { readonly text: string; readonly bytes: number; readonly end: number };
+type SaidLine = { readonly text: string; readonly bytes: number; readonly end: number };
 
 /**
  * The line that begins at `at`, without its end: a line feed, with carriage returns before it or not. `cut` where that has not come;
@@ -426,7 +426,7 @@ function lineAt(
     readonly bytesMax: number;
     readonly isStart: boolean;
   },
-): Line | "cut" | "binary" {
+): SaidLine | "cut" | "binary" {
   for (let place = at + searched; place < bytes.length; place++) {
     if (place - at >= bytesMax) throw new RtspRefused("its server's answer is too long");
     const byte = bytes[place]!;
