@@ -360,7 +360,7 @@ const UNANSWERED_MAX = 16;
 /** In such a time no camera sends as much that is left out, and reading it takes a small part of the thread. */
 const NOISE_WINDOW_MS = 10_000;
 const NOISE_MESSAGES_MAX = 20_000;
-const NOISE_BYTES_MAX = 8 << 20;
+const NOISE_BYTES_MAX = 8 * 2 ** 20;
 /** ffmpeg gives up after 10 s without media, and does not know the reason. */
 const EMPTY_MS = 8_000;
 /** Seconds. ffmpeg asks for the session after half of it, so one of a second would be asked for all the time. */
