@@ -86,6 +86,8 @@ export interface OpenedSource extends AsyncDisposable {
    * error is that of the connection, as ffmpeg itself does not know the reason.
    */
   explained<T>(work: Promise<T>): Promise<T>;
+  /** Why it gives no more media, where its relay or tunnel knows it; undefined where it does not. */
+  lossReason(): string | undefined;
   /** Why a part of the source did not come, as far as its connection knows; null for nothing. */
   fault(): string | null;
 }
@@ -108,7 +110,7 @@ export class Sources implements Disposable {
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
     this.#allowedNetworks = mediaAllowedNetworks;
-    this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
+    this.#agent = new PinnedAgent({ roots, allowInsecureTls, isLenient: true, ...(reroute && { reroute }) });
   }
 
   /**
@@ -236,6 +238,8 @@ const WAITERS_MAX = 4096;
 interface HeldResource extends AsyncDisposable {
   /** The first fault of the connection to the source. */
   readonly fault?: Refusal | undefined;
+  /** Why no more media comes from it now; undefined as long as some may. */
+  readonly end?: string | undefined;
 }
 
 function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSource {
@@ -249,6 +253,7 @@ function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSour
         throw error instanceof Refusal && error.kind === "validation_error" ? held?.fault ?? error : error;
       }
     },
+    lossReason: () => held?.end,
     fault: () => held?.fault ? held.fault.details[0]?.message ?? held.fault.message : null,
     [Symbol.asyncDispose]: async () => await held?.[Symbol.asyncDispose](),
   };
