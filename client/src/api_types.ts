@@ -531,7 +531,7 @@ export interface components {
             from_seq?: number | null;
         };
         SearchRequest: {
-            /** @description At most 1024 bytes when trimmed; any case */
+            /** @description At most 1024 bytes when trimmed; any case and spelling in Unicode */
             query: string;
             run_id?: string | null;
             /** @description 50 unless given */
