@@ -40,7 +40,9 @@ export class OpenaiCompat implements Backend {
 
   async ask(request: InferenceRequest, { timeoutMs, signal }: BackendCallOptions): Promise<BackendAnswer> {
     const endMs = this.#world.monotonicMs() + timeoutMs;
-    const body = jsonBody(bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)));
+    const body = jsonBody(
+      bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)),
+    );
     const answer = ANSWER.safeParse(
       await this.#endpoint.json({
         method: "POST",

@@ -191,7 +191,9 @@ export class Describer {
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
     if (reply instanceof InferenceFailed) {
-      const reason = isUnknownModel(reply) ? await this.#writeNotice(picture, reply.message) : "provider_failed";
+      const reason = isUnknownModel(reply)
+        ? await this.#writeNotice(picture, reply.message)
+        : "provider_failed";
       return { reason, text: null };
     }
     const { text } = reply;

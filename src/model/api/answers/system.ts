@@ -82,7 +82,9 @@ export const SYSTEM = open({
   backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
   live_model: open({
     id: text.describe("What live sessions ask"),
-    is_known: z.boolean().nullable().describe("Whether its server has it; null where the server does not say"),
+    is_known: z.boolean().nullable().describe(
+      "Whether its server has it; null where the server does not say",
+    ),
   }).nullable().optional().describe("Null where no backend serves it"),
   mirror: open({
     state: z.enum(["connecting", "up", "down"]),
