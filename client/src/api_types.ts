@@ -60,6 +60,14 @@ export interface components {
             sample_rate_hz: number;
             processing_ms: number;
         };
+        EarlyEnd: {
+            /** @description When the last decoded frame ends, milliseconds from the first one */
+            ended_at_ms: number;
+            /** @description When the source says that its video ends */
+            expected_end_ms: number;
+            /** @description What is known of the cause */
+            reason: string;
+        };
         LiveCrop: {
             x: number;
             y: number;
@@ -735,6 +743,10 @@ export interface components {
             decoded_frames: number;
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: components["schemas"]["EarlyEnd"];
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             source_uri: string;
             sampling_policy: components["schemas"]["SamplingPolicy"];
             /** @description Null when the source does not say */
@@ -746,6 +758,10 @@ export interface components {
             run_id: string;
             /** @description How many rows `metadata` has */
             generated: number;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: components["schemas"]["EarlyEnd"];
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             metadata: components["schemas"]["FrameMetadata"][];
             markers: components["schemas"]["Marker"][];
         };
@@ -758,6 +774,10 @@ export interface components {
             decoded_frames: number;
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: components["schemas"]["EarlyEnd"];
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             sample_fps: number;
             lag_p95_ms: number;
             lag_p99_ms: number;
@@ -1743,6 +1763,10 @@ export interface components {
                 decoded_frames: number;
                 /** @description Whether `max_frames` ended the decode, and not the source */
                 truncated?: boolean;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: components["schemas"]["EarlyEnd"];
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
                 width: number;
                 height: number;
                 pixel_format: string;
@@ -1774,6 +1798,10 @@ export interface components {
                 coordinates?: components["schemas"]["ImageCoordinates"];
                 /** @description Whether `max_frames` ended the decode, and not the source */
                 truncated?: boolean;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: components["schemas"]["EarlyEnd"];
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
             } | {
                 request_id: string;
                 stream_id: string;
@@ -1799,6 +1827,10 @@ export interface components {
                 total_tokens: number;
                 inference_latency_ms: number;
                 chunks_analyzed: number;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: components["schemas"]["EarlyEnd"];
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
             };
             semantic_chunk_inferred: {
                 request_id: string;

@@ -70,6 +70,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /input\/output error|connection refused|timed out|unreachable|failed to resolve|end of file/i,
     NOT_FETCHED,
   ],
+  [/partial file|ended prematurely/i, "it is cut off: the file ends before its container does"],
   [/cannot allocate memory/i, "decoding it needs more memory than is allowed"],
   [/not on whitelist/i, "its container format is not supported"],
   [/moov atom not found/i, "it is cut off: the index of the file (moov) is missing"],

@@ -5,6 +5,7 @@ import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
+import { cutOff } from "./formats/cut_off.ts";
 import type { MediaInput } from "./input.ts";
 import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
@@ -44,6 +45,12 @@ export interface MediaInfo {
   readonly audioChannels: number;
   /** Of the first audio stream, as ffmpeg names it; null or absent when there is none. */
   readonly audioCodec?: string | null;
+  /** The start on the container's own clock, milliseconds; absent for 0. */
+  readonly startMs?: number;
+  /** The end of the video by the container's word, milliseconds from its start; null or absent where it has none, or guesses it. */
+  readonly announcedEndMs?: number | null;
+  /** Whether the file ends before its container does; absent for no. */
+  readonly isCutOff?: boolean;
 }
 
 export interface ProbeContext {
@@ -95,7 +102,10 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
     throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
   if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
-  return mediaInfo(parsedAnswer(outcome.stdout));
+  const info = mediaInfo(parsedAnswer(outcome.stdout));
+  if (input.path === null) return info;
+  const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
+  return isCutOff ? { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null } : info;
 }
 
 /** Enough for a file with some hundred streams; more than that is not a video. */
@@ -111,6 +121,9 @@ const probedStream = z.object({
   height: z.number().default(0),
   avg_frame_rate: z.string().optional(),
   time_base: z.string().optional(),
+  start_time: z.string().optional(),
+  duration: z.string().optional(),
+  tags: z.object({ DURATION: z.string().optional() }).optional(),
   channels: z.number().default(0),
   disposition: z.object({ default: z.number(), attached_pic: z.number() }).partial().default({}),
   side_data_list: z.array(z.object({ rotation: z.number().optional() })).default([]),
@@ -127,6 +140,7 @@ const probeAnswer = z.object({
   streams: z.array(probedStream).default([]),
   format: z.object({
     format_name: z.string(),
+    start_time: z.string().optional(),
     duration: z.string().optional(),
     size: z.string().default("0"),
   }),
@@ -158,7 +172,32 @@ function mediaInfo({ packets, streams, format }: z.output<typeof probeAnswer>): 
     audioStreams: audios.length,
     audioChannels: audios[0]?.channels ?? 0,
     audioCodec: audios[0]?.codec_name ?? null,
+    startMs: startMs(format.start_time),
+    announcedEndMs: chosen ? announcedEndMs(chosen, format) : null,
   };
+}
+
+/** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */
+const ANNOUNCING = /^(mov|matroska|avi|flv|asf|hls)\b/;
+
+/** Of the video alone, where the container has that: sound often ends later. */
+function announcedEndMs(
+  { start_time, duration, tags }: z.output<typeof probedStream>,
+  format: z.output<typeof probeAnswer>["format"],
+): number | null {
+  if (!ANNOUNCING.test(format.format_name)) return null;
+  const own = milliseconds(duration);
+  if (own !== null) return own;
+  const [hours, minutes, seconds] = (tags?.DURATION ?? "").split(":").map(Number);
+  const endMs = ((hours! * 60 + minutes!) * 60 + seconds!) * 1000;
+  if (endMs > 0) return endMs - startMs(start_time);
+  const wholeMs = milliseconds(format.duration);
+  return wholeMs === null ? null : wholeMs - (startMs(start_time) - startMs(format.start_time));
+}
+
+function startMs(seconds: string | undefined): number {
+  const value = Number(seconds);
+  return Number.isFinite(value) ? value * 1000 : 0;
 }
 
 function videoStream(

@@ -16,6 +16,7 @@ import {
   positive,
   provider,
   samplingPolicy,
+  sourceEndFields,
   text,
   tokenFields,
   unit,
@@ -51,6 +52,7 @@ const analysisGeneratedByAnalyze = open({
   coordinate_schema: coordinateSchema.optional(),
   coordinates: coordinates.optional(),
   truncated,
+  ...sourceEndFields,
 });
 
 const analysisGeneratedByReason = open({
@@ -72,6 +74,7 @@ const analysisGeneratedByReason = open({
   ...tokenFields,
   inference_latency_ms: durationMs,
   chunks_analyzed: count,
+  ...sourceEndFields,
 });
 
 export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
