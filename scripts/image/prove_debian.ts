@@ -12,15 +12,20 @@ const USER = "1000";
 /** What the README asks for, and the authorities of a package server. */
 const GIVEN = ["ca-certificates", "npm"];
 
-const { values: { release, test }, positionals: folders } = parseArgs({
+const { values: { release, archive, test }, positionals: folders } = parseArgs({
   args: Deno.args,
-  options: { release: { type: "string", default: "trixie" }, test: { type: "boolean", default: false } },
+  options: {
+    release: { type: "string", default: "trixie" },
+    archive: { type: "string" },
+    test: { type: "boolean", default: false },
+  },
   allowPositionals: true,
 });
 
 const folder = Deno.makeTempDirSync({ dir: "/var/tmp", prefix: "service-debian-" });
 try {
   Deno.chmodSync(folder, 0o755);
+  if (archive !== undefined) Deno.symlinkSync(Deno.realPathSync(archive), join(folder, `${release}.tar`));
   await asRoot(await newRoot("root"));
   await asAnotherUser(await newRoot("user"));
   console.log(`the README's commands work on ${release}`);
