@@ -191,7 +191,7 @@ interface Bounds {
   readonly fileBytes?: number;
 }
 
-/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
+/** Twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first frames on all processors. */
 const PROBE_CPU_SECONDS = 20;
 const QUERY_CPU_SECONDS = 5;
 const OPUS_CPU_SECONDS = 10;
