@@ -442,7 +442,7 @@ export interface components {
             stream_id?: string | null;
         };
         AnalyzeRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -477,7 +477,7 @@ export interface components {
         ReasonRequest: {
             /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -572,7 +572,7 @@ export interface components {
             to_seq?: number | null;
         };
         InferRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description 1 to 32768 bytes when trimmed */
             prompt: string;
@@ -1848,6 +1848,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -1879,6 +1881,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;

@@ -45,6 +45,8 @@ export interface ChunkReport extends Stored {
   readonly provider: Provider | null;
   readonly isFallback: boolean;
   readonly error: string | null;
+  /** What is known of the error for people; null where the error says all. */
+  readonly errorText?: string | null;
   readonly rawOutput: unknown;
   readonly overlay: RowOverlay | null;
   readonly moments: readonly ChunkMoment[];
@@ -95,6 +97,7 @@ export function chunkInferred(
     provider_fallback_used: reply?.answer.fallbackUsed ?? false,
     semantic_fallback_used: report.isFallback,
     semantic_error: report.error,
+    ...(report.errorText && { semantic_error_text: report.errorText }),
     finish_reason: reply?.answer.finishReason ?? null,
     response_chars: reply ? Array.from(reply.answer.outputText).length : 0,
     event_type: overlay?.eventType ?? null,
