@@ -531,7 +531,7 @@ export interface components {
             from_seq?: number | null;
         };
         SearchRequest: {
-            /** @description At most 1024 bytes when trimmed; any case */
+            /** @description At most 1024 bytes when trimmed; any case and spelling in Unicode */
             query: string;
             run_id?: string | null;
             /** @description 50 unless given */
@@ -689,6 +689,8 @@ export interface components {
             model: string;
             /** @description Of the first source; empty before it */
             source_uri: string;
+            /** @description The name that its upload had; absent for other sources */
+            source_name?: string;
             /** @description Whether nothing of it may be deleted */
             on_hold: boolean;
             /** @description Whether retention removed its events */
@@ -991,6 +993,8 @@ export interface components {
         UploadResponse: {
             /** @description A `source_uri` */
             file_path: string;
+            /** @description The name that the file had; runs of it show it */
+            name: string;
         };
         DeletedFile: {
             request_id: string;
@@ -1737,11 +1741,15 @@ export interface components {
                 };
                 decoded_frames: number;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
                 request_id: string;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
@@ -2027,6 +2035,7 @@ export interface components {
                     mode: string;
                     model: string;
                     source_uri: string;
+                    source_name?: string;
                     /** @enum {string} */
                     source: "whip" | "live" | "";
                     session_id: string;

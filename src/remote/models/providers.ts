@@ -20,6 +20,7 @@ import {
   isRetryable,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
+import { spokenText } from "../../model/infer/spoken_text.ts";
 import { answersQuestions, unknownModelText } from "../../model/infer/model_list.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
@@ -126,6 +127,7 @@ export class Providers implements AsyncDisposable {
           model: request.model,
           fallbackUsed: candidate !== serving[0],
           ...answer,
+          outputText: spokenText(answer.outputText),
           inferenceLatencyMs: Math.round(this.#world.monotonicMs() - startedMs),
         };
       } catch (error) {
