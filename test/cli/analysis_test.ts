@@ -47,6 +47,7 @@ Deno.test({
     const [run] = (await test.call("GET", "/v1/runs")).json;
     assert.match(done.stdout + done.stderr, new RegExp(run.run_id));
     assert.equal(run.status, "completed", "it holds no place among the active runs");
+    assert.equal(run.model, "", "no model was asked");
     const html = Deno.readTextFileSync(sheet);
     assert.match(html, /<img[^>]+src="data:image\/jpeg;base64,/);
     assert.doesNotMatch(html, /https?:\/\/(?!127\.0\.0\.1)/);

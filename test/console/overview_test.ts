@@ -47,6 +47,11 @@ Deno.test({
     await page.waitForURL(/#\/runs\/run-/);
     await page.getByRole("heading", { name: "bbb480.mp4" }).waitFor();
     await page.getByRole("button", { name: /^cut/ }).waitFor();
+    assert.equal(
+      (await test.call("GET", "/v1/runs")).json[0].model,
+      "",
+      "no model was asked, and none is shown",
+    );
     await page.getByRole("navigation", { name: "Pages" }).getByRole("link", {
       name: "Overview",
     }).click();
