@@ -191,7 +191,7 @@ interface Bounds {
   readonly fileBytes?: number;
 }
 
-/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
+/** Twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first frames on all processors. */
 const PROBE_CPU_SECONDS = 20;
 const QUERY_CPU_SECONDS = 5;
 const OPUS_CPU_SECONDS = 10;
@@ -284,12 +284,13 @@ const PACKETS_READ = 200;
 const FIRST_PICTURE = ["-fpsprobesize", "0"];
 
 function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
-  const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,time_base,channels";
+  const streamFields =
+    "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,time_base,start_time,duration,channels";
   return [
     ...["-v", "error"],
     "-show_entries",
-    `format=format_name,duration,size:stream=${streamFields}` +
-    ":stream_disposition=default,attached_pic:stream_side_data=rotation" +
+    `format=format_name,start_time,duration,size:stream=${streamFields}` +
+    ":stream_tags=DURATION:stream_disposition=default,attached_pic:stream_side_data=rotation" +
     (isWatched ? "" : ":packet=stream_index,pts_time,dts_time"),
     // Packets are read and not decoded: 200 of them take a few milliseconds.
     ...(isWatched ? [] : ["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`]),
@@ -330,7 +331,7 @@ function decodeArgs(
 }
 
 function selectionOf(select: ChosenFrames): FrameSelection {
-  return { select: selectText(select), isByTime: select.by === "times" };
+  return { select: selectText(select), isSampled: select.by === "chunks" };
 }
 
 /** Decodes as the signals are decoded, so that the same frame is the first one. */
