@@ -119,7 +119,7 @@ function lengthOf(part: typeof PARTS[number]): number {
 
 function partFilter({ from, to, filter, heldFrames = 0 }: Part): string {
   return [
-    `fps=${FPS},trim=start_frame=${from}:end_frame=${to},settb=1/${FPS},setpts=N`,
+    `fps=${FPS},trim=start_frame=${from}:end_frame=${to},settb=1/${FPS},setpts=N,fps=${FPS}`,
     `scale=${WIDTH}:${HEIGHT},setsar=1,format=yuv420p`,
     ...(filter ? [filter] : []),
     ...(heldFrames > 0 ? [`tpad=stop_mode=clone:stop=${heldFrames}`] : []),
@@ -136,6 +136,6 @@ function jointFilter(
   const join = typeof joint === "object"
     ? `xfade=transition=${joint.transition}:duration=${joint.frames / FPS}:offset=${start / FPS}`
     : "concat=n=2:v=1";
-  // The next join wants one time base on both sides; a transition may add a frame, as its times are rounded.
-  return `${both}${join},settb=1/${FPS},setpts=N,trim=end_frame=${end}[j${index}]`;
+  // The next join wants one time base and a steady rate on both sides; a transition may add a frame, as its times are rounded.
+  return `${both}${join},settb=1/${FPS},setpts=N,fps=${FPS},trim=end_frame=${end}[j${index}]`;
 }

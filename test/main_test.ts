@@ -44,6 +44,32 @@ async function runMain(
   return ended;
 }
 
+Deno.test("with both streams in one file, the lines of the process and of its Worker are there once", async () => {
+  using folder = new TempFolder();
+  const log = join(folder.path, "log");
+  const child = new Deno.Command("sh", {
+    args: [
+      ...["-c", `exec "$0" "$@" >${log} 2>&1`, Deno.execPath()],
+      ...["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts")],
+    ],
+    env: {
+      SERVICE_DATA_DIR: join(folder.path, "data"),
+      SERVICE_BIND_ADDR: "127.0.0.1:0",
+      SERVICE_API_KEYS: "k",
+    },
+  }).spawn();
+  await until(() =>
+    /listening on /.test(Deno.readTextFileSync(log)) && /decoder cage/.test(Deno.readTextFileSync(log))
+  );
+  child.kill("SIGTERM");
+  assert.equal((await child.status).code, 0);
+  const lines = Deno.readTextFileSync(log).trimEnd().split("\n");
+  for (const words of ["listening on http", "decoder cage", "closing"]) {
+    assert.equal(lines.filter((line) => line.includes(words)).length, 1, `${words}\n${lines.join("\n")}`);
+  }
+  for (const line of lines) assert.match(line, /^\d{4}-/);
+});
+
 Deno.test("the process serves, logs that on both streams, and exits with 0 on SIGTERM", async () => {
   const ended = await runMain({ SERVICE_INGEST_FILE_ROOTS: CLIPS }, async (url) => {
     const call = async (path: string, body?: unknown) => {

@@ -477,9 +477,9 @@ export const SETTINGS = {
   ),
   SERVICE_WEBRTC_STUN_SERVERS: setting(
     "webrtc.stunServers",
-    "stun:stun.l.google.com:19302",
+    "",
     list(iceUrl("stun")),
-    "STUN servers, comma-separated; empty for none",
+    "STUN servers, comma-separated: they tell sessions behind a router under which address they are seen",
   ),
   SERVICE_WEBRTC_TURN_URL: optional("webrtc.turnUrl", iceUrl("turn"), "TURN server"),
   SERVICE_WEBRTC_TURN_USERNAME: optional("webrtc.turnUsername", secretText, "User name for the TURN server"),

@@ -9,6 +9,7 @@ import { newProgress, readProgress } from "../media/recorded/decode_progress.ts"
 import type { IngestBody } from "../model/api/analysis.ts";
 import { event } from "../model/events/event_table.ts";
 import { COORDINATE_SCHEMA } from "../model/frames/coordinates.ts";
+import type { SourceEnd } from "../model/frames/ended_early.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -32,7 +33,7 @@ export interface IngestOptions {
   readonly streamTtlMs: number;
 }
 
-export interface IngestAnswer {
+export interface IngestAnswer extends SourceEnd {
   readonly request_id: string;
   readonly run_id: string;
   readonly status: "processing";
@@ -88,7 +89,17 @@ export class Ingest {
         return { work: "ingest", frames, pts_ms, end_ms };
       });
       const { signal } = handle;
-      const request = { principalKey, input: source.input, info, plan, maxFrames, progress, signal };
+      const sourceFault = () => source.fault();
+      const request = {
+        principalKey,
+        input: source.input,
+        info,
+        plan,
+        maxFrames,
+        progress,
+        sourceFault,
+        signal,
+      };
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
@@ -104,6 +115,7 @@ export class Ingest {
         status: "processing",
         decoded_frames: decoded.signals.count,
         truncated: decoded.isTruncated,
+        ...decoded.end,
         source_uri: source.uri,
         sampling_policy: plan.policy,
         source_fps: plan.sourceFps,
@@ -178,6 +190,7 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
     sample_fps: plan.sampleFps,
     decoded_frames: signals.count,
     truncated: decoded.isTruncated,
+    ...decoded.end,
     width: decoded.width,
     height: decoded.height,
     pixel_format: decoded.pixelFormat,

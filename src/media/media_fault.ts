@@ -7,6 +7,27 @@ export function mediaFault(reason: string): Refusal {
   return refuse.invalid("source_uri", reason);
 }
 
+/** What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503 `decoder_unusable`. */
+export function faultIn(stderr: string, head?: Uint8Array): Refusal {
+  const own = OWN_FAULT.exec(stderr)?.[1];
+  return own === undefined
+    ? mediaFault(reasonIn(stderr, head))
+    : decoderUnusable(own.slice(0, OWN_FAULT_MAX));
+}
+
+/** `what` completes "The service's ffmpeg cannot be used: …". */
+export function decoderUnusable(what: string): Refusal {
+  return refuse.because(
+    "decoder_unusable",
+    `The service's ffmpeg cannot be used: ${what}. Whoever runs the service has to install another one`,
+  );
+}
+
+/** All options, formats and filters are the service's own, so no medium makes ffmpeg say this of them. */
+const OWN_FAULT =
+  /^(?:\[[^\]\n]*\] )*((?:unknown (?:input format|encoder)|requested output format|no such filter|unrecognized option|option \S+ not found|error splitting the argument list|.*error while loading shared libraries).*)$/im;
+const OWN_FAULT_MAX = 200;
+
 /**
  * The reason for the text that a tool wrote to stderr. `head` is the start of the file. It is needed because ffmpeg reports a
  * missing index also for a file that is not an MP4 and is only named like one.
@@ -29,6 +50,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /input\/output error|connection refused|timed out|unreachable|failed to resolve|end of file/i,
     NOT_FETCHED,
   ],
+  [/partial file|ended prematurely/i, "it is cut off: the file ends before its container does"],
   [/cannot allocate memory/i, "decoding it needs more memory than is allowed"],
   [/not on whitelist/i, "its container format is not supported"],
   [/moov atom not found/i, "it is cut off: the index of the file (moov) is missing"],

@@ -4,8 +4,10 @@ import * as z from "zod";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
+import { VIDEO_TIME_BASE } from "./formats/clock.ts";
+import { cutOff } from "./formats/cut_off.ts";
 import type { MediaInput } from "./input.ts";
-import { mediaFault, reasonIn } from "./media_fault.ts";
+import { faultIn, mediaFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
 import { fileFacts, refusePointers } from "./source.ts";
 import type { ToolRunner } from "./tools/runner.ts";
@@ -23,6 +25,8 @@ export interface VideoStream {
   readonly rotation: number;
   /** Frames per second, by the times of the first frames and not by the header's word; null when unknown. */
   readonly averageFps: number | null;
+  /** The unit of its times in seconds, as ffprobe says it, such as `1/90000`: frames are written with it, so that times are exact. */
+  readonly timeBase: string;
 }
 
 export interface MediaInfo {
@@ -40,6 +44,12 @@ export interface MediaInfo {
   readonly audioChannels: number;
   /** Of the first audio stream, as ffmpeg names it; null or absent when there is none. */
   readonly audioCodec?: string | null;
+  /** The start on the container's own clock, milliseconds; absent for 0. */
+  readonly startMs?: number;
+  /** The end of the video by the container's word, milliseconds from its start; null or absent where it has none, or guesses it. */
+  readonly announcedEndMs?: number | null;
+  /** Whether the file ends before its container does; absent for no. */
+  readonly isCutOff?: boolean;
 }
 
 export interface ProbeContext {
@@ -86,8 +96,11 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
   if (outcome.end === "out_of_time") {
     throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
   }
-  if (outcome.end !== "exited" || outcome.code !== 0) throw mediaFault(reasonIn(outcome.stderr, head));
-  return mediaInfo(parsedAnswer(outcome.stdout));
+  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
+  const info = mediaInfo(parsedAnswer(outcome.stdout));
+  if (input.path === null) return info;
+  const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
+  return isCutOff ? { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null } : info;
 }
 
 /** Enough for a file with some hundred streams; more than that is not a video. */
@@ -102,6 +115,10 @@ const probedStream = z.object({
   width: z.number().default(0),
   height: z.number().default(0),
   avg_frame_rate: z.string().optional(),
+  time_base: z.string().optional(),
+  start_time: z.string().optional(),
+  duration: z.string().optional(),
+  tags: z.object({ DURATION: z.string().optional() }).optional(),
   channels: z.number().default(0),
   disposition: z.object({ default: z.number(), attached_pic: z.number() }).partial().default({}),
   side_data_list: z.array(z.object({ rotation: z.number().optional() })).default([]),
@@ -118,6 +135,7 @@ const probeAnswer = z.object({
   streams: z.array(probedStream).default([]),
   format: z.object({
     format_name: z.string(),
+    start_time: z.string().optional(),
     duration: z.string().optional(),
     size: z.string().default("0"),
   }),
@@ -149,7 +167,32 @@ function mediaInfo({ packets, streams, format }: z.output<typeof probeAnswer>): 
     audioStreams: audios.length,
     audioChannels: audios[0]?.channels ?? 0,
     audioCodec: audios[0]?.codec_name ?? null,
+    startMs: startMs(format.start_time),
+    announcedEndMs: chosen ? announcedEndMs(chosen, format) : null,
   };
+}
+
+/** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */
+const ANNOUNCING = /^(mov|matroska|avi|flv|asf|hls)\b/;
+
+/** Of the video alone, where the container has that: sound often ends later. */
+function announcedEndMs(
+  { start_time, duration, tags }: z.output<typeof probedStream>,
+  format: z.output<typeof probeAnswer>["format"],
+): number | null {
+  if (!ANNOUNCING.test(format.format_name)) return null;
+  const own = milliseconds(duration);
+  if (own !== null) return own;
+  const [hours, minutes, seconds] = (tags?.DURATION ?? "").split(":").map(Number);
+  const endMs = ((hours! * 60 + minutes!) * 60 + seconds!) * 1000;
+  if (endMs > 0) return endMs - startMs(start_time);
+  const wholeMs = milliseconds(format.duration);
+  return wholeMs === null ? null : wholeMs - (startMs(start_time) - startMs(format.start_time));
+}
+
+function startMs(seconds: string | undefined): number {
+  const value = Number(seconds);
+  return Number.isFinite(value) ? value * 1000 : 0;
 }
 
 function videoStream(
@@ -171,6 +214,7 @@ function videoStream(
       frameTimes(packets.filter((packet) => packet.stream_index === stream.index)),
       ratio(stream.avg_frame_rate),
     ),
+    timeBase: ratio(stream.time_base) === null ? VIDEO_TIME_BASE : stream.time_base!,
   };
 }
 

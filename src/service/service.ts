@@ -9,6 +9,7 @@ import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
+import { AgeClock } from "../flow/retention/age_clock.ts";
 import { Retention } from "../flow/retention/retention.ts";
 import { RecordingRemoval } from "../flow/retention/recording_removal.ts";
 import { RunStanding } from "../flow/retention/run_standing.ts";
@@ -172,9 +173,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   });
   const { streamTtlMs, retention: rules } = config;
   const { runHours } = rules;
-  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world });
+  const ages = new AgeClock(world);
+  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world: ages });
   const log = world.log.child("retention");
-  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world, log });
+  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world: ages, log });
   const retention = opening.use(
     new Retention({
       ...{
@@ -187,9 +189,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
         stored: store.stored,
         room: diskRoom,
         world,
+        ages,
         metrics,
       },
-      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world, log, onRemoval }),
+      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world: ages, log, onRemoval }),
     }),
   );
   const useCases = await openUseCases(opening, {
@@ -223,7 +226,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     certificate: options.certificate ?? null,
   });
   const count = () => http.requests() + timeline.view.lastSeq;
-  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: giveBackMemory }));
+  const afterStart = () => {
+    giveBackMemory();
+    media.trials.begin();
+  };
+  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: afterStart }));
 
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // the server would wait for the calls that belong to no run
@@ -278,7 +285,7 @@ async function openMirrorOf(
   return openMirror(opening, { url, schema, roots: roots(), ...options });
 }
 
-/** Without a request or an event for so long, the start counts as over, and what it left in memory is given back. */
+/** Without a request or an event for so long, the start counts as over: what it left in memory is given back, and ffmpeg is tried. */
 const QUIET_MS = 3_000;
 
 /** Reads the certificates once, for media sources and webhooks alike. */

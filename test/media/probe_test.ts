@@ -59,6 +59,7 @@ Deno.test("probing reports what a file contains", async () => {
     height: 240,
     rotation: 0,
     averageFps: 25,
+    timeBase: "1/12800",
   });
   await check(makeClip(at("ntsc.mkv"), { fps: "30000/1001" }), { formatName: "matroska,webm" }, {
     averageFps: 30000 / 1001,

@@ -202,6 +202,7 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
   };
   Deno.writeTextFileSync(`${tempDir}/clip-${random}.mp4`, "x");
   Deno.writeTextFileSync(`${tempDir}/media-${random}.fifo`, "x");
+  const first = { kind: "first_frame", input: film, streamIndex: 0, timeBase: "1/25", deadlineMs: 1000 };
   const attempts: Record<string, Promise<Probe>> = {
     "allowed by the broker: a probe": probe(film),
     "allowed by the broker: a pipe": run({
@@ -244,15 +245,11 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
     "forged: a stream job to be run": run(pull),
     "forged: more fields": run({ kind: "probe", input: film, args: ["-f", "lavfi"] }),
     "forged: a program": run({ kind: "probe", input: film, program: "/bin/sh" }),
-    "forged: a huge number": run({ kind: "first_frame", input: film, streamIndex: 1e300, deadlineMs: 1000 }),
-    "forged: a fraction": run({ kind: "first_frame", input: film, streamIndex: 0.5, deadlineMs: 1000 }),
-    "forged: a text for a number": run({
-      kind: "first_frame",
-      input: film,
-      streamIndex: "0 -f x",
-      deadlineMs: 1000,
-    }),
-    "forged: not a number": run({ kind: "first_frame", input: film, streamIndex: NaN, deadlineMs: 1000 }),
+    "forged: a huge number": run({ ...first, streamIndex: 1e300 }),
+    "forged: a fraction": run({ ...first, streamIndex: 0.5 }),
+    "forged: a text for a number": run({ ...first, streamIndex: "0 -f x" }),
+    "forged: not a number": run({ ...first, streamIndex: NaN }),
+    "forged: an option as a time base": run({ ...first, timeBase: "1/25 -f x" }),
     "forged: a deadline of a year": run({ kind: "probe", input: film }, { deadlineMs: 3e10 }),
     "forged: endless output": run({ kind: "probe", input: film }, { maxStdoutBytes: 2 ** 40 }),
     "forged: a pipe outside": run({ kind: "make_pipe", path: `${dataDir}/../outside/media-${random}.fifo` }),

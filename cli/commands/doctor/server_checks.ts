@@ -60,12 +60,15 @@ function clock(date: string | null, nowMs: number): Finding {
 /** Versions, decoders and free disk, which a server of another version may not tell. */
 export async function checkSystem({ signal }: Session, client: Client): Promise<readonly Finding[]> {
   try {
-    const { version, deno, ffmpeg, decode_backend, disk } = await client.getSystem({ signal });
+    const { version, deno, ffmpeg, decoder_faults, decode_backend, disk } = await client.getSystem({
+      signal,
+    });
     return [
       version === VERSION
         ? ok("version", `${version} here and there, on Deno ${deno}`)
         : warning("version", `${version} there, ${VERSION} here`, "use the program of the server's version"),
       serverFfmpeg(ffmpeg, decode_backend),
+      ...serverDecoding(decoder_faults),
       serverDisk(disk),
     ];
   } catch (error) {
@@ -95,6 +98,14 @@ function serverFfmpeg(ffmpeg: SystemAnswer["ffmpeg"], backend: SystemAnswer["dec
   if (missing.length === 0) return ok(check, detail);
   const advice = `install an ffmpeg there that decodes ${missing.join(", ")}`;
   return missing.includes("h264") ? failure(check, detail, advice) : warning(check, detail, advice);
+}
+
+/** What the server has tried its ffmpeg for. A server of another version may not tell. */
+function serverDecoding(faults: SystemAnswer["decoder_faults"]): Finding[] {
+  const advice = "install another ffmpeg there; docs/deployment.md#trials-of-ffmpeg says what it needs";
+  return (faults ?? []).map(({ cannot, reason }) =>
+    failure("server's ffmpeg", `it cannot ${cannot}: ${reason}`, advice)
+  );
 }
 
 function serverDisk(disk: SystemAnswer["disk"]): Finding {

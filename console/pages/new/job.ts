@@ -1,6 +1,7 @@
 /** The analysis under way: it goes on while the reader looks at other pages, and ends when it is cancelled or the tab is closed. */
 
 import { type ReadonlySignal, signal } from "@preact/signals";
+import { MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
 import type { Crop } from "./crop.tsx";
 import { client, whenCallerChanges } from "../../service/session.ts";
 import { describedEvents } from "./described.ts";
@@ -17,6 +18,8 @@ export interface Prompted {
   /** Empty: the built-in one. */
   readonly prompt: string;
   readonly framesASecond: number;
+  /** Of each chunk, how many the model is shown. */
+  readonly picturesAChunk: number;
   readonly crop: Crop | null;
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
 }
@@ -40,9 +43,6 @@ export interface Job {
   readonly lastMs: number;
   readonly failure: unknown;
 }
-
-/** As many frames as one decode may have. */
-const FRAMES_MAX = 500_000;
 
 const present = signal<Job | null>(null);
 let ending: AbortController | null = null;
@@ -114,10 +114,10 @@ async function work(
   const { run_id: runId } = await service.createRun({ model }, { signal });
   change({ runId });
   if (prompted === null) {
-    await service.ingestRun(runId, { source_uri, max_frames: FRAMES_MAX }, {
+    await service.ingestRun(runId, { source_uri, max_frames: MAX_FRAMES }, {
       signal,
     });
-    await service.analyzeRun(runId, { model }, { signal });
+    await service.analyzeRun(runId, { model, complete: true, include_frame_metadata: false }, { signal });
     return runId;
   }
   const following = new AbortController();
@@ -128,7 +128,10 @@ async function work(
       model,
       sampling_policy: "fixed",
       fixed_fps: prompted.framesASecond,
-      max_frames: FRAMES_MAX,
+      max_frames: MAX_FRAMES,
+      chunk_size: USUAL_QUESTION.chunk_size,
+      semantic_frames_per_chunk: prompted.picturesAChunk,
+      include_frame_metadata: false,
       ...(prompted.prompt !== "" && { semantic_prompt: prompted.prompt }),
       ...(prompted.crop && { crop: prompted.crop }),
       ...(prompted.outputSchema && { output_schema: prompted.outputSchema }),

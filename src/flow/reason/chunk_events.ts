@@ -180,6 +180,7 @@ export function analysisGeneratedPayload(
     markers: number;
     sampling: SamplingPlan;
     coordinates: ImageCoordinates;
+    isTruncated: boolean;
     lag: LagPercentiles;
     spent: Spent;
   },
@@ -195,6 +196,7 @@ export function analysisGeneratedPayload(
     sample_fps: sampling.sampleFps,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates: found.coordinates,
+    truncated: found.isTruncated,
     lag_p95_ms: lag.p95Ms,
     lag_p99_ms: lag.p99Ms,
     mode: plan.mode,

@@ -12,6 +12,7 @@ import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts"
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";
+import type { Inference } from "../infer/inference.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
 import type { RunWork, WorkProgress } from "./run_work.ts";
 
@@ -54,6 +55,8 @@ export interface RunsOptions {
   readonly world: World;
   readonly metrics: Metrics;
   readonly work: RunWork;
+  /** Knows the models that a caller may name. */
+  readonly inference: Pick<Inference, "identify">;
   readonly activeStreamLimit: number;
   readonly streamTtlMs: number;
 }
@@ -66,11 +69,12 @@ export class Runs {
   }
 
   /** Errors: 422 on `mode` and `model`, 409 on `run_id` when the caller's active runs reach the limit. */
-  create(caller: Caller, body: CreateRunBody): CreatedRun {
-    const { timeline, world, metrics, activeStreamLimit, streamTtlMs } = this.#options;
+  async create(caller: Caller, body: CreateRunBody): Promise<CreatedRun> {
+    const { timeline, world, metrics, inference, activeStreamLimit, streamTtlMs } = this.#options;
+    const identify = await inference.identify(body.model == null ? [] : [body.model], caller.signal);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
-    const model = body.model == null ? null : rules.model(body.model);
+    const model = body.model == null ? null : rules.model(body.model, identify);
     rules.check();
     const runId = newRunId(world.randomBytes);
     timeline.commit((view) => {

@@ -82,6 +82,8 @@ export interface OpenedSource extends AsyncDisposable {
    * error is that of the connection, as ffmpeg itself does not know the reason.
    */
   explained<T>(work: Promise<T>): Promise<T>;
+  /** Why a part of the source did not come, as far as its connection knows; null for nothing. */
+  fault(): string | null;
 }
 
 export class Sources implements Disposable {
@@ -242,6 +244,7 @@ function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSour
         throw error instanceof Refusal && error.kind === "validation_error" ? held?.fault ?? error : error;
       }
     },
+    fault: () => held?.fault ? held.fault.details[0]?.message ?? held.fault.message : null,
     [Symbol.asyncDispose]: async () => await held?.[Symbol.asyncDispose](),
   };
 }

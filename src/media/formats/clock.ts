@@ -2,6 +2,8 @@
 
 /** Ticks a second. */
 export const VIDEO_CLOCK_HZ = 90_000;
+/** One tick in seconds, as ffmpeg takes it. */
+export const VIDEO_TIME_BASE = `1/${VIDEO_CLOCK_HZ}`;
 /** Ticks a millisecond. */
 export const VIDEO_TICKS_PER_MS = VIDEO_CLOCK_HZ / 1000;
 

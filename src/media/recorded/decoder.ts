@@ -13,6 +13,7 @@ import {
 } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { Fifo } from "../fifo.ts";
 import { newReports } from "../reports/frame_reports.ts";
@@ -22,6 +23,8 @@ import { type MediaInfo, probeMedia } from "../probe.ts";
 import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
 import { niced, type ToolRunner } from "../tools/runner.ts";
+import type { Ability } from "../trials/abilities.ts";
+import type { ToolTrials } from "../trials/tool_trials.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
 import type { DecodeOrder } from "./decode_worker.ts";
 import {
@@ -29,6 +32,7 @@ import {
   decodeCpuSeconds,
   decodeDeadlineMs,
   type DecodeScope,
+  endOf,
   framesToDecode,
   isEndless,
   refuseFailure,
@@ -50,6 +54,8 @@ export interface DecoderOptions {
   readonly hardware?: Hardware;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
+  /** Refuses (503 `decoder_unusable`) what this machine's ffmpeg cannot do; everything is tried without it. */
+  readonly trials?: Pick<ToolTrials, "require" | "requireDecoder">;
 }
 
 export interface ProbeOptions {
@@ -70,6 +76,8 @@ export interface DecodeRequest {
   readonly maxFrames: number;
   /** As fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
+  /** Why a part of the source did not come, asked when all has ended; absent for a file. */
+  readonly sourceFault?: () => string | null;
   /** Made by `newProgress`; says how far the decode is. */
   readonly progress?: SharedArrayBuffer;
   readonly signal: AbortSignal;
@@ -89,6 +97,8 @@ export interface DecodedSignals {
   readonly pixelFormat: string;
   readonly coordinates: ImageCoordinates;
   readonly decodeBackend: DecodeBackend;
+  /** How the source ended; nothing where `isTruncated`. */
+  readonly end: SourceEnd;
 }
 
 /**
@@ -98,7 +108,7 @@ export interface DecodedSignals {
  *   streamFrames:   the same in chunks, with JPEGs of chosen frames; ffmpeg waits for the consumer
  * ```
  *
- * Faults of the medium are 422 `source_uri`. A damaged file gives the frames that can be decoded.
+ * Faults of the medium are 422 `source_uri`, those of the machine's ffmpeg 503 `decoder_unusable`. A damaged file gives the frames that can be decoded.
  */
 export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
@@ -137,7 +147,8 @@ export class Decoder implements AsyncDisposable {
     { principalKey, deadlineMs, isWatched = false }: ProbeOptions = {},
   ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
-      const { runner, world, work } = this.#options;
+      const { runner, world, work, trials } = this.#options;
+      await trials?.require("probe");
       const queue = input.path === null ? this.#streamProbes : this.#probes;
       using _place = await queue.acquire({ principalKey, signal: either });
       using piece = work?.begin(principalKey);
@@ -168,11 +179,12 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
+      await this.#require(video.codec, "decode");
       const gate = isEndless(request) ? this.#streams : this.#decodes;
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
-      const { signals, ranges, hasMore, decodeBackend } = await this.#decode(
+      const { signals, ranges, hasMore, decodeBackend, end } = await this.#decode(
         runner,
         { ...request, coordinates },
         signal,
@@ -186,6 +198,7 @@ export class Decoder implements AsyncDisposable {
         pixelFormat: video.pixelFormat,
         coordinates,
         decodeBackend,
+        end: hasMore ? {} : end,
       };
     });
   }
@@ -215,6 +228,7 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
+      await this.#require(video.codec, "decode", ...(request.images ? ["jpegs" as const] : []));
       const place = await this.#streams.acquire({
         principalKey: request.principalKey,
         signal,
@@ -259,21 +273,27 @@ export class Decoder implements AsyncDisposable {
     runner: ToolRunner,
     subject: SubjectInScope,
     signal: AbortSignal,
-  ): Promise<ReadRows & { decodeBackend: DecodeBackend }> {
+  ): Promise<ReadRows & { decodeBackend: DecodeBackend; end: SourceEnd }> {
     const { hardware } = this.#options;
     const device = isEndless(subject) ? null : await hardware?.for(subject.info) ?? null;
+    const sourceFault = () => subject.sourceFault?.() ?? null;
     if (hardware && device !== null) {
       const { outcome, ...rows } = await this.#decodeOn(device, runner, subject, signal);
       if (rows.signals.count > 0 && (outcome === null || (outcome.end === "exited" && outcome.code === 0))) {
         hardware.worked();
-        return { ...rows, decodeBackend: device };
+        const end = outcome
+          ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() })
+          : {};
+        return { ...rows, decodeBackend: device, end };
       }
       hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
     }
     const { outcome, ...rows } = await this.#decodeOn(null, runner, subject, signal);
     const limit = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
     if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
-    return { ...rows, decodeBackend: "cpu-ffmpeg" };
+    const isOver = outcome !== null && !isEndless(subject);
+    const end = isOver ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
+    return { ...rows, decodeBackend: "cpu-ffmpeg", end };
   }
 
   /** `device` is null for the CPU. */
@@ -303,6 +323,8 @@ export class Decoder implements AsyncDisposable {
         fifo,
         {
           sampling: subject.plan,
+          fps: subject.plan.sourceFps,
+          timeBase: subject.info.video!.timeBase,
           region: subject.coordinates.resolved_region,
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),
@@ -324,6 +346,11 @@ export class Decoder implements AsyncDisposable {
     }
   }
 
+  async #require(codec: string, ...abilities: readonly Ability[]): Promise<void> {
+    await this.#options.trials?.require(...abilities);
+    await this.#options.trials?.requireDecoder(codec);
+  }
+
   /** Runs `work` so that closing the decoder stops it and waits for it. */
   async #track<T>(signal: AbortSignal, work: (either: AbortSignal) => Promise<T>): Promise<T> {
     const running = work(AbortSignal.any([signal, this.#closing.signal]));
@@ -336,7 +363,7 @@ export class Decoder implements AsyncDisposable {
   }
 }
 
-type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress">;
+type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress" | "sourceFault">;
 
 /** The outcome is null where the worker had all rows before ffmpeg ended. */
 type DecodedRows = ReadRows & { outcome: Outcome | null };

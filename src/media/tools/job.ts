@@ -11,6 +11,8 @@ const edge = z.int().min(1).max(65_536);
 const offset = z.int().min(0).max(65_536);
 const timeMs = z.number().min(0).max(1e12);
 const rate = z.number().gt(0).max(1e6);
+/** Of times: seconds as a ratio. */
+const timeBase = z.string().regex(/^[1-9][0-9]{0,9}\/[1-9][0-9]{0,9}$/);
 const fraction = z.number().min(0).max(1.001);
 /** Long enough for every path that Linux opens. */
 const path = z.string().min(1).max(4096);
@@ -32,6 +34,7 @@ const video = z.strictObject({
   height: offset,
   rotation: z.number().min(0).max(360),
   averageFps: rate.nullable(),
+  timeBase,
 });
 
 const info = z.strictObject({
@@ -43,6 +46,9 @@ const info = z.strictObject({
   audioStreams: z.int().min(0).max(10_000),
   audioChannels: count,
   audioCodec: z.string().max(64).nullable().optional(),
+  startMs: z.number().min(-1e15).max(1e15).optional(),
+  announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
+  isCutOff: z.boolean().optional(),
 });
 
 const coordinates = z.strictObject({
@@ -100,7 +106,13 @@ const RUN_JOBS = [
   /** Opens a hardware decoder, and nothing else. */
   z.strictObject({ kind: z.literal("open_device"), hardware }),
   /** The time of the first frame. */
-  z.strictObject({ kind: z.literal("first_frame"), input, streamIndex: count.max(10_000), deadlineMs }),
+  z.strictObject({
+    kind: z.literal("first_frame"),
+    input,
+    streamIndex: count.max(10_000),
+    timeBase,
+    deadlineMs,
+  }),
   /** Samples of the sound of a window. */
   z.strictObject({ kind: z.literal("wav"), input, info, durationMs: timeMs.gt(0), seek, deadlineMs }),
   /** A window as an MP4 in `file`, encoded. */

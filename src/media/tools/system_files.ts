@@ -65,7 +65,8 @@ const LINKER_PART = 3;
 const HEAD_BYTES = 64 * 1024;
 
 async function linkerOf(program: string): Promise<string | null> {
-  const head = await headOf(program);
+  using file = await Deno.open(program);
+  const head = await bytesAt(file, 0, HEAD_BYTES);
   if (!ELF_64_LITTLE_ENDIAN.every((byte, index) => head[index] === byte)) {
     throw new Error(`${program} is no program of this system but a script or a link to something else`);
   }
@@ -74,18 +75,19 @@ async function linkerOf(program: string): Promise<string | null> {
   for (let part = 0; part < view.getUint16(PART_COUNT_AT, true); part++) {
     const at = Number(view.getBigUint64(PARTS_AT, true)) + part * partBytes;
     if (view.getUint32(at, true) !== LINKER_PART) continue;
-    const from = Number(view.getBigUint64(at + 8, true));
-    const length = Number(view.getBigUint64(at + 32, true));
-    return new TextDecoder().decode(head.subarray(from, from + length - 1));
+    // Its name stands anywhere in the file: tools that change the name write the new one at the end.
+    const length = Math.min(Number(view.getBigUint64(at + 32, true)), HEAD_BYTES);
+    const name = await bytesAt(file, Number(view.getBigUint64(at + 8, true)), length);
+    return new TextDecoder().decode(name.subarray(0, length - 1));
   }
   return null;
 }
 
-async function headOf(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  using file = await Deno.open(path);
-  const head = new Uint8Array(HEAD_BYTES);
-  await file.read(head);
-  return head;
+async function bytesAt(file: Deno.FsFile, offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(length);
+  await file.seek(offset, Deno.SeekMode.Start);
+  await file.read(bytes);
+  return bytes;
 }
 
 /** A path and all that it leads to, from link to link. */

@@ -5,12 +5,18 @@ import type { DecodeDevices, Tools } from "../../base/program_paths.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
-import { COPY_OFFSET_MS, VIDEO_CLOCK_HZ } from "../formats/clock.ts";
+import { COPY_OFFSET_MS, VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../formats/clock.ts";
 import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
 import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../reports/decoder_log.ts";
 import { ReportWriter } from "../reports/frame_reports.ts";
 import type { ResourceLimits } from "../process.ts";
-import { type FrameSelection, inputArgs, jpegOutput, planeOutput } from "../recorded/decode_args.ts";
+import {
+  type FrameSelection,
+  inputArgs,
+  jpegOutput,
+  ownTimes,
+  planeOutput,
+} from "../recorded/decode_args.ts";
 import { deviceArgs } from "../recorded/hardware_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
 import { processors, SESSION_CPU_SECONDS, toolLimits, type ToolWork } from "../tool_limits.ts";
@@ -278,12 +284,13 @@ const PACKETS_READ = 200;
 const FIRST_PICTURE = ["-fpsprobesize", "0"];
 
 function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
-  const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
+  const streamFields =
+    "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,time_base,start_time,duration,channels";
   return [
     ...["-v", "error"],
     "-show_entries",
-    `format=format_name,duration,size:stream=${streamFields}` +
-    ":stream_disposition=default,attached_pic:stream_side_data=rotation" +
+    `format=format_name,start_time,duration,size:stream=${streamFields}` +
+    ":stream_tags=DURATION:stream_disposition=default,attached_pic:stream_side_data=rotation" +
     (isWatched ? "" : ":packet=stream_index,pts_time,dts_time"),
     // Packets are read and not decoded: 200 of them take a few milliseconds.
     ...(isWatched ? [] : ["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`]),
@@ -324,15 +331,15 @@ function decodeArgs(
 }
 
 function selectionOf(select: ChosenFrames): FrameSelection {
-  return { select: selectText(select), isByTime: select.by === "times" };
+  return { select: selectText(select), isSampled: select.by === "chunks" };
 }
 
 /** Decodes as the signals are decoded, so that the same frame is the first one. */
-function firstFrameArgs({ input, streamIndex }: JobOf<"first_frame">, { output }: Ends): string[] {
+function firstFrameArgs({ input, streamIndex, timeBase }: JobOf<"first_frame">, { output }: Ends): string[] {
   return [
     ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES, "-i", inputUrl(input)],
     ...["-map", `0:${streamIndex}`, "-frames:v", "1"],
-    ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framecrc", "-y", output],
+    ...[...ownTimes(timeBase), "-f", "framecrc", "-y", output],
   ];
 }
 
@@ -363,7 +370,7 @@ function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
     ...["-filter_complex", graphs.join(";"), "-map", "[v]", ...(withAudio ? ["-map", "[a]"] : [])],
     ...["-c:v", "libx264", "-preset", "ultrafast", "-bf", "0"],
     // Frames keep their own times, also at an unsteady rate.
-    ...["-fps_mode", "vfr", "-enc_time_base", `1/${VIDEO_CLOCK_HZ}`],
+    ...["-fps_mode", "vfr", "-enc_time_base", VIDEO_TIME_BASE],
     ...["-video_track_timescale", String(VIDEO_CLOCK_HZ)],
     // Matters for the last frame only, which is shown to the end of the window.
     ...["-bsf:v", `setts=duration=${Math.max(1, Math.round(durationMs * VIDEO_CLOCK_HZ / 1000))}-PTS`],
@@ -535,14 +542,8 @@ function liveArgs({ input, stream, setpts, maxFrame, output, log }: {
     ...["-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-threads", "1", "-filter_threads", "1", ...(setpts === null ? ["-copyts"] : [])],
-    ...[
-      "-fps_mode",
-      "passthrough",
-      "-enc_time_base",
-      "-1",
-      "-vf",
-      `${setpts === null ? "" : `setpts=${setpts},`}${liveScale(maxFrame)}`,
-    ],
+    ...ownTimes(VIDEO_TIME_BASE),
+    ...["-vf", `${setpts === null ? "" : `setpts=${setpts},`}${liveScale(maxFrame)}`],
     ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "-y", output],
   ];
 }

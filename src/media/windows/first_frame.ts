@@ -17,9 +17,9 @@ export async function firstFrameMs(
   options: Omit<JobOptions, "maxStdoutBytes">,
   runner: ToolRunner,
 ): Promise<number | Outcome> {
-  const { streamIndex } = video;
+  const { streamIndex, timeBase } = video;
   const { deadlineMs } = options;
-  const outcome = await runner.run({ kind: "first_frame", input, streamIndex, deadlineMs }, {
+  const outcome = await runner.run({ kind: "first_frame", input, streamIndex, timeBase, deadlineMs }, {
     ...options,
     maxStdoutBytes: LIST_BYTES_MAX,
   });

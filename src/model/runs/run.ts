@@ -118,7 +118,11 @@ export interface RunView {
 }
 
 /** A run that was idle for longer than the TTL is expired; that is decided on reading. See docs/api.md#run-status. */
-export function statusOf(run: RunView, nowMs: number, ttlMs: number): RunStatus {
+export function statusOf(
+  run: Pick<RunView, "state" | "lastActivityMs">,
+  nowMs: number,
+  ttlMs: number,
+): RunStatus {
   if (isTerminal(run.state)) return run.state;
   return nowMs - run.lastActivityMs > ttlMs ? "expired" : run.state;
 }

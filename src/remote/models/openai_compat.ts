@@ -3,17 +3,20 @@
 import * as z from "zod";
 import type { World } from "../../base/world.ts";
 import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
-import type { InferenceRequest, TokenCounts } from "../../model/infer/inference.ts";
+import { InferenceFailed, type InferenceRequest, type TokenCounts } from "../../model/infer/inference.ts";
+import { type ModelList, modelListOf } from "../../model/infer/model_list.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { ModelEndpoint } from "./model_endpoint.ts";
+import { type ModelsAnswer, ServedModels } from "./served_models.ts";
 
 /** See docs/models.md#openai-compatible. */
 export class OpenaiCompat implements Backend {
   readonly name: string;
   readonly kind: OpenaiCompatSettings["kind"];
   readonly hasBinaryMedia = false;
+  readonly models: ServedModels;
   readonly #settings: OpenaiCompatSettings;
   readonly #world: World;
   readonly #endpoint: ModelEndpoint;
@@ -28,6 +31,7 @@ export class OpenaiCompat implements Backend {
     this.#endpoint = new ModelEndpoint(this, context);
     this.#completions = this.#url("/v1/chat/completions");
     this.#headers = settings.apiKey === null ? {} : { authorization: `Bearer ${settings.apiKey}` };
+    this.models = new ServedModels((signal) => this.#askForModels(signal), context.world);
   }
 
   reservedTokens({ maxTokens }: InferenceRequest): number {
@@ -36,7 +40,9 @@ export class OpenaiCompat implements Backend {
 
   async ask(request: InferenceRequest, { timeoutMs, signal }: BackendCallOptions): Promise<BackendAnswer> {
     const endMs = this.#world.monotonicMs() + timeoutMs;
-    const body = jsonBody(bodyOf(request, this.#settings.upstreamModel ?? request.model));
+    const body = jsonBody(
+      bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)),
+    );
     const answer = ANSWER.safeParse(
       await this.#endpoint.json({
         method: "POST",
@@ -56,29 +62,42 @@ export class OpenaiCompat implements Backend {
     };
   }
 
-  async isReachable(signal: AbortSignal): Promise<boolean> {
+  close(): Promise<void> {
+    return this.models.close();
+  }
+
+  async #askForModels(signal: AbortSignal): Promise<ModelsAnswer> {
     try {
-      await this.#endpoint.exchange({
+      const { bytes } = await this.#endpoint.exchange({
         method: "GET",
         url: this.#url("/v1/models"),
         headers: this.#headers,
         timeoutMs: LIMITS.backend.probeMs,
         signal,
       });
-      return true;
-    } catch {
-      return false;
+      return { fault: null, list: this.#listIn(bytes) };
+    } catch (error) {
+      if (!(error instanceof InferenceFailed)) throw error;
+      const hasNoList = error.status !== null && NO_LIST.includes(error.status);
+      return { fault: hasNoList ? null : error.message, list: null };
     }
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
+  #listIn(bytes: Uint8Array): ModelList | null {
+    try {
+      return modelListOf(this.#endpoint.parsed(bytes));
+    } catch {
+      return null; // it answers, but with no list
+    }
   }
 
   #url(path: string): URL {
     return new URL(`${this.#settings.baseUrl}${path}`);
   }
 }
+
+/** What servers without `GET /v1/models` answer to it. */
+const NO_LIST: readonly number[] = [404, 405, 501];
 
 function bodyOf(request: InferenceRequest, upstreamModel: string): Record<string, unknown> {
   const { prompt, images, video, maxTokens, temperature, outputSchema } = request;

@@ -373,7 +373,7 @@ Deno.test("a live Worker gets the jobs of live sessions, streams of relays only,
     { kind: "list_decoders" },
     { kind: "opus_samples" },
     { kind: "scale_picture", width: 160 },
-    { kind: "first_frame", input, streamIndex: 0, deadlineMs: 1000 },
+    { kind: "first_frame", input, streamIndex: 0, timeBase: "1/25", deadlineMs: 1000 },
   ];
   for (const job of others) assert.equal((await at.run(job, port)).type, "refused", job.kind);
   assert.match(

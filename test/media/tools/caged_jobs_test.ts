@@ -98,9 +98,10 @@ async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
   const window = { input, info, deadlineMs: 30_000, seek: { seekMs: 500, beginMs: 500 }, durationMs: 1000 };
   await run({ kind: "probe", input });
   await run({ kind: "list_decoders" });
-  await run({ kind: "first_frame", input, streamIndex: info.video!.streamIndex, deadlineMs: 30_000 });
+  const { streamIndex, timeBase } = info.video!;
+  await run({ kind: "first_frame", input, streamIndex, timeBase, deadlineMs: 30_000 });
   const part = { fromMs: 0, toMs: 1000 };
-  await run({ kind: "list_packets", input, streamIndex: info.video!.streamIndex, deadlineMs: 30_000, part });
+  await run({ kind: "list_packets", input, streamIndex, deadlineMs: 30_000, part });
   await run({ kind: "wav", ...window });
   await run({ kind: "opus_samples" }, { input: media.sound });
   const file = () => join(tempDir, `clip-${crypto.getRandomValues(new Uint8Array(12)).toHex()}.mp4`);

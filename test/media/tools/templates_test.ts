@@ -25,7 +25,15 @@ const INFO = {
     audioStreams: 2,
     audioChannels: 2,
   },
-  video: { streamIndex: 0, codec: TEXT, pixelFormat: TEXT, ...FRAME, rotation: 90, averageFps: 25 },
+  video: {
+    streamIndex: 0,
+    codec: TEXT,
+    pixelFormat: TEXT,
+    ...FRAME,
+    rotation: 90,
+    averageFps: 25,
+    timeBase: "1/1000",
+  },
 };
 const REGION = { x: 2, y: 2, width: 100, height: 100 };
 const COORDINATES = {
@@ -54,7 +62,7 @@ const JOBS: { readonly [Kind in ToolJob["kind"]]: readonly [Extract<ToolJob, { k
   list_gpus: [{ kind: "list_gpus" }, ""],
   open_device: [{ kind: "open_device", hardware: "vaapi" }, `uses ${DEVICE}`],
   first_frame: [
-    { kind: "first_frame", input: FILM, streamIndex: 1, deadlineMs: 1000 },
+    { kind: "first_frame", input: FILM, streamIndex: 1, timeBase: "1/90000", deadlineMs: 1000 },
     `reads ${FILE}`,
   ],
   wav: [

@@ -54,7 +54,7 @@ async function readClip(folder: string, file: string, workFolder: string): Promi
   const scale = Math.min(1, LONGEST_SIDE / Math.max(shape.width, shape.height));
   const width = 2 * Math.round(shape.width * scale / 2), height = 2 * Math.round(shape.height * scale / 2);
   const reel = join(workFolder, `${file}.reel.mp4`);
-  if (!await isFile(reel)) await makeReel(path, reel, { width, height }, fps);
+  if (!await isFile(reel)) await makeReel(path, reel, shape, { width, height });
   const packets = await ffprobe([
     ...["-select_streams", "v:0", "-count_packets", "-show_entries", "stream=nb_read_packets"],
     ...["-of", "csv=p=0", reel],
@@ -75,7 +75,12 @@ async function readClip(folder: string, file: string, workFolder: string): Promi
 }
 
 /** A copy without B-frames and with many keyframes, whose frames are evenly spaced in time. */
-async function makeReel(path: string, reel: string, { width, height }: Size, fps: number): Promise<void> {
+async function makeReel(
+  path: string,
+  reel: string,
+  { fps, timeBase }: Shape,
+  { width, height }: Size,
+): Promise<void> {
   await Deno.mkdir(join(reel, ".."), { recursive: true });
   const unfinished = `${reel}.part`;
   await ffmpeg([
@@ -95,13 +100,29 @@ async function makeReel(path: string, reel: string, { width, height }: Size, fps
       "-bf",
       "0",
     ],
-    ...["-threads", "1", "-enc_time_base", "-1", "-video_track_timescale", "90000", "-f", "mp4", unfinished],
+    ...[
+      "-threads",
+      "1",
+      "-enc_time_base",
+      timeBase,
+      "-video_track_timescale",
+      "90000",
+      "-f",
+      "mp4",
+      unfinished,
+    ],
   ], path);
   await Deno.rename(unfinished, reel);
 }
 
-async function probe(path: string): Promise<(Size & { fps: number }) | null> {
-  const entries = "stream=width,height,r_frame_rate:stream_tags=rotate:stream_side_data=rotation";
+interface Shape extends Size {
+  readonly fps: number;
+  /** Of its times, in seconds. */
+  readonly timeBase: string;
+}
+
+async function probe(path: string): Promise<Shape | null> {
+  const entries = "stream=width,height,r_frame_rate,time_base:stream_tags=rotate:stream_side_data=rotation";
   const text = await ffprobe(["-select_streams", "v:0", "-show_entries", entries, "-of", "json", path], path)
     .catch(() => "{}");
   const stream = JSON.parse(text).streams?.[0];
@@ -114,6 +135,7 @@ async function probe(path: string): Promise<(Size & { fps: number }) | null> {
     height: turned ? stream.width : stream.height,
     // The rate of a video with a variable one says nothing; its frames are then taken as a film's.
     fps: rate >= 5 && rate <= 61 ? Math.round(1000 * rate) / 1000 : 24,
+    timeBase: stream.time_base,
   };
 }
 

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { count, mode, open, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
+import { named } from "../../schemas/named_shapes.ts";
 
 export const CREATED_RUN = open({
   run_id: runIdField,
@@ -34,7 +35,10 @@ export const STOPPED_RUN = open({
   status: z.literal("cancelled"),
 });
 
-export const HELD_RUN = open({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() });
+export const HELD_RUN = named(
+  "HeldRun",
+  open({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() }),
+);
 
 export const KEPT_ALIVE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });
 
