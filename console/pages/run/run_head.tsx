@@ -57,7 +57,7 @@ export function RunHead(props: RunHeadProps) {
 }
 
 function Actions(
-  { run, history, range, stretch, onChanged, onRate, link }: RunHeadProps,
+  { run, history, range, stretch, shownTypes, onChanged, onRate, link }: RunHeadProps,
 ) {
   const name = runName(run);
   const exported = { runId: run.run_id, sourceUri: run.source_uri };

@@ -345,7 +345,7 @@ Deno.test("an EDL counts at the one rate of the run's sources, else at 25", asyn
     putMarkers(test, runId, [marker(0, { start_pts_ms: 1500, end_pts_ms: 2000 })]);
     const { head, events } = edlOf((await read(test, `/v1/runs/${runId}/markers`, EDL)).text);
     assert.equal(head.length, 3);
-    assert.deepEqual([events[0]!.comments[1], events[0]!.from], [`* FRAME RATE: ${line}`, start]);
+    assert.deepEqual([events[0]!.comments[1], events[1]!.from], [`* FRAME RATE: ${line}`, start]);
     assert.equal((await test.call("DELETE", `/v1/runs/${runId}`)).status < 300, true);
   };
   await check([], "25 (DEFAULT)", "00:00:01:13");
