@@ -442,7 +442,7 @@ export interface components {
             stream_id?: string | null;
         };
         AnalyzeRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -477,7 +477,7 @@ export interface components {
         ReasonRequest: {
             /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -531,7 +531,7 @@ export interface components {
             from_seq?: number | null;
         };
         SearchRequest: {
-            /** @description At most 1024 bytes when trimmed; any case */
+            /** @description At most 1024 bytes when trimmed; any case and spelling in Unicode */
             query: string;
             run_id?: string | null;
             /** @description 50 unless given */
@@ -572,7 +572,7 @@ export interface components {
             to_seq?: number | null;
         };
         InferRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description 1 to 32768 bytes when trimmed */
             prompt: string;
@@ -689,6 +689,8 @@ export interface components {
             model: string;
             /** @description Of the first source; empty before it */
             source_uri: string;
+            /** @description The name that its upload had; absent for other sources */
+            source_name?: string;
             /** @description Whether nothing of it may be deleted */
             on_hold: boolean;
             /** @description Whether retention removed its events */
@@ -991,6 +993,8 @@ export interface components {
         UploadResponse: {
             /** @description A `source_uri` */
             file_path: string;
+            /** @description The name that the file had; runs of it show it */
+            name: string;
         };
         DeletedFile: {
             request_id: string;
@@ -1737,11 +1741,15 @@ export interface components {
                 };
                 decoded_frames: number;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
                 request_id: string;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
@@ -1840,6 +1848,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -1871,6 +1881,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -2023,6 +2035,7 @@ export interface components {
                     mode: string;
                     model: string;
                     source_uri: string;
+                    source_name?: string;
                     /** @enum {string} */
                     source: "whip" | "live" | "";
                     session_id: string;

@@ -25,7 +25,10 @@ export async function measure(
 ): Promise<void> {
   const { out, signal } = session;
   const { mode, model = DEFAULT_MODEL } = flags;
-  const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
+  const { run_id } = await client.createRun({
+    ...(flags.model !== undefined && { model: flags.model }),
+    ...(mode !== undefined && { mode }),
+  }, { signal });
   try {
     const ingested = await withDecodeProgress(
       session,

@@ -55,6 +55,8 @@ export interface SourcesOptions {
   };
   readonly outbound: TrustedOutbound;
   readonly named: NamedSources;
+  /** The name that the upload at a path had; null for other files. */
+  readonly labelOf: (path: string) => string | null;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
 }
@@ -75,6 +77,8 @@ export interface OpenedSource extends AsyncDisposable {
   /** As the caller sent it, trimmed, so `source:<name>` for a named one; events and responses report it. */
   readonly uri: string;
   readonly input: MediaInput;
+  /** The name that an upload had; absent for other sources. */
+  readonly name?: string;
   /** Of an HLS source: how far it is read. */
   readonly progress?: HlsProgress;
   /**
@@ -156,7 +160,8 @@ export class Sources implements Disposable {
     if (remote === null) {
       const local = { ...this.#options.local, principalKey };
       const found = await resolveLocalSource(target, local);
-      return opened(named ? uri : found.uri, fileInput(found.path));
+      const name = this.#options.labelOf(found.path);
+      return { ...opened(named ? uri : found.uri, fileInput(found.path)), ...(name !== null && { name }) };
     }
     const context = this.#context(signal, named);
     if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, context });

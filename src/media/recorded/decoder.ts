@@ -289,8 +289,8 @@ export class Decoder implements AsyncDisposable {
       hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
     }
     const { outcome, ...rows } = await this.#decodeOn(null, runner, subject, signal);
-    const limit = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
-    if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
+    const late = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
+    if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
     const isOver = outcome !== null && !isEndless(subject);
     const end = isOver ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
     return { ...rows, decodeBackend: "cpu-ffmpeg", end };

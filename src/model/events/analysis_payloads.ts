@@ -149,6 +149,9 @@ const chunkInferredFields = {
   provider_fallback_used: z.boolean(),
   semantic_fallback_used: z.boolean(),
   semantic_error: text.nullable(),
+  semantic_error_text: text.optional().describe(
+    "Of a model that its server does not know: a sentence for people with the models that there are",
+  ),
   finish_reason: z.string().nullable(),
   response_chars: count.nullable(),
   event_type: z.string().nullable(),
