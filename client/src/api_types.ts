@@ -290,6 +290,10 @@ export interface components {
             source_uri: string;
             sample_fps: number;
             frames: number;
+            /** @description Media time of the first frame, milliseconds */
+            first_pts_ms?: number;
+            /** @description Media time of the last frame, milliseconds */
+            last_pts_ms?: number;
             /** @constant */
             coordinate_schema: "service.image.v1";
             coordinates: components["schemas"]["ImageCoordinates"];
@@ -338,6 +342,8 @@ export interface components {
             end_pts_ms: number;
             confidence: number;
         };
+        /** @enum {string} */
+        FieldOrder: "tt" | "bb" | "tb" | "bt";
         /** @enum {string} */
         DecodeBackend: "cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox";
         /** @enum {string} */
@@ -531,7 +537,7 @@ export interface components {
             from_seq?: number | null;
         };
         SearchRequest: {
-            /** @description At most 1024 bytes when trimmed; any case */
+            /** @description At most 1024 bytes when trimmed; any case and spelling in Unicode */
             query: string;
             run_id?: string | null;
             /** @description 50 unless given */
@@ -689,6 +695,8 @@ export interface components {
             model: string;
             /** @description Of the first source; empty before it */
             source_uri: string;
+            /** @description The name that its upload had; absent for other sources */
+            source_name?: string;
             /** @description Whether nothing of it may be deleted */
             on_hold: boolean;
             /** @description Whether retention removed its events */
@@ -991,6 +999,8 @@ export interface components {
         UploadResponse: {
             /** @description A `source_uri` */
             file_path: string;
+            /** @description The name that the file had; runs of it show it */
+            name: string;
         };
         DeletedFile: {
             request_id: string;
@@ -1737,11 +1747,15 @@ export interface components {
                 };
                 decoded_frames: number;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
                 request_id: string;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
@@ -1770,6 +1784,8 @@ export interface components {
                 width: number;
                 height: number;
                 pixel_format: string;
+                /** @description Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both */
+                field_order?: components["schemas"]["FieldOrder"];
                 /** @description What decoded: docs/deployment.md#hardware-decoding */
                 decode_backend?: components["schemas"]["DecodeBackend"];
                 /** @constant */
@@ -2027,6 +2043,7 @@ export interface components {
                     mode: string;
                     model: string;
                     source_uri: string;
+                    source_name?: string;
                     /** @enum {string} */
                     source: "whip" | "live" | "";
                     session_id: string;

@@ -33,10 +33,15 @@ export function sourceName(sourceUri: string): string {
   return seenName(name.replace(/^[0-9a-f]{64}__/, ""));
 }
 
-/** What a run is of. A run without a mode was made by a publisher, who names no source. */
+/** What a run is of: its upload by the name that it had. A run without a mode was made by a publisher, who names no source. */
 export function runName(
-  { mode, source_uri }: { readonly mode: string; readonly source_uri: string },
+  { mode, source_uri, source_name }: {
+    readonly mode: string;
+    readonly source_uri: string;
+    readonly source_name?: string | undefined;
+  },
 ): string {
+  if (source_name) return seenName(source_name);
   return mode === "" && source_uri === "" ? PUBLISHED : sourceName(source_uri);
 }
 

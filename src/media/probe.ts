@@ -3,13 +3,15 @@
 import * as z from "zod";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
+import { FIELD_ORDERS, type FieldOrder } from "../model/frames/field_order.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
 import type { MediaInput } from "./input.ts";
-import { faultIn, mediaFault } from "./media_fault.ts";
+import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
 import { fileFacts, refusePointers } from "./source.ts";
+import { BUSY_FACTOR } from "./tool_limits.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
 export interface VideoStream {
@@ -27,6 +29,8 @@ export interface VideoStream {
   readonly averageFps: number | null;
   /** The unit of its times in seconds, as ffprobe says it, such as `1/90000`: frames are written with it, so that times are exact. */
   readonly timeBase: string;
+  /** How its fields are ordered; absent where it does not say that its frames have two. */
+  readonly fieldOrder?: FieldOrder;
 }
 
 export interface MediaInfo {
@@ -56,7 +60,7 @@ export interface ProbeContext {
   readonly runner: ToolRunner;
   readonly world: World;
   readonly signal: AbortSignal;
-  /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
+  /** Longest probe of a stream; one of a file gets {@link BUSY_FACTOR} times as long. Default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
   /** A live source that will be watched: `averageFps` is what it says of itself, if it does. */
   readonly isWatched?: boolean;
@@ -81,7 +85,9 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 
 /** `head` is the start of a file, for the reason of a refusal. */
 async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8Array): Promise<MediaInfo> {
-  const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const isStream = input.path === null;
+  const limitMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const deadlineMs = isStream ? limitMs : limitMs * BUSY_FACTOR;
   const outcome = await context.runner.run({
     kind: "probe",
     input,
@@ -93,8 +99,10 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
     maxStdoutBytes: PROBE_ANSWER_BYTES,
     maxStderrBytes: PROBE_ERROR_BYTES,
   });
-  if (outcome.end === "out_of_time") {
-    throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
+  const { end } = outcome;
+  if (end === "out_of_time" || end === "out_of_cpu") {
+    const work = "looking into it";
+    throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
   if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
   const info = mediaInfo(parsedAnswer(outcome.stdout));
@@ -112,6 +120,7 @@ const probedStream = z.object({
   codec_type: z.string().optional(),
   codec_name: z.string().optional(),
   pix_fmt: z.string().optional(),
+  field_order: z.string().optional(),
   width: z.number().default(0),
   height: z.number().default(0),
   avg_frame_rate: z.string().optional(),
@@ -202,6 +211,7 @@ function videoStream(
   const anticlockwise = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation ?? 0;
   // ffprobe counts anticlockwise: a video taken with an upright phone has -90.
   const rotation = (360 - Math.round(anticlockwise) % 360) % 360;
+  const fieldOrder = FIELD_ORDERS.find((order) => order === stream.field_order);
   const isOnItsSide = rotation === 90 || rotation === 270;
   return {
     streamIndex: stream.index,
@@ -215,6 +225,7 @@ function videoStream(
       ratio(stream.avg_frame_rate),
     ),
     timeBase: ratio(stream.time_base) === null ? VIDEO_TIME_BASE : stream.time_base!,
+    ...(fieldOrder && { fieldOrder }),
   };
 }
 

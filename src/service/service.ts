@@ -139,7 +139,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const named = new NamedSources(namedSources);
   const folders = { tempDir, socketDir };
   const sources = opening.use(
-    new Sources({ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared }),
+    new Sources({
+      ...{ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared },
+      labelOf: (path) => store.uploads.labelOf(path),
+    }),
   );
   const models = await openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
@@ -233,11 +236,14 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: afterStart }));
 
   // Disposed before the server, in the opposite order:
-  opening.use(models.inference); // the server would wait for the calls that belong to no run
+  opening.use(models.inference); // what is left after the grace, such as calls that belong to no run
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is recorded as failed
-  opening.defer(() => live.registry.close()); // while everything that the sessions' last events need is open
-  opening.use(live.alwaysOn); // before the sessions, so that none begins again
+  opening.defer(() => Promise.all([http.drain(), endSessions()]).then(() => {})); // while everything that their last events need is open
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
+  const endSessions = async () => {
+    await live.alwaysOn[Symbol.asyncDispose](); // before the sessions, so that none begins again
+    await live.registry.close();
+  };
   void media.hardware.find(); // not waited for: only a decode is
   live.alwaysOn.start();
   retention.start();

@@ -58,14 +58,21 @@ export interface ChunkReport extends Stored {
 /** Media windows and streams are reported only where clips are cut out of them. */
 export function ingestReceivedPayload(
   plan: ReasonPlan,
-  source: { requestId: string; sourceUri: string; coordinates: ImageCoordinates; info: MediaInfo },
+  source: {
+    requestId: string;
+    uri: string;
+    name?: string;
+    coordinates: ImageCoordinates;
+    info: MediaInfo;
+  },
 ): PayloadOf<"ingest_received"> {
   const { info } = source;
   const mediaMode = sentMediaMode(plan);
   const hasClips = mediaMode !== "frames";
   return {
     request_id: source.requestId,
-    source_uri: source.sourceUri,
+    source_uri: source.uri,
+    ...(source.name !== undefined && { source_name: source.name }),
     index_name: plan.indexName,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates: source.coordinates,

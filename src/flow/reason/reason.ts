@@ -347,7 +347,10 @@ function checkAudioStreams({ video, audioStreams }: MediaInfo): void {
 function firstEvents({ caller, runId, plan, info, source, stream, isSemantic }: ReasonCall): NewEvent[] {
   const requestId = caller.requestId;
   const { coordinates } = stream;
-  const received = ingestReceivedPayload(plan, { requestId, sourceUri: source.uri, coordinates, info });
+  const received = ingestReceivedPayload(plan, {
+    ...{ requestId, uri: source.uri, coordinates, info },
+    ...(source.name !== undefined && { name: source.name }),
+  });
   const ingested = event("ingest_received", runId, received);
   if (isSemantic || !plan.semanticInference) return [ingested];
   return [

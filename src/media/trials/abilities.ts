@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { fullFrame } from "../../model/frames/coordinates.ts";
+import { type AboutFfmpeg, isKnownVersion, KNOWN_VERSIONS } from "../ffmpeg_facts.ts";
 import { Fifo } from "../fifo.ts";
 import { fileInput } from "../input.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
@@ -26,6 +27,7 @@ export interface TrialBench {
   readonly writeFile: WriteFile;
   readonly world: World;
   readonly signal: AbortSignal;
+  readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
 }
 
 interface AbilityRow {
@@ -40,13 +42,23 @@ export class Unable extends Error {
   override readonly name = "Unable";
 }
 
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 60_000;
 const ERROR_BYTES = 8 << 10;
 const OUTPUT_BYTES_MAX = 1 << 20;
 const MAX_FRAME = { width: 64, height: 64 };
 const JPEG_BEGINS = [0xff, 0xd8] as const;
 
 export const ABILITIES = {
+  version: {
+    does: "work with this service",
+    attempt: async ({ ffmpeg }) => {
+      const facts = await ffmpeg.facts();
+      if (!facts) throw new Error("it does not tell its version");
+      if (facts.version !== null && isKnownVersion(facts.version) === false) {
+        throw new Unable(`it is version ${facts.version}, and the service knows ${KNOWN_VERSIONS}`);
+      }
+    },
+  },
   probe: { does: "look into a film", attempt: (bench) => withFilm(bench, async () => {}) },
   decode: {
     does: "decode the frames of a film",
@@ -247,7 +259,7 @@ function hasJpeg(bytes: Uint8Array): boolean {
 /** A machine that was too busy says nothing about its programs: then it is no {@link Unable}. */
 function failureOf(outcome: Omit<Outcome, "stdout">, { tempDir }: TrialBench): Error {
   const { end, code, stderr } = outcome;
-  if (end === "out_of_time") return new Error(`no end after ${DEADLINE_MS / 1000} s`);
+  if (end === "out_of_time" || end === "out_of_cpu") return new Error(`no end after ${DEADLINE_MS / 1000} s`);
   const words = stderr.replaceAll(`${tempDir}/`, "").split("\n").map((line) => line.trim());
   const last = words.findLast((line) => line !== "" && !SAYS_NOTHING.test(line));
   const how = end === "killed" ? "it broke down" : `it ended with code ${code}`;

@@ -7,7 +7,7 @@ import { LIMITS } from "../limits.ts";
 export const SEARCH_BODY = z.strictObject({
   query: textWithin(
     LIMITS.search.queryBytes,
-    `At most ${LIMITS.search.queryBytes.maximum} bytes when trimmed; any case`,
+    `At most ${LIMITS.search.queryBytes.maximum} bytes when trimmed; any case and spelling in Unicode`,
   ),
   run_id: z.string().nullish(),
   limit: z.int().meta({ ...LIMITS.search.hits }).nullish().describe(

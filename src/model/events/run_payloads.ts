@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
+import { FIELD_ORDERS } from "../frames/field_order.ts";
 import { MEDIA_KINDS } from "../files/media_kind.ts";
 import { LIMITS } from "../limits.ts";
 import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
@@ -66,6 +67,7 @@ const removedRun = open({
   mode: z.string(),
   model: z.string(),
   source_uri: z.string(),
+  source_name: z.string().optional(),
   source: z.enum(["whip", "live", ""]),
   session_id: z.string(),
   state: z.enum(["pending", "processing", "completed", "failed", "cancelled"]),
@@ -92,6 +94,8 @@ export const mediaRemoved = open({
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
 
+const uploadLabel = text.optional().describe("The name that an upload had; absent for other sources");
+
 /** `ingest` is the request body as given, with null for absent fields. */
 const ingestReceivedByIngest = open({
   request_id: text,
@@ -105,6 +109,7 @@ const ingestReceivedByIngest = open({
   }),
   decoded_frames: positive,
   source_uri: text,
+  source_name: uploadLabel,
   sampling_policy: samplingPolicy,
   sample_fps: fps,
 });
@@ -113,6 +118,7 @@ const ingestReceivedByIngest = open({
 const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
+  source_name: uploadLabel,
   index_name: z.string().nullable(),
   coordinate_schema: coordinateSchema,
   coordinates,
@@ -171,6 +177,9 @@ export const framesDecoded = open({
   width: positive,
   height: positive,
   pixel_format: text,
+  field_order: namedEnum("FieldOrder", FIELD_ORDERS).optional().describe(
+    "Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both",
+  ),
   decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).optional().describe(
     "What decoded: docs/deployment.md#hardware-decoding",
   ),

@@ -154,7 +154,10 @@ export const SYSTEM_HEALTH = open({
   })).min(1),
 });
 
-export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
+export const UPLOADED = open({
+  file_path: text.describe("A `source_uri`"),
+  name: text.describe("The name that the file had; runs of it show it"),
+});
 
 export const DELETED_FILE = open({ request_id: requestIdField, filename: text, deleted: z.literal(true) });
 
