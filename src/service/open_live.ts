@@ -171,7 +171,7 @@ function liveModelFault(
   inference: Inference,
 ): string | null {
   const { served, isConfigured } = inference;
-  const { first, second, notServed } = choice.now;
+  const { second, notServed } = choice.now;
   if (notServed !== null) {
     const wayOut = isConfigured
       ? `set SERVICE_WEBRTC_FIRST_PASS_MODEL to one of ${served.join(", ")}`

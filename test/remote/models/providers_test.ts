@@ -14,6 +14,7 @@ import {
   type ModelServer,
   startModelServer,
 } from "../../support/models/model_server.ts";
+import { startModelProgram } from "../../support/models/model_programs.ts";
 import { question } from "../../support/models/inference.ts";
 import { until } from "../../support/until.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
@@ -445,4 +446,36 @@ Deno.test("a kind of backend with too many slow calls is saturated, until these 
   assert.equal(await stateOf(MODEL), "saturated");
   await test.clock.advance(600_000);
   assert.equal(await stateOf(MODEL), "ready");
+});
+
+Deno.test("a list is asked for again after a minute, after five seconds where that failed, and once for all who wait", async () => {
+  await using server = startModelProgram("ollama", { models: ["a:1"] });
+  let status = 500;
+  await using failing = startModelServer({ health: () => status });
+  await using test = open(openai("vllm", { url: server.origin }), openai("sglang", failing));
+  const identify = async (model: string) => (await test.providers.identify([model], NEVER_ABORTED))(model);
+  assert.deepEqual(await Promise.all(["A:1", "b:1", "b:1"].map(identify)), ["a:1", undefined, undefined]);
+  assert.deepEqual([server.lists, failing.probes], [1, 1]);
+  server.models = ["a:1", "b:1"];
+  await test.clock.advance(5_000);
+  status = 200;
+  assert.deepEqual([await identify("b:1"), server.lists, failing.probes], [undefined, 1, 2]);
+  await test.clock.advance(55_000);
+  assert.deepEqual([await identify("b:1"), server.lists, failing.probes], ["b:1", 2, 2]);
+  assert.equal(await identify("x".repeat(257)), undefined);
+});
+
+Deno.test("a server that spells a model otherwise is asked once more in its own spelling", async () => {
+  await using server = startModelProgram("openrouter", { models: ["qwen/qwen3-vl-4b-instruct"] });
+  await using test = open(openai("vllm", { url: `${server.origin}/api` }));
+  for (let times = 0; times < 2; times++) assert.equal((await test.infer()).model, MODEL);
+  assert.deepEqual(server.asked.map(({ model }) => model), [
+    MODEL,
+    "qwen/qwen3-vl-4b-instruct",
+    "qwen/qwen3-vl-4b-instruct",
+  ]);
+  const error = await failureOf(test.infer({ model: OTHER }));
+  assert.deepEqual([error.failure, error.status], ["unsupported_model", 400]);
+  assert.match(error.told!, /^The model server does not know the model .*; it has: qwen\/.* and 396 more$/);
+  assert.equal(test.lines.length, 1, "the log says it once");
 });
