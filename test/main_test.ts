@@ -493,6 +493,38 @@ Deno.test("the process is started with bounds for its memory, after which an ope
   assert.match(seen, /GLIBC_TUNABLES=glibc\.malloc\.arena_max=2[:\0]/);
 });
 
+Deno.test("a request and its model call that are under way at SIGTERM are answered; one that takes longer is cancelled", async () => {
+  const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const answer = Promise.withResolvers<string>();
+  await using model = startModelServer({
+    answer: ({ prompt, signal }) => {
+      asked[prompt.includes("for ever") ? 1 : 0]!.resolve();
+      if (!prompt.includes("for ever")) return answer.promise;
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve("too late")));
+    },
+  });
+  const statuses = Promise.withResolvers<(number | null)[]>();
+  const ended = await runMain({ SERVICE_VLLM_BASE_URL: model.url }, async (url) => {
+    const ask = (prompt: string) =>
+      fetch(`${url}/v1/infer`, {
+        method: "POST",
+        headers: { "x-api-key": "k", "content-type": "application/json" },
+        body: JSON.stringify({ model: MODEL, prompt, timeout_ms: 60_000 }),
+      }).then((response) => response.text().then(() => response.status), () => null);
+    const answered = Promise.all(["Say something.", "Think for ever."].map(ask));
+    await Promise.all(asked.map(({ promise }) => promise));
+    // After the signal, which comes when this returns.
+    const isGone = () =>
+      fetch(`${url}/v1/health`).then(async (response) => !await response.text(), () => true);
+    until("the service takes no more requests", isGone).then(() => answer.resolve("something"));
+    statuses.resolve(answered);
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  const [first, second] = await statuses.promise;
+  assert.equal(first, 200);
+  assert.notEqual(second, 200);
+});
+
 Deno.test("the environment of a running service tells no setting, whoever may read it", async () => {
   const folder = Deno.makeTempDirSync({ prefix: "service-secrets-" });
   Deno.writeTextFileSync(join(folder, "webhook"), "hunter2".repeat(6));

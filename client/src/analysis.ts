@@ -63,6 +63,7 @@ export const MAX_ROWS = 120_000;
 /** What the command line and the console ask of a model unless a person chooses otherwise: 4 pictures of each 25 seconds. */
 export const USUAL_QUESTION = { fixed_fps: 1, chunk_size: 25, semantic_frames_per_chunk: 4 } as const;
 const CLEANUP_MS = 2000;
+/** The rows must name a model; it says nothing where none was asked. */
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 
 /** `source` is a `source_uri` or a file. The run is complete when this resolves. A run whose ingest or analysis fails is deleted. */
@@ -76,7 +77,7 @@ export async function analyzeSource(
   const source_uri = typeof source === "string"
     ? source
     : (await client.uploadFile(source, onProgress, request)).file_path;
-  const { run_id: runId } = await client.createRun({ mode, model }, request);
+  const { run_id: runId } = await client.createRun({ mode, model: options.model }, request);
   try {
     const ingestResponse = await client.ingestRun(runId, {
       source_uri,

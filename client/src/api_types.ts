@@ -60,6 +60,14 @@ export interface components {
             sample_rate_hz: number;
             processing_ms: number;
         };
+        EarlyEnd: {
+            /** @description When the last decoded frame ends, milliseconds from the first one */
+            ended_at_ms: number;
+            /** @description When the source says that its video ends */
+            expected_end_ms: number;
+            /** @description What is known of the cause */
+            reason: string;
+        };
         LiveCrop: {
             x: number;
             y: number;
@@ -436,7 +444,7 @@ export interface components {
             video_stream?: number | null;
         };
         AnalyzeRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -471,7 +479,7 @@ export interface components {
         ReasonRequest: {
             /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -568,7 +576,7 @@ export interface components {
             to_seq?: number | null;
         };
         InferRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description 1 to 32768 bytes when trimmed */
             prompt: string;
@@ -685,6 +693,8 @@ export interface components {
             model: string;
             /** @description Of the first source; empty before it */
             source_uri: string;
+            /** @description The name that its upload had; absent for other sources */
+            source_name?: string;
             /** @description Whether nothing of it may be deleted */
             on_hold: boolean;
             /** @description Whether retention removed its events */
@@ -739,6 +749,10 @@ export interface components {
             decoded_frames: number;
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: components["schemas"]["EarlyEnd"];
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             source_uri: string;
             sampling_policy: components["schemas"]["SamplingPolicy"];
             /** @description Null when the source does not say */
@@ -750,6 +764,10 @@ export interface components {
             run_id: string;
             /** @description How many rows `metadata` has */
             generated: number;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: components["schemas"]["EarlyEnd"];
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             metadata: components["schemas"]["FrameMetadata"][];
             markers: components["schemas"]["Marker"][];
         };
@@ -762,6 +780,10 @@ export interface components {
             decoded_frames: number;
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
+            /** @description The source ended before the end that it announces; absent where it did not */
+            ended_early?: components["schemas"]["EarlyEnd"];
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+            source_warning?: string;
             sample_fps: number;
             lag_p95_ms: number;
             lag_p99_ms: number;
@@ -975,6 +997,8 @@ export interface components {
         UploadResponse: {
             /** @description A `source_uri` */
             file_path: string;
+            /** @description The name that the file had; runs of it show it */
+            name: string;
         };
         DeletedFile: {
             request_id: string;
@@ -1723,11 +1747,15 @@ export interface components {
                 };
                 decoded_frames: number;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
                 request_id: string;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
@@ -1751,6 +1779,10 @@ export interface components {
                 decoded_frames: number;
                 /** @description Whether `max_frames` ended the decode, and not the source */
                 truncated?: boolean;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: components["schemas"]["EarlyEnd"];
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
                 width: number;
                 height: number;
                 pixel_format: string;
@@ -1786,6 +1818,10 @@ export interface components {
                 coordinates?: components["schemas"]["ImageCoordinates"];
                 /** @description Whether `max_frames` ended the decode, and not the source */
                 truncated?: boolean;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: components["schemas"]["EarlyEnd"];
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
             } | {
                 request_id: string;
                 stream_id: string;
@@ -1811,6 +1847,10 @@ export interface components {
                 total_tokens: number;
                 inference_latency_ms: number;
                 chunks_analyzed: number;
+                /** @description The source ended before the end that it announces; absent where it did not */
+                ended_early?: components["schemas"]["EarlyEnd"];
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
+                source_warning?: string;
             };
             semantic_chunk_inferred: {
                 request_id: string;
@@ -1820,6 +1860,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -1851,6 +1893,8 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -2003,6 +2047,7 @@ export interface components {
                     mode: string;
                     model: string;
                     source_uri: string;
+                    source_name?: string;
                     /** @enum {string} */
                     source: "whip" | "live" | "";
                     session_id: string;

@@ -7,6 +7,7 @@ import type { World } from "../base/world.ts";
 import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../model/frames/coordinates.ts";
+import type { SourceEnd } from "../model/frames/ended_early.ts";
 import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frames/frame_row.ts";
@@ -51,6 +52,8 @@ export interface AnalyzeResult {
   readonly frames: AnalyzedFrames;
   readonly markers: readonly Marker[];
   readonly includesRows: boolean;
+  /** How the source of the decode ended; nothing for frames that the caller sent. */
+  readonly end: SourceEnd;
 }
 
 /** Frames, and how their source was sampled. */
@@ -63,6 +66,7 @@ interface SourceFrames {
   readonly coordinates?: ImageCoordinates;
   readonly isTruncated?: boolean;
   readonly ranges?: readonly RowRange[];
+  readonly end?: SourceEnd;
 }
 
 /** Markers of one commit: writing the markers of a long file must not block other requests. */
@@ -126,14 +130,16 @@ export class Analyze {
       labels: context.labels,
       detectors,
     });
+    const end = source.end ?? {};
     await this.#commit(caller, context, {
       frames: columns.count,
       isTruncated: source.isTruncated,
       windowSize,
       markers,
+      end,
       isLast: body.complete === true,
     });
-    return { context, frames, markers, includesRows: body.include_frame_metadata ?? true };
+    return { context, frames, markers, end, includesRows: body.include_frame_metadata ?? true };
   }
 
   /**
@@ -148,6 +154,7 @@ export class Analyze {
       readonly isTruncated: boolean | undefined;
       readonly windowSize: number;
       readonly markers: readonly Marker[];
+      readonly end: SourceEnd;
       readonly isLast: boolean;
     },
   ): Promise<void> {
@@ -166,6 +173,7 @@ export class Analyze {
       markers: found.markers.length,
       ...(coordinates && { coordinate_schema: COORDINATE_SCHEMA, coordinates }),
       ...(found.isTruncated !== undefined && { truncated: found.isTruncated }),
+      ...found.end,
     })];
     if (found.isLast) {
       ending.push(event("run_completed", runId, {
@@ -225,8 +233,14 @@ export class Analyze {
       coordinates: head.coordinates,
       isTruncated: head.truncated,
       ranges: head.ranges ?? [],
+      end: sourceEndOf(head),
     };
   }
+}
+
+/** Only what says how the source ended. */
+function sourceEndOf({ ended_early, source_warning }: SourceEnd): SourceEnd {
+  return { ...(ended_early && { ended_early }), ...(source_warning !== undefined && { source_warning }) };
 }
 
 async function segmentMarkers(

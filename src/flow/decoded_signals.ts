@@ -5,6 +5,7 @@ import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { DecodeRange, SignalsQuery } from "../model/api/reads.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import type { ImageCoordinates } from "../model/frames/coordinates.ts";
+import type { SourceEnd } from "../model/frames/ended_early.ts";
 import type { RowRange } from "../model/frames/row_range.ts";
 import type { SamplingPolicy } from "../model/frames/sampling.ts";
 import { type SignalBins, signalBins } from "../model/frames/signal_bins.ts";
@@ -25,7 +26,7 @@ import { gated } from "./gated_frames.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
 /** The payload of `frames_decoded` without its rows. */
-export interface DecodedHead {
+export interface DecodedHead extends SourceEnd {
   readonly decoded_frames: number;
   readonly sampling_policy: SamplingPolicy;
   readonly sample_fps: number;

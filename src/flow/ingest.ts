@@ -10,6 +10,7 @@ import { newProgress, readProgress } from "../media/recorded/decode_progress.ts"
 import type { IngestBody } from "../model/api/analysis.ts";
 import { event } from "../model/events/event_table.ts";
 import { COORDINATE_SCHEMA } from "../model/frames/coordinates.ts";
+import type { SourceEnd } from "../model/frames/ended_early.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -21,7 +22,7 @@ import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";
-import type { Sources } from "./sources/sources.ts";
+import type { OpenedSource, Sources } from "./sources/sources.ts";
 
 export interface IngestOptions {
   readonly timeline: Timeline;
@@ -33,7 +34,7 @@ export interface IngestOptions {
   readonly streamTtlMs: number;
 }
 
-export interface IngestAnswer {
+export interface IngestAnswer extends SourceEnd {
   readonly request_id: string;
   readonly run_id: string;
   readonly status: "processing";
@@ -91,7 +92,17 @@ export class Ingest {
         return { work: "ingest", frames, pts_ms, end_ms };
       });
       const { signal } = handle;
-      const request = { principalKey, input: source.input, info, plan, maxFrames, progress, signal };
+      const sourceFault = () => source.fault();
+      const request = {
+        principalKey,
+        input: source.input,
+        info,
+        plan,
+        maxFrames,
+        progress,
+        sourceFault,
+        signal,
+      };
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, info, decoded };
@@ -100,13 +111,14 @@ export class Ingest {
       freeMemory(Object.values(decoded.signals).filter((column) => typeof column !== "number"));
       handle.signal.throwIfAborted();
 
-      this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });
+      this.#commit(caller, runId, { body, source, plan, decoded, framesDecoded });
       return {
         request_id: caller.requestId,
         run_id: runId,
         status: "processing",
         decoded_frames: decoded.signals.count,
         truncated: decoded.isTruncated,
+        ...decoded.end,
         source_uri: source.uri,
         sampling_policy: plan.policy,
         source_fps: plan.sourceFps,
@@ -118,9 +130,9 @@ export class Ingest {
     }
   }
 
-  #commit(caller: Caller, runId: string, { body, sourceUri, plan, decoded, framesDecoded }: {
+  #commit(caller: Caller, runId: string, { body, source, plan, decoded, framesDecoded }: {
     readonly body: IngestBody;
-    readonly sourceUri: string;
+    readonly source: Pick<OpenedSource, "uri" | "name">;
     readonly plan: SamplingPlan;
     readonly decoded: DecodedSignals;
     readonly framesDecoded: PreparedPayload;
@@ -140,7 +152,8 @@ export class Ingest {
             ...(body.video_stream != null && { video_stream: body.video_stream }),
           },
           decoded_frames: decoded.signals.count,
-          source_uri: sourceUri,
+          source_uri: source.uri,
+          ...(source.name !== undefined && { source_name: source.name }),
           sampling_policy: plan.policy,
           sample_fps: plan.sampleFps,
         }),
@@ -183,6 +196,7 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
     sample_fps: plan.sampleFps,
     decoded_frames: signals.count,
     truncated: decoded.isTruncated,
+    ...decoded.end,
     width: decoded.width,
     height: decoded.height,
     pixel_format: decoded.pixelFormat,

@@ -1,11 +1,31 @@
 /** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path. */
 
-import { type Refusal, refuse } from "../base/refusal.ts";
+import { type Refusal, RefusalForNow, refuse } from "../base/refusal.ts";
 
 /** Any fault of the medium is 422 on `source_uri`. See docs/api.md#sources. */
 export function mediaFault(reason: string): Refusal {
   return refuse.invalid("source_uri", reason);
 }
+
+/**
+ * The refusal of a program that met a limit of time: where it is that of processor time, or waits for a stream, of the medium; otherwise
+ * the machine is busy, which is nobody's fault. `work` and `late` are such as "decoding it" and "decoding it took longer than 60 s".
+ */
+export function timeFault(
+  end: "out_of_time" | "out_of_cpu",
+  { isStream, work, late }: { readonly isStream: boolean; readonly work: string; readonly late: string },
+): Refusal {
+  if (end === "out_of_cpu") return mediaFault(`${work} takes more processor time than is allowed`);
+  if (isStream) return mediaFault(late);
+  return new RefusalForNow(
+    BUSY_SECONDS,
+    "provider_saturated",
+    `The machine is too busy: ${late}. The same request can succeed later`,
+  );
+}
+
+/** After so long a caller may ask a busy machine again. */
+const BUSY_SECONDS = 30;
 
 /** What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503 `decoder_unusable`. */
 export function faultIn(stderr: string, head?: Uint8Array): Refusal {
@@ -50,6 +70,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /input\/output error|connection refused|timed out|unreachable|failed to resolve|end of file/i,
     NOT_FETCHED,
   ],
+  [/partial file|ended prematurely/i, "it is cut off: the file ends before its container does"],
   [/cannot allocate memory/i, "decoding it needs more memory than is allowed"],
   [/not on whitelist/i, "its container format is not supported"],
   [/moov atom not found/i, "it is cut off: the index of the file (moov) is missing"],

@@ -6,10 +6,12 @@ import { frameRate } from "../model/frames/frame_rate.ts";
 import { refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
+import { cutOff } from "./formats/cut_off.ts";
 import type { MediaInput } from "./input.ts";
-import { faultIn, mediaFault } from "./media_fault.ts";
+import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
 import { fileFacts, refusePointers } from "./source.ts";
+import { BUSY_FACTOR } from "./tool_limits.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
 export interface VideoStream {
@@ -44,13 +46,19 @@ export interface MediaInfo {
   readonly audioChannels: number;
   /** Of the first audio stream, as ffmpeg names it; null or absent when there is none. */
   readonly audioCodec?: string | null;
+  /** The start on the container's own clock, milliseconds; absent for 0. */
+  readonly startMs?: number;
+  /** The end of the video by the container's word, milliseconds from its start; null or absent where it has none, or guesses it. */
+  readonly announcedEndMs?: number | null;
+  /** Whether the file ends before its container does; absent for no. */
+  readonly isCutOff?: boolean;
 }
 
 export interface ProbeContext {
   readonly runner: ToolRunner;
   readonly world: World;
   readonly signal: AbortSignal;
-  /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
+  /** Longest probe of a stream; one of a file gets {@link BUSY_FACTOR} times as long. Default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
   /** A live source that will be watched: `averageFps` is what it says of itself, if it does. */
   readonly isWatched?: boolean;
@@ -80,7 +88,9 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 
 /** `head` is the start of a file, for the reason of a refusal. */
 async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8Array): Promise<MediaInfo> {
-  const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const isStream = input.path === null;
+  const limitMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const deadlineMs = isStream ? limitMs : limitMs * BUSY_FACTOR;
   const outcome = await context.runner.run({
     kind: "probe",
     input,
@@ -92,11 +102,16 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
     maxStdoutBytes: PROBE_ANSWER_BYTES,
     maxStderrBytes: PROBE_ERROR_BYTES,
   });
-  if (outcome.end === "out_of_time") {
-    throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
+  const { end } = outcome;
+  if (end === "out_of_time" || end === "out_of_cpu") {
+    const work = "looking into it";
+    throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
   if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
-  return mediaInfo(parsedAnswer(outcome.stdout), context.videoStream);
+  const info = mediaInfo(parsedAnswer(outcome.stdout), context.videoStream);
+  if (input.path === null) return info;
+  const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
+  return isCutOff ? { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null } : info;
 }
 
 /** Enough for a file with some hundred streams; more than that is not a video. */
@@ -112,6 +127,9 @@ const probedStream = z.object({
   height: z.number().default(0),
   avg_frame_rate: z.string().optional(),
   time_base: z.string().optional(),
+  start_time: z.string().optional(),
+  duration: z.string().optional(),
+  tags: z.object({ DURATION: z.string().optional() }).optional(),
   channels: z.number().default(0),
   disposition: z.object({ default: z.number(), attached_pic: z.number() }).partial().default({}),
   side_data_list: z.array(z.object({ rotation: z.number().optional() })).default([]),
@@ -128,6 +146,7 @@ const probeAnswer = z.object({
   streams: z.array(probedStream).default([]),
   format: z.object({
     format_name: z.string(),
+    start_time: z.string().optional(),
     duration: z.string().optional(),
     size: z.string().default("0"),
   }),
@@ -166,6 +185,8 @@ function mediaInfo(
     audioStreams: audios.length,
     audioChannels: audios[0]?.channels ?? 0,
     audioCodec: audios[0]?.codec_name ?? null,
+    startMs: startMs(format.start_time),
+    announcedEndMs: chosen ? announcedEndMs(chosen, format) : null,
   };
 }
 
@@ -177,6 +198,29 @@ function takenVideo<T extends z.output<typeof probedStream>>(videos: readonly T[
   const defaults = videos.filter(({ disposition }) => disposition.default === 1);
   const pixels = ({ width, height }: T) => width * height;
   return (defaults.length > 0 ? defaults : videos).toSorted((one, other) => pixels(other) - pixels(one))[0];
+}
+
+/** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */
+const ANNOUNCING = /^(mov|matroska|avi|flv|asf|hls)\b/;
+
+/** Of the video alone, where the container has that: sound often ends later. */
+function announcedEndMs(
+  { start_time, duration, tags }: z.output<typeof probedStream>,
+  format: z.output<typeof probeAnswer>["format"],
+): number | null {
+  if (!ANNOUNCING.test(format.format_name)) return null;
+  const own = milliseconds(duration);
+  if (own !== null) return own;
+  const [hours, minutes, seconds] = (tags?.DURATION ?? "").split(":").map(Number);
+  const endMs = ((hours! * 60 + minutes!) * 60 + seconds!) * 1000;
+  if (endMs > 0) return endMs - startMs(start_time);
+  const wholeMs = milliseconds(format.duration);
+  return wholeMs === null ? null : wholeMs - (startMs(start_time) - startMs(format.start_time));
+}
+
+function startMs(seconds: string | undefined): number {
+  const value = Number(seconds);
+  return Number.isFinite(value) ? value * 1000 : 0;
 }
 
 function videoStream(

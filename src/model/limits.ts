@@ -464,6 +464,8 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
     /** Of the caller's name; with the prefix of its owner before it, it stays below what file systems take. */
     filenameBytesMax: 128,
+    /** Of the name that an upload had; a longer one is not kept. */
+    labelBytesMax: 512,
     concurrentMax: 16,
     waitingMax: 64,
     waitMs: 30_000,

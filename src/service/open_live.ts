@@ -179,7 +179,9 @@ function liveModelFault(
     return `live sessions are not described: ${notServed}; ${wayOut}`;
   }
   if (secondPassModel === null || second !== null) return null;
-  return `no second model is asked about live sessions: no inference provider serves ${quoted(secondPassModel)}; ` +
+  return `no second model is asked about live sessions: no inference provider serves ${
+    quoted(secondPassModel)
+  }; ` +
     `set SERVICE_WEBRTC_SECOND_PASS_MODEL to one of ${served.join(", ")}, or unset it`;
 }
 

@@ -111,7 +111,14 @@ export async function openUseCases(
     recordings: new RecordingReads({ named: live.named, recordings: store.recordings, timeline }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
     healthView: new HealthView({
-      ...{ metrics, registry: live.registry, alwaysOn: live.alwaysOn, inference, trials: media.trials, world },
+      ...{
+        metrics,
+        registry: live.registry,
+        alwaysOn: live.alwaysOn,
+        inference,
+        trials: media.trials,
+        world,
+      },
       liveModels: live.models,
     }),
     system: opening.use(

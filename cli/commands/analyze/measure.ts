@@ -10,6 +10,7 @@ import { withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
 import { DEFAULT_MODEL, ingestRequest, truncatedText } from "./requests.ts";
 import { writeSheet } from "./sheet_file.ts";
+import { sourceEndWarnings } from "./source_end.ts";
 
 const LANE_COLUMNS_MAX = 80;
 /** Name and margin of a lane. */
@@ -24,7 +25,10 @@ export async function measure(
 ): Promise<void> {
   const { out, signal } = session;
   const { mode, model = DEFAULT_MODEL } = flags;
-  const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
+  const { run_id } = await client.createRun({
+    ...(flags.model !== undefined && { model: flags.model }),
+    ...(mode !== undefined && { mode }),
+  }, { signal });
   try {
     const ingested = await withDecodeProgress(
       session,
@@ -33,6 +37,7 @@ export async function measure(
     );
     const { decoded_frames: frames, sample_fps: fps, truncated } = ingested;
     out.note(`decoded ${frames} frames at ${fps} a second, ${clock(frames / fps * 1000)} of video`);
+    sourceEndWarnings(ingested).forEach((warning) => out.warn(warning));
     if (truncated) out.warn(truncatedText(frames));
     const analyzed = await timed(
       session,

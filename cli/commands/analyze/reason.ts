@@ -9,6 +9,7 @@ import type { Flags, Session } from "../../session.ts";
 import { asking, withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
 import { DEFAULT_MODEL, ingestRequest, reasonRequest, truncatedText } from "./requests.ts";
+import { sourceEndWarnings } from "./source_end.ts";
 
 const POLL_MS = 750;
 
@@ -44,6 +45,7 @@ export async function reasonAbout(
       return out.json({ ...rest, ...(flags.includeFrameMetadata && { metadata }), interactions });
     }
     if (out.isQuiet) return out.line(run_id);
+    sourceEndWarnings(answer).forEach((warning) => out.warn(warning));
     await printInteractions(session, interactions);
     const { tokens, markers_emitted, decoded_frames } = answer;
     out.line(

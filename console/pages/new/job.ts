@@ -4,6 +4,7 @@ import { type ReadonlySignal, signal } from "@preact/signals";
 import { MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
 import type { Crop } from "./crop.tsx";
 import { client, whenCallerChanges } from "../../service/session.ts";
+import { ROW_LABEL } from "../../text/names.ts";
 import { describedEvents } from "./described.ts";
 
 /** What is to be analyzed, and how. */
@@ -110,14 +111,15 @@ async function work(
     : (await service.uploadFile(source, (sent, size) => change({ sent, size: size ?? sent }), { signal }))
       .file_path;
   change({ step: "decode" });
-  const model = prompted?.model ?? await labelModel(signal);
-  const { run_id: runId } = await service.createRun({ model }, { signal });
+  const { run_id: runId } = await service.createRun(prompted ? { model: prompted.model } : {}, { signal });
   change({ runId });
   if (prompted === null) {
     await service.ingestRun(runId, { source_uri, max_frames: MAX_FRAMES }, {
       signal,
     });
-    await service.analyzeRun(runId, { model, complete: true, include_frame_metadata: false }, { signal });
+    await service.analyzeRun(runId, { model: ROW_LABEL, complete: true, include_frame_metadata: false }, {
+      signal,
+    });
     return runId;
   }
   const following = new AbortController();
@@ -125,7 +127,7 @@ async function work(
   try {
     await service.reason(runId, {
       source_uri,
-      model,
+      model: prompted.model,
       sampling_policy: "fixed",
       fixed_fps: prompted.framesASecond,
       max_frames: MAX_FRAMES,
@@ -140,12 +142,6 @@ async function work(
     following.abort();
   }
   return runId;
-}
-
-/** Rows are labelled with a model even where none is asked. */
-async function labelModel(signal: AbortSignal): Promise<string> {
-  const [first] = await client.peek().listModels({ signal });
-  return first!.id;
 }
 
 /** What the model says while the request is under way. Without it the request goes on all the same. */

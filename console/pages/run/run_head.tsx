@@ -12,6 +12,7 @@ import { copy, Id, Status } from "../../ui/value.tsx";
 import { go, hrefOf } from "../../shell/place.ts";
 import type { Stretch } from "../../timeline/view.ts";
 import { EVENT_FORMATS, exportEvents, exportMarkers, MARKER_FORMATS } from "./exports.ts";
+import { sourceEndText } from "./details/event_text.ts";
 import type { RunHistory } from "./history.ts";
 import { isOver, stateText } from "./run_state.ts";
 
@@ -33,6 +34,7 @@ export function RunHead(props: RunHeadProps) {
   const { run, history, durationMs, fps } = props;
   const { what, todo, isFault } = stateText(run, history);
   const rate = fps.value;
+  const missing = sourceEndText(history.last(["analysis_generated"])?.payload ?? {});
   return (
     <header class="run-head">
       <div class="page-head">
@@ -44,6 +46,7 @@ export function RunHead(props: RunHeadProps) {
         {run.on_hold && <span title="It cannot be deleted until it is released">on hold</span>}
         <Actions {...props} />
       </div>
+      {missing !== "" && <p class="fault">{missing.trim()}</p>}
       <p class={isFault ? "fault" : "dim"} role="status">
         {what} {todo}
       </p>
@@ -55,7 +58,7 @@ function Actions(
   { run, history, range, stretch, onChanged, onRate, link }: RunHeadProps,
 ) {
   const name = runName(run);
-  const exported = { runId: run.run_id, sourceUri: run.source_uri };
+  const exported = { runId: run.run_id, film: run.source_uri === "" ? "" : name };
   const stop = async () => {
     const isWanted = await confirm({
       title: "Stop this run?",

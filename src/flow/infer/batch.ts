@@ -12,8 +12,8 @@ import { type CheckedRequest, checkedRequest } from "./checked_request.ts";
 import {
   type DirectInference,
   type InferAnswer,
-  itemErrorOf,
   type ItemErrorCode,
+  itemErrorOf,
   type ProviderFault,
 } from "./direct_inference.ts";
 import type { Inference } from "./inference.ts";

@@ -175,11 +175,6 @@ function answerOf(caller: Caller, { runId }: CheckedRequest, answer: InferenceAn
   };
 }
 
-/** A server was asked, and has not the model. */
-function isUnknownToServer({ failure, provider }: InferenceFailed): boolean {
-  return failure === "unsupported_model" && provider !== null;
-}
-
 const FAULTS_OF_PROVIDERS: readonly InferenceFailure[] = ["http_status", "transport", "invalid_response"];
 
 /** The error of a batch item for each failure. It never contains text of the provider. */
@@ -202,18 +197,18 @@ const ITEM_ERRORS: Readonly<
 /** The error of a batch item. Of a model that its server does not know, it names those that there are. */
 export function itemErrorOf(error: InferenceFailed): (typeof ITEM_ERRORS)[InferenceFailure] {
   const known = ITEM_ERRORS[error.failure];
-  return isUnknownToServer(error) ? { ...known, message: error.message } : known;
+  const { told: message } = error;
+  return message === null ? known : { ...known, message };
 }
 
 /** The error response of a single request for each failure. */
-export function asRefusal(error: InferenceFailed): Refusal {
-  const { failure } = error;
+export function asRefusal({ failure, told }: InferenceFailed): Refusal {
   const { message } = ITEM_ERRORS[failure];
   switch (failure) {
     case "unsupported_model":
       return refuse.invalid(
         "model",
-        isUnknownToServer(error) ? `is refused: ${error.message}` : "is served by no configured backend",
+        `is served by no configured backend${told === null ? "" : `: ${told}`}`,
       );
     case "budget_exceeded":
       return refuse.invalid("request", "is larger than a whole inference budget of this service");

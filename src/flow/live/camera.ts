@@ -309,7 +309,10 @@ export class LiveSources {
       }
       const held = opening.move();
       before = source.progress ?? null;
-      return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
+      return {
+        ...{ input: source.input, info, lossReason: () => source.lossReason() },
+        [Symbol.asyncDispose]: () => held.disposeAsync(),
+      };
     };
   }
 }

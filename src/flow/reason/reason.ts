@@ -12,6 +12,7 @@ import { GateKernel } from "../../media/kernels/gate_kernel.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import type { ReasonBody } from "../../model/api/reason.ts";
 import { event } from "../../model/events/event_table.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import { type RowColumns, type RowContext, typedFrames } from "../../model/frames/frame_row.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -65,6 +66,8 @@ export interface Reasoned {
   readonly spent: Spent;
   /** Whether `max_frames` ended the decode, and not the source. */
   readonly isTruncated: boolean;
+  /** How the source ended. */
+  readonly end: SourceEnd;
   /** Whether the response has the rows. */
   readonly includesRows: boolean;
 }
@@ -171,6 +174,7 @@ export class Reason {
       plan: sampling,
       maxFrames: plan.maxFrames,
       signal,
+      sourceFault: () => source.fault(),
       chunks: plan.chunking.by === "count" ? plan.chunking : { ...plan.chunking, endMs: info.durationMs },
       ...(plan.crop && { crop: plan.crop }),
       ...(asksWithImages && { images: { perChunk: plan.imagesPerChunk, maxEdge: plan.maxEdge } }),
@@ -242,6 +246,7 @@ export class Reason {
       lag: chunks.lag(),
       spent: chunks.spent(),
       isTruncated: stream.isTruncated,
+      end: stream.end,
       includesRows: plan.includeFrameMetadata,
     };
     await this.#commitEnd(call, reasoned);
@@ -344,7 +349,10 @@ function checkAudioStreams({ video, audioStreams }: MediaInfo): void {
 function firstEvents({ caller, runId, plan, info, source, stream, isSemantic }: ReasonCall): NewEvent[] {
   const requestId = caller.requestId;
   const { coordinates } = stream;
-  const received = ingestReceivedPayload(plan, { requestId, sourceUri: source.uri, coordinates, info });
+  const received = ingestReceivedPayload(plan, {
+    ...{ requestId, uri: source.uri, coordinates, info },
+    ...(source.name !== undefined && { name: source.name }),
+  });
   const ingested = event("ingest_received", runId, received);
   if (isSemantic || !plan.semanticInference) return [ingested];
   return [
@@ -377,7 +385,12 @@ function* lastEvents(
   yield event(
     "analysis_generated",
     runId,
-    analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, isTruncated, lag, spent }),
+    {
+      ...analysisGeneratedPayload(plan, {
+        ...{ requestId, ...counts, sampling, coordinates, isTruncated, lag, spent },
+      }),
+      ...reasoned.end,
+    },
   );
   yield event("run_completed", runId, {
     request_id: requestId,

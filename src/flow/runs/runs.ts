@@ -23,6 +23,8 @@ export interface RunSummary {
   readonly mode: string;
   readonly model: string;
   readonly source_uri: string;
+  /** The name that its upload had. */
+  readonly source_name?: string;
   readonly on_hold: boolean;
   readonly events_removed: boolean;
   readonly created_at: string;
@@ -179,6 +181,7 @@ export class Runs {
       mode: run.mode,
       model: run.model,
       source_uri: run.sourceUri,
+      ...(run.sourceName !== "" && { source_name: run.sourceName }),
       on_hold: run.onHold,
       events_removed: run.removedSeq > 0,
       created_at: new Date(run.createdMs).toISOString(),

@@ -35,10 +35,16 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
 const ROWS_PER_CHUNK = 64;
 
 async function* analysisJson(
-  { context, frames, markers, includesRows }: AnalyzeResult,
+  { context, frames, markers, end, includesRows }: AnalyzeResult,
 ): AsyncIterable<string> {
   const rows = frames.gate.count;
-  yield `{"request_id":"${context.requestId}","run_id":"${context.runId}","generated":${rows},"metadata":[`;
+  const head = JSON.stringify({
+    request_id: context.requestId,
+    run_id: context.runId,
+    generated: rows,
+    ...end,
+  });
+  yield `${head.slice(0, -1)},"metadata":[`;
   yield* jsonItems(includesRows ? rows : 0, (row) => JSON.stringify(frameRow(context, frames, row)));
   yield `],"markers":[`;
   yield* jsonItems(markers.length, (index) => JSON.stringify(markers[index]));

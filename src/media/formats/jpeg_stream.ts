@@ -3,8 +3,8 @@
 import { NutError, NutReader } from "./nut.ts";
 
 export interface TimedJpeg {
-  /** Seconds on the clock of the decode: `t` in ffmpeg's filters. Times of frames count from the first frame instead. */
-  readonly timeS: number;
+  /** In the time base of the stream. */
+  readonly pts: number;
   /** A whole JPEG file. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
@@ -39,8 +39,10 @@ export async function readJpegs(
     for (let next = reader.read(window, at, end); next !== -1; next = reader.read(window, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
-      const timeS = reader.framePts * reader.timeBaseNumerator / reader.timeBaseDenominator;
-      on.jpeg({ timeS, jpeg: window.slice(reader.frameOffset, reader.frameOffset + reader.frameBytes) });
+      on.jpeg({
+        pts: reader.framePts,
+        jpeg: window.slice(reader.frameOffset, reader.frameOffset + reader.frameBytes),
+      });
     }
   }
 }

@@ -8,6 +8,7 @@ import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts
 import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { downloadFilters, hardwareArgs } from "./hardware_args.ts";
+import { NUMBERING_TIME_BASE, numberingFilters, RISING_DECODE_TIMES, SourceTimes } from "./source_times.ts";
 import { SteadyRate } from "./steady_rate.ts";
 
 /** What is decoded, and which rectangle of it is analysed. */
@@ -76,9 +77,9 @@ const SLOW_GATHER = 0x2000000;
 
 /** Which frames become JPEGs, or are written for the signals a second time. */
 export interface FrameSelection {
-  /** Chooses among the sampled frames, or among all decoded ones where `isByTime`. */
+  /** Chooses among all decoded frames, or among the sampled ones where `isSampled`. */
   readonly select: string;
-  readonly isByTime?: boolean;
+  readonly isSampled?: boolean;
 }
 
 /**
@@ -104,12 +105,14 @@ export function planeOutput(
       "1",
       "-vf",
       [
-        ...(selection ? sampling(subject, selection) : []),
+        ...(selection ? [`select='${selection.select}'`] : []),
+        new SourceTimes(subject.info.video!.timeBase).filter,
         ...(isOnDevice ? downloadFilters(subject.info.video!.pixelFormat) : []),
         ...planeScaling(subject),
       ].join(","),
     ],
     ...ownTimes(subject.info.video!.timeBase),
+    ...RISING_DECODE_TIMES,
     // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
     // together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does not grow with the frames.
     ...["-c:v", "rawvideo", "-threads", "1", "-f", "nut", "-write_index", "0", "-flush_packets", "0"],
@@ -118,7 +121,7 @@ export function planeOutput(
 }
 
 /**
- * Writes JPEGs of the selected frames to `output`. The fixed Huffman tables cost a tenth more bytes and
+ * Writes JPEGs of the selected frames to `output`, with their numbers as times: see `numberIn`. The fixed Huffman tables cost a tenth more bytes and
  * save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters the next frames, but each JPEG
  * comes only when one or two more frames were chosen.
  */
@@ -131,11 +134,11 @@ export function jpegOutput(
     readonly output: string;
   },
 ): string[] {
-  const filters = [...sampling(subject, selection), ...cropping(subject), ...jpegScaling(subject, size)];
+  const filters = [...numbered(subject, selection), ...cropping(subject), ...jpegScaling(subject, size)];
   return [
     ...videoOnly(subject, maxFrames),
     ...["-filter_threads", "1", "-vf", filters.join(",")],
-    ...ownTimes(subject.info.video!.timeBase),
+    ...ownTimes(NUMBERING_TIME_BASE),
     ...["-c:v", "mjpeg", "-q:v", String(size.quantizer), "-huffman", "default", "-flags:v", "+bitexact"],
     ...["-threads", String(threads), "-f", "nut", "-write_index", "0", "-flush_packets", "1", "-y", output],
   ];
@@ -160,10 +163,13 @@ export function ownTimes(timeBase: string): string[] {
   return ["-fps_mode", "passthrough", "-enc_time_base", timeBase];
 }
 
-/** Comes first, so that no other filter works on frames that are dropped. */
-function sampling({ plan }: DecodeSubject, { select, isByTime = false }: FrameSelection): string[] {
-  const rate = isByTime ? null : SteadyRate.of(plan);
-  return [...(rate ? [`select='${rate.expression}'`] : []), `select='${select}'`];
+/** The selection, in which a frame has its number as its time. Comes first, so that no other filter works on frames that are dropped. */
+function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameSelection): string[] {
+  const rate = isSampled ? SteadyRate.of(plan) : null;
+  const chosen = `select='${select}'`;
+  return isSampled
+    ? [...numberingFilters(rate?.expression() ?? null), chosen]
+    : [chosen, ...numberingFilters(null)];
 }
 
 /** `exact=1` allows odd positions and sizes where chroma has a lower resolution than luma. */

@@ -1,11 +1,13 @@
 /** How long a decode may take and how much CPU time it may use, and which outcomes of ffmpeg are faults of the medium. */
 
+import { endedEarly, type SourceEnd } from "../../model/frames/ended_early.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
-import { faultIn, mediaFault } from "../media_fault.ts";
+import { faultIn, mediaFault, reasonIn, timeFault } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import { processors } from "../tool_limits.ts";
+import type { DecodedLength } from "./decode_worker.ts";
 
 export interface DecodeScope {
   readonly input: MediaInput;
@@ -59,16 +61,42 @@ export function framesToDecode(scope: DecodeScope): number | null {
   return takesEveryFrame(scope.plan) ? scope.maxFrames + (isEndless(scope) ? 0 : 1) : null;
 }
 
-/** Throws a Refusal where no frame was decoded or one of our limits was reached. Frames and then an error are a damaged file. */
+/**
+ * Throws a Refusal where no frame was decoded or one of our limits was reached, of which `late` tells. Frames and then an error are a damaged file: see
+ * `endOf`.
+ */
 export function refuseFailure(
   outcome: Omit<Outcome, "stdout">,
   frames: number,
-  { isEndless, limit }: { isEndless: boolean; limit: string },
+  { scope, late }: { scope: Pick<DecodeScope, "input" | "info">; late: string },
 ): void {
-  if (outcome.end === "out_of_time" && isEndless && frames > 0) return;
-  if (outcome.end === "out_of_time") throw mediaFault(limit);
+  const { end } = outcome;
+  if (end === "out_of_time" && isEndless(scope) && frames > 0) return;
+  if (end === "out_of_time" || end === "out_of_cpu") {
+    throw timeFault(end, { isStream: scope.input.path === null, work: "decoding it", late });
+  }
   if (outcome.end === "killed") throw mediaFault("the decoder broke down on it");
   if (frames > 0) return;
   if (outcome.stderr === "") throw mediaFault("no frame of it can be decoded");
   throw faultIn(outcome.stderr);
 }
+
+/** How a source ended of which all frames that there are were decoded. `sourceFault` is why a part of it did not come; null where all came. */
+export function endOf(
+  { info }: Pick<DecodeScope, "info">,
+  { outcome, length, sourceFault }: {
+    readonly outcome: Omit<Outcome, "stdout">;
+    readonly length: DecodedLength;
+    readonly sourceFault: string | null;
+  },
+): SourceEnd {
+  const missing = sourceFault ?? (info.isCutOff ? CUT_OFF : null);
+  const hasFailed = outcome.end === "exited" && outcome.code !== 0;
+  const complaint = outcome.stderr === "" && !hasFailed ? null : reasonIn(outcome.stderr);
+  const early = endedEarly({ ...length, announcedMs: info.announcedEndMs ?? null, missing, complaint });
+  if (early) return { ended_early: early };
+  const warning = missing ?? (hasFailed ? complaint : null);
+  return warning === null ? {} : { source_warning: warning };
+}
+
+const CUT_OFF = "the file is cut off: it ends before its container does";

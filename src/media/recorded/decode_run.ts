@@ -12,6 +12,7 @@ import type { Outcome, RunningTool } from "../process.ts";
 import type { JobOf } from "../tools/job.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
+import type { DecodedLength } from "./decode_worker.ts";
 import { CONTROL, type RowBatch } from "./stream_order.ts";
 import type { DecodeWorkerPool, Reading } from "./worker_pool.ts";
 
@@ -28,6 +29,8 @@ export interface DecodeRunOptions {
   readonly job: (pipe: string) => JobOf<"decode">;
   /** Chooses the frames that become rows; null is every frame, and then the job ends by itself. */
   readonly sampling: SamplingPlan | null;
+  /** Of the times of the source. */
+  readonly timeBase: string;
   /** What the planes are reduced from. */
   readonly region: Region;
   /** Whether the decoder says something of each frame: only where all frames go into the pipe. */
@@ -65,6 +68,8 @@ export class DecodeRun implements AsyncDisposable {
   hasMore = false;
   /** With `outcome`: what the detectors found, sorted by start. */
   ranges: readonly DetectedRange[] = [];
+  /** With `outcome`: how much was decoded. */
+  length: DecodedLength = { endMs: 0, longestMs: 0 };
 
   readonly #host: DecodeHost;
   readonly #control: Int32Array;
@@ -107,7 +112,7 @@ export class DecodeRun implements AsyncDisposable {
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
-    const { signal, batchRows, maxRows, sampling, region, looksAhead } = options;
+    const { signal, batchRows, maxRows, sampling, timeBase, region, looksAhead } = options;
     const reports = options.hasReports ? newReports() : null;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
@@ -119,6 +124,8 @@ export class DecodeRun implements AsyncDisposable {
       {
         fifoPath: fifo.path,
         sampling,
+        fps: sampling?.sourceFps ?? null,
+        timeBase,
         region,
         maxRows,
         looksAhead,
@@ -189,8 +196,9 @@ export class DecodeRun implements AsyncDisposable {
       this.#failure ??= { error };
       this.stop("killed");
     };
-    reading.finished.then(({ hasMore, ranges }) => {
+    reading.finished.then(({ hasMore, ranges, length }) => {
       this.hasMore = hasMore;
+      this.length = length;
       this.ranges = ranges;
       // It ends before the tool only where it needs no more frames.
       this.#tool.kill("killed");

@@ -8,12 +8,15 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { clearTransitionFaults } from "../../model/frames/transition_faults.ts";
-import { ReportReader } from "../reports/frame_reports.ts";
+import { FrameClock } from "../../model/frames/frame_clock.ts";
+import { REPORT, ReportReader } from "../reports/frame_reports.ts";
 import { FrameFilter } from "../kernels/frame_filter.ts";
 import { STACKED_FRAME_BYTES, unstack } from "../kernels/picture_lines.ts";
 import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
+import { HeldFrames } from "./held_frames.ts";
+import { SourceTimes } from "./source_times.ts";
 import { SteadyRate } from "./steady_rate.ts";
 import { writeProgress } from "./decode_progress.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
@@ -23,6 +26,10 @@ export interface DecodeOrder {
   readonly fifoPath: string;
   /** Chooses the frames that become rows; null is every frame, and then the stream is read to its end. */
   readonly sampling: SamplingPlan | null;
+  /** The frames of a second of the source, as far as it is known. */
+  readonly fps: number | null;
+  /** Of the times of the source: see `SourceTimes`. */
+  readonly timeBase: string;
   /** What the frames are reduced from. */
   readonly region: Region;
   /** Longest number of rows. Nothing more is judged; see `looksAhead`. */
@@ -53,17 +60,26 @@ export type DecodeReport =
     readonly signals: SignalColumns;
     readonly ranges: readonly DetectedRange[];
     readonly hasMore: boolean;
+    readonly length: DecodedLength;
   }
   | { readonly kind: "failed"; readonly message: string };
+
+/** How much was decoded. */
+export interface DecodedLength {
+  /** When the last frame ends, as far as the distance of frames tells, milliseconds from the first frame; 0 for no frame. */
+  readonly endMs: number;
+  /** The longest distance of two frames. */
+  readonly longestMs: number;
+}
 
 /**
  * How the staging area is used. Reads are put one behind the other until they are a batch, whose frames are judged together, as what
  * judges them is in the processor's caches then. Bytes that are left over are moved to just before the place of the next batch, so that
- * a frame is always contiguous.
+ * a frame is always contiguous. A frame that waited until its time was decided is put at the end.
  *
  * ```
- *   0                    CARRY_BYTES                                       + BATCH_BYTES
- *   | ..... left over ...|#### read ####|#### read ####|#### read ####|.........|
+ *   0                    CARRY_BYTES                                       + BATCH_BYTES        LATE_AT
+ *   | ..... left over ...|#### read ####|#### read ####|#### read ####|.........|   | a late frame |
  * ```
  */
 const CARRY_BYTES = 128 * 1024;
@@ -90,6 +106,10 @@ const scope = globalThis as typeof globalThis & DecodeWorkerScope;
 const filter = await FrameFilter.load();
 const ranges = new RangeDetectors(filter);
 const reader = new NutReader();
+const clock = new FrameClock();
+const held = new HeldFrames();
+/** Where a frame that waited is judged. */
+const LATE_AT = filter.staging.length - STACKED_FRAME_BYTES;
 const world = realWorld(quietLog());
 
 scope.onmessage = ({ data: order }) => {
@@ -102,13 +122,15 @@ scope.onmessage = ({ data: order }) => {
     reader.reset();
     const reports = order.reports && new ReportReader(order.reports);
     const stream = order.stream ? new RowStream(order.stream, reports) : null;
-    const hasMore = readFrames(fifo, order, stream, reports);
+    const intake = new Intake(order, stream, reports);
+    readFrames(fifo, order, stream, intake);
     finish(reports);
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
     const found = ranges.finish();
     clearTransitionFaults(signals, found);
-    scope.postMessage({ kind: "done", signals, ranges: found, hasMore }, buffersOf(signals));
+    const { hasMore, length } = intake;
+    scope.postMessage({ kind: "done", signals, ranges: found, hasMore, length }, buffersOf(signals));
   } catch (error) {
     scope.postMessage({ kind: "failed", message: errorText(error) });
   }
@@ -117,21 +139,11 @@ scope.postMessage({ kind: "ready" });
 
 /**
  * The hot loop: allocates nothing but a view for each read. A frame that is cut off by the end of the stream is dropped: the
- * decoder was stopped. Returns whether a row would have come after the last one.
+ * decoder was stopped.
  */
-function readFrames(
-  fifo: Deno.FsFile,
-  order: DecodeOrder,
-  stream: RowStream | null,
-  reports: ReportReader | null,
-): boolean {
+function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | null, intake: Intake): void {
   const staging = filter.staging;
-  const { maxRows, looksAhead } = order;
-  const rate = order.sampling && SteadyRate.of(order.sampling);
   const progress = order.progress && new Int32Array(order.progress);
-  let firstPts = NaN;
-  let lastMs = 0;
-  let hasMore = false;
   /** The unparsed bytes are `[at, end)`. `at` may be after them, while a skipped element is not complete. */
   let at = CARRY_BYTES, end = CARRY_BYTES;
   for (let isOpen = true; isOpen;) {
@@ -147,49 +159,136 @@ function readFrames(
     for (let next = reader.read(staging, at, end); next !== -1; next = reader.read(staging, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
-      const { framePts, timeBaseNumerator: numerator, timeBaseDenominator: denominator } = reader;
-      const isRow = rate === null || rate.takes(framePts, numerator, denominator);
-      if (filter.rows >= maxRows) {
-        hasMore ||= isRow;
-        if (rate && hasMore) return true;
-        continue;
-      }
       if (reader.frameBytes !== STACKED_FRAME_BYTES) throw new Error(`a frame of ${reader.frameBytes} bytes`);
-      if (Number.isNaN(firstPts)) {
-        firstPts = framePts;
-        if (stream) stream.startS = firstPts * numerator / denominator;
-      }
-      const ms = (framePts - firstPts) * 1000 * numerator / denominator;
-      if (ms > lastMs) lastMs = ms;
-      if (reports && filter.count >= REPORT_DELAY) filter.report(reports.take());
-      filter.push(unstack(staging, reader.frameOffset), lastMs, isRow, true);
-      ranges.push(filter.rangeMeasures, lastMs);
-      if (stream?.isDue && !stream.goesOn()) return hasMore;
-      if (rate && !looksAhead && filter.rows >= maxRows) return false;
+      if (!intake.take()) return;
     }
-    if (progress) writeProgress(progress, filter.count, lastMs);
+    if (progress) writeProgress(progress, filter.count, intake.lastMs);
     if (end - at > CARRY_BYTES) throw new Error("an element that does not fit the staging area");
     if (at < end) staging.copyWithin(CARRY_BYTES - (end - at), at, end);
     at = CARRY_BYTES - (end - at);
     end = CARRY_BYTES;
   }
-  return hasMore;
+  intake.finish();
+}
+
+/**
+ * What comes between the pipe and the filter: a frame whose time is in doubt waits for those behind it, and the time decides whether it
+ * is a row.
+ */
+class Intake {
+  /** Whether a row would have come after the last one. */
+  hasMore = false;
+  /** The time of the newest judged frame. */
+  lastMs = 0;
+
+  readonly #order: DecodeOrder;
+  readonly #stream: RowStream | null;
+  readonly #reports: ReportReader | null;
+  readonly #rate: SteadyRate | null;
+  readonly #times: SourceTimes;
+  #firstTicks = NaN;
+  #longestMs = 0;
+  /** Frames that have come, and that were taken out of the clock. */
+  #come = 0;
+  #timed = 0;
+
+  constructor(order: DecodeOrder, stream: RowStream | null, reports: ReportReader | null) {
+    this.#order = order;
+    this.#stream = stream;
+    this.#reports = reports;
+    this.#rate = order.sampling && SteadyRate.of(order.sampling);
+    this.#times = new SourceTimes(order.timeBase);
+    clock.reset({ ticksPerSecond: this.#times.denominator / this.#times.numerator, fps: order.fps });
+    held.clear();
+  }
+
+  get length(): DecodedLength {
+    if (this.#timed === 0) return { endMs: 0, longestMs: 0 };
+    return { endMs: this.lastMs + this.#ms(clock.interval), longestMs: this.#longestMs };
+  }
+
+  /** Takes the frame that was read last. False when the reading has to end. */
+  take(): boolean {
+    const times = this.#times;
+    times.read(reader.framePts, reader.timeBaseNumerator, reader.timeBaseDenominator);
+    if (times.isFirst) this.#stream?.noteBeginning(this.#come);
+    const waits = held.count > 0;
+    clock.push(times.ticks);
+    const time = waits ? NaN : clock.take();
+    if (Number.isNaN(time)) held.add(filter.staging, reader.frameOffset, times.ticks);
+    this.#come++;
+    return Number.isNaN(time) ? this.#judgeHeld() : this.#judge(reader.frameOffset, time, times.ticks);
+  }
+
+  /** No more frames come. */
+  finish(): void {
+    clock.finish();
+    this.#judgeHeld();
+  }
+
+  #judgeHeld(): boolean {
+    for (let time = clock.take(); !Number.isNaN(time); time = clock.take()) {
+      const ticks = held.take(filter.staging, LATE_AT);
+      if (!this.#judge(LATE_AT, time, ticks)) return false;
+    }
+    return true;
+  }
+
+  /** Judges a frame, whose time and own time are in ticks. False when the reading has to end. */
+  #judge(offset: number, time: number, sourceTicks: number): boolean {
+    const { maxRows, looksAhead } = this.#order;
+    const { numerator, denominator } = this.#times;
+    const rate = this.#rate;
+    const stream = this.#stream;
+    const number = this.#timed++;
+    const isRow = rate === null || rate.takes(time, numerator, denominator);
+    if (filter.rows >= maxRows) {
+      this.hasMore ||= isRow;
+      return !(rate && this.hasMore);
+    }
+    if (Number.isNaN(this.#firstTicks)) this.#firstTicks = time;
+    const ms = this.#ms(time - this.#firstTicks);
+    if (ms - this.lastMs > this.#longestMs) this.#longestMs = ms - this.lastMs;
+    if (ms > this.lastMs) this.lastMs = ms;
+    if (this.#reports && filter.count >= REPORT_DELAY) takeReport(this.#reports, stream);
+    if (!clock.isSteady) stream?.noteUnsteady();
+    if (isRow) stream?.noteRow(number, sourceTicks * numerator / denominator);
+    filter.push(unstack(filter.staging, offset), this.lastMs, isRow, true);
+    ranges.push(filter.rangeMeasures, this.lastMs);
+    if (stream?.isDue && !stream.goesOn()) return false;
+    return !(rate && !looksAhead && filter.rows >= maxRows);
+  }
+
+  #ms(ticks: number): number {
+    return ticks * 1000 * this.#times.numerator / this.#times.denominator;
+  }
+}
+
+/** Takes the report of the next frame that has none. */
+function takeReport(reports: ReportReader, stream: RowStream | null): void {
+  const report = reports.take();
+  if ((report & REPORT.isJump) !== 0) stream?.noteUnsteady();
+  filter.report(report);
 }
 
 /** Takes the reports of the newest frames, and ends the stream of frames; not again where it has ended. */
 function finish(reports: ReportReader | null): void {
-  while (reports && reports.taken < filter.count) filter.report(reports.take());
+  while (reports && reports.taken < filter.count) takeReport(reports, null);
   filter.finish();
 }
 
 /** Sends final rows while a stream is read. Stops the reading, and so ffmpeg, until more rows are granted. */
 class RowStream {
-  startS = NaN;
   readonly #order: StreamOrder;
   readonly #reports: ReportReader | null;
   readonly #control: Int32Array;
   /** Rows that may be read before it is looked how many are granted. */
   #readable: number;
+  /** Of the rows that were not sent yet; see `RowSources`. */
+  readonly #frames: number[] = [];
+  readonly #timesS: number[] = [];
+  readonly #beginnings: number[] = [];
+  #isSteady = true;
 
   constructor(order: StreamOrder, reports: ReportReader | null) {
     this.#order = order;
@@ -201,6 +300,22 @@ class RowStream {
 
   noteRead(): void {
     Atomics.add(this.#control, CONTROL.reads, 1);
+  }
+
+  /** ffmpeg has begun its filters with a frame. */
+  noteBeginning(frame: number): void {
+    if (this.#beginnings.length < BEGINNINGS_MAX) this.#beginnings.push(frame);
+  }
+
+  /** The next row. */
+  noteRow(frame: number, sourceS: number): void {
+    this.#frames.push(frame);
+    this.#timesS.push(sourceS);
+  }
+
+  /** From here on times are not those of the source. */
+  noteUnsteady(): void {
+    this.#isSteady = false;
   }
 
   /** Whether a batch is final, or all readable rows have been read. */
@@ -229,8 +344,14 @@ class RowStream {
   /** Moves the final rows to the main thread. */
   post(): void {
     if (filter.finalRows === 0) return;
-    const batch = { ...filter.takeFinalRows(), startS: this.startS };
-    scope.postMessage({ kind: "rows", batch }, buffersOf(batch));
+    const rows = filter.takeFinalRows();
+    const source = {
+      frames: this.#frames.splice(0, rows.count),
+      timesS: this.#timesS.splice(0, rows.count),
+      beginnings: this.#beginnings,
+      isSteady: this.#isSteady,
+    };
+    scope.postMessage({ kind: "rows", batch: { ...rows, source } }, buffersOf(rows));
   }
 }
 
@@ -238,3 +359,6 @@ class RowStream {
 function buffersOf(rows: CollectedRows & { readonly count: number }): ArrayBuffer[] {
   return Object.values(rows).flatMap((column) => typeof column === "number" ? [] : [column.buffer]);
 }
+
+/** Changes of a picture's format that are known by their frames: a film has few, and of more each batch would tell again. */
+const BEGINNINGS_MAX = 256;

@@ -13,6 +13,7 @@ import {
 } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { Fifo } from "../fifo.ts";
 import { newReports } from "../reports/frame_reports.ts";
@@ -31,6 +32,7 @@ import {
   decodeCpuSeconds,
   decodeDeadlineMs,
   type DecodeScope,
+  endOf,
   framesToDecode,
   isEndless,
   refuseFailure,
@@ -75,6 +77,8 @@ export interface DecodeRequest {
   readonly maxFrames: number;
   /** As fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
+  /** Why a part of the source did not come, asked when all has ended; absent for a file. */
+  readonly sourceFault?: () => string | null;
   /** Made by `newProgress`; says how far the decode is. */
   readonly progress?: SharedArrayBuffer;
   readonly signal: AbortSignal;
@@ -94,6 +98,8 @@ export interface DecodedSignals {
   readonly pixelFormat: string;
   readonly coordinates: ImageCoordinates;
   readonly decodeBackend: DecodeBackend;
+  /** How the source ended; nothing where `isTruncated`. */
+  readonly end: SourceEnd;
 }
 
 /**
@@ -180,7 +186,7 @@ export class Decoder implements AsyncDisposable {
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
-      const { signals, ranges, hasMore, decodeBackend } = await this.#decode(
+      const { signals, ranges, hasMore, decodeBackend, end } = await this.#decode(
         runner,
         { ...request, coordinates },
         signal,
@@ -194,6 +200,7 @@ export class Decoder implements AsyncDisposable {
         pixelFormat: video.pixelFormat,
         coordinates,
         decodeBackend,
+        end: hasMore ? {} : end,
       };
     });
   }
@@ -268,21 +275,27 @@ export class Decoder implements AsyncDisposable {
     runner: ToolRunner,
     subject: SubjectInScope,
     signal: AbortSignal,
-  ): Promise<ReadRows & { decodeBackend: DecodeBackend }> {
+  ): Promise<ReadRows & { decodeBackend: DecodeBackend; end: SourceEnd }> {
     const { hardware } = this.#options;
     const device = isEndless(subject) ? null : await hardware?.for(subject.info) ?? null;
+    const sourceFault = () => subject.sourceFault?.() ?? null;
     if (hardware && device !== null) {
       const { outcome, ...rows } = await this.#decodeOn(device, runner, subject, signal);
       if (rows.signals.count > 0 && (outcome === null || (outcome.end === "exited" && outcome.code === 0))) {
         hardware.worked();
-        return { ...rows, decodeBackend: device };
+        const end = outcome
+          ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() })
+          : {};
+        return { ...rows, decodeBackend: device, end };
       }
       hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
     }
     const { outcome, ...rows } = await this.#decodeOn(null, runner, subject, signal);
-    const limit = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
-    if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
-    return { ...rows, decodeBackend: "cpu-ffmpeg" };
+    const late = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
+    if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
+    const isOver = outcome !== null && !isEndless(subject);
+    const end = isOver ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
+    return { ...rows, decodeBackend: "cpu-ffmpeg", end };
   }
 
   /** `device` is null for the CPU. */
@@ -312,6 +325,8 @@ export class Decoder implements AsyncDisposable {
         fifo,
         {
           sampling: subject.plan,
+          fps: subject.plan.sourceFps,
+          timeBase: subject.info.video!.timeBase,
           region: subject.coordinates.resolved_region,
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),
@@ -350,7 +365,7 @@ export class Decoder implements AsyncDisposable {
   }
 }
 
-type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress">;
+type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress" | "sourceFault">;
 
 /** The outcome is null where the worker had all rows before ffmpeg ended. */
 type DecodedRows = ReadRows & { outcome: Outcome | null };

@@ -1,4 +1,4 @@
-/** Which frames of a stream become JPEGs: as an expression for ffmpeg's `select` filter and as frame numbers. */
+/** Which frames of a stream become JPEGs, as an expression for ffmpeg's `select` filter, and how large they are. */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
@@ -39,18 +39,12 @@ export class FrameChoice {
     this.#rest = hasCandidates
       ? null
       : chosenPositions(maxFrames % size, perChunk).map((position) => this.#restFrom + position);
-    const repeated = this.#positions.map((position) => `eq(mod(n,${size}),${position})`).join("+");
-    const rest = this.#rest === null ? "1" : this.#rest.map((frame) => `eq(n,${frame})`).join("+") || "0";
-    this.select = `if(lt(n,${this.#restFrom}),${repeated},${rest})`;
-    this.total = this.#repeatedTotal + (this.#rest?.length ?? maxFrames - this.#restFrom);
-  }
-
-  /** The number of the frame that becomes JPEG `index`, counting from 0. */
-  frameOf(index: number): number {
-    const inRest = index - this.#repeatedTotal;
-    if (inRest >= 0) return this.#rest?.[inRest] ?? this.#restFrom + inRest;
-    const perChunk = this.#positions.length;
-    return Math.floor(index / perChunk) * this.#size + this.#positions[index % perChunk]!;
+    const repeated = isOneOf(`mod(n,${size})`, this.#positions);
+    const rest = this.#rest === null ? "1" : isOneOf("n", this.#rest);
+    // The first frame tells that ffmpeg has begun to count anew, whichever frames are chosen.
+    this.select = `if(lt(n,${this.#restFrom}),max(not(n),${repeated}),${rest})`;
+    this.total = this.#repeatedTotal + (this.#rest?.length ?? maxFrames - this.#restFrom) +
+      (this.#restFrom > 0 && this.#positions[0] !== 0 ? 1 : 0);
   }
 
   get #repeatedTotal(): number {
@@ -72,15 +66,44 @@ export function selectText(selection: ChosenFrames): string {
 
 /** The frame numbers of a list, as an expression. */
 function selectFrames(frames: readonly number[]): string {
-  return frames.map((frame) => `eq(n,${frame})`).join("+");
+  return isOneOf("n", frames);
 }
 
 /** The frames at these times on the clock of the decode, as an expression. */
 function selectTimes(timesS: readonly number[]): string {
-  return timesS.map((timeS) =>
-    `between(t,${(timeS - EPSILON_S).toFixed(9)},${(timeS + EPSILON_S).toFixed(9)})`
-  )
-    .join("+");
+  const ranges = timesS.toSorted((left, right) => left - right).map((timeS) =>
+    [
+      (timeS - EPSILON_S).toFixed(9),
+      (timeS + EPSILON_S).toFixed(9),
+    ] as const
+  );
+  return isInOneOf("t", ranges);
+}
+
+/** Whether a value is one of some whole numbers, which rise, as an expression. */
+function isOneOf(value: string, numbers: readonly number[]): string {
+  const ranges: [number, number][] = [];
+  for (const number of numbers) {
+    const range = ranges.at(-1);
+    if (range && number <= range[1] + 1) range[1] = number;
+    else ranges.push([number, number]);
+  }
+  return isInOneOf(value, ranges);
+}
+
+/**
+ * Whether a value is in one of some ranges, which rise, as an expression. ffmpeg takes no more than some hundred terms in a row, so it is
+ * a tree, which is also faster.
+ */
+function isInOneOf<Bound extends number | string>(
+  value: string,
+  ranges: readonly (readonly [Bound, Bound])[],
+): string {
+  if (ranges.length === 0) return "0";
+  if (ranges.length === 1) return `between(${value},${ranges[0]![0]},${ranges[0]![1]})`;
+  const middle = ranges.length >> 1;
+  const [lower, upper] = [ranges.slice(0, middle), ranges.slice(middle)];
+  return `if(lt(${value},${upper[0]![0]}),${isInOneOf(value, lower)},${isInOneOf(value, upper)})`;
 }
 
 /** Smaller than the finest tick of any container, larger than the rounding error of a double. */

@@ -4,11 +4,13 @@ import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coor
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { type DecodeSubject, type JpegSize, subjectOf } from "./decode_args.ts";
 import {
   decodeCpuSeconds,
   decodeDeadlineMs,
+  endOf,
   framesToDecode,
   isEndless,
   refuseFailure,
@@ -34,6 +36,8 @@ export interface FrameStreamRequest {
   readonly crop?: NormalizedRegion;
   /** Aborting ends the stream as disposing does; a pending `next` rejects with its reason. */
   readonly signal: AbortSignal;
+  /** Why a part of the source did not come, asked when all has ended; absent for a file. */
+  readonly sourceFault?: () => string | null;
   readonly chunks: ChunkRule;
   /** JPEGs for each chunk; only for chunks by count. */
   readonly images?: ChunkImageOptions;
@@ -98,6 +102,13 @@ export class FrameStream implements AsyncDisposable {
   /** Whether `maxFrames` ended the decode, and not the source; true with the last chunk at the earliest. */
   isTruncated = false;
 
+  /** How the source ended; whole when `next` has given null. */
+  get end(): SourceEnd {
+    const { outcome, length } = this.#run;
+    if (outcome === null || this.isTruncated || isEndless(this.#request)) return {};
+    return endOf(this.#request, { outcome, length, sourceFault: this.#request.sourceFault?.() ?? null });
+  }
+
   /** What the detectors found in all frames, sorted by start; whole when `next` has given null. */
   get ranges(): readonly DetectedRange[] {
     return this.#run.ranges;
@@ -142,7 +153,7 @@ export class FrameStream implements AsyncDisposable {
     this.#request = request;
     this.#subject = parts.subject;
     this.#size = parts.size;
-    this.#jpegs = parts.choice && new FrameJpegs(this.#rows, parts.choice, !takesEveryFrame(request.plan));
+    this.#jpegs = parts.choice && new FrameJpegs(this.#rows);
     this.#run = parts.run;
     this.#stop = parts.stop;
     this.#signal = parts.signal;
@@ -183,6 +194,7 @@ export class FrameStream implements AsyncDisposable {
         cpuSeconds: decodeCpuSeconds(request),
       }),
       sampling: request.plan,
+      timeBase: request.info.video!.timeBase,
       region: subject.coordinates.resolved_region,
       hasReports: true,
       looksAhead: !isLive,
@@ -255,8 +267,8 @@ export class FrameStream implements AsyncDisposable {
     if (end >= maxFrames) return queued;
     if (!this.#run.outcome) return null;
     refuseFailure(this.#run.outcome, end, {
-      isEndless: isEndless(this.#request),
-      limit: "decoding came to a halt or took more time than is allowed",
+      scope: this.#request,
+      late: "decoding came to a halt or took more time than is allowed",
     });
     return queued;
   }
@@ -264,7 +276,9 @@ export class FrameStream implements AsyncDisposable {
   /** Whether the JPEGs of the next `rows` frames are here, or no longer expected from this ffmpeg. */
   #hasJpegs(rows: number): boolean {
     const jpegs = this.#jpegs;
-    if (!jpegs || jpegs.isOrderLost || this.#run.outcome) return true;
+    if (!jpegs || this.#run.outcome) return true;
+    // JPEGs of what comes then are chosen by numbers that begin anew.
+    if (this.#rows.beginnings.length > 1 && !isEndless(this.#request)) return true;
     const { first, end } = this.#rows;
     return end >= first + rows + this.#jpegDelayMax || this.#chosen(rows).every((frame) => jpegs.has(frame));
   }
@@ -311,16 +325,21 @@ export class FrameStream implements AsyncDisposable {
     const missing = chosen.filter((frame) => !jpegs.has(frame));
     if (missing.length === 0 || isEndless(this.#request)) return;
     if (this.#run.outcome) await this.#run[Symbol.asyncDispose]();
-    const timesS = missing.map((frame) => this.#rows.startS + this.#rows.ptsMs(frame) / 1000);
+    const timesS = missing.map((frame) => this.#rows.sourceTimeS(frame));
     const near = { select: { by: "times" as const, timesS }, seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S) };
     const isSame = (frame: number, batch: RowBatch, row: number) => this.#isSame(frame, batch, row);
-    if (await this.#decodeFrames(jpegs, missing, near, isSame)) return;
+    // Of a clock that has jumped, no time tells where a frame is.
+    if (this.#rows.isSteady && await this.#decodeFrames(jpegs, missing, near, isSame)) return;
     // The medium cannot be read from there, or decodes differently from there. From its start it decodes as before.
-    const select: ChosenFrames = jpegs.isOrderLost
+    const select: ChosenFrames = this.#rows.beginnings.length > 1
       ? { by: "times", timesS }
-      : { by: "frames", frames: missing };
-    const isSampled = !takesEveryFrame(this.#request.plan);
-    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, isSampled ? isSame : () => true);
+      : { by: "frames", frames: missing.map((frame) => this.#rows.frameOf(frame)) };
+    await this.#decodeFrames(
+      jpegs,
+      missing,
+      { select, seekS: 0 },
+      select.by === "frames" ? () => true : isSame,
+    );
   }
 
   /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
@@ -345,6 +364,7 @@ export class FrameStream implements AsyncDisposable {
         cpuSeconds: decodeCpuSeconds(this.#request),
       }),
       sampling: null,
+      timeBase: subject.info.video!.timeBase,
       region: subject.coordinates.resolved_region,
       hasReports: false,
       looksAhead: false,

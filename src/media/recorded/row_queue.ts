@@ -9,13 +9,15 @@ export class RowQueue {
   first = 0;
   /** The number of all rows that have come so far. */
   end = 0;
-  /** The first frame of the stream on the clock of the decode, seconds. */
-  startS = NaN;
+  /** See `RowSources`. */
+  beginnings: readonly number[] = [0];
+  isSteady = true;
 
   readonly #batches: { readonly first: number; readonly batch: RowBatch }[] = [];
 
   push(batch: RowBatch): void {
-    if (this.end === 0) this.startS = batch.startS;
+    this.beginnings = batch.source.beginnings;
+    this.isSteady = batch.source.isSteady;
     this.#batches.push({ first: this.end, batch });
     this.end += batch.count;
   }
@@ -32,6 +34,28 @@ export class RowQueue {
   ptsMs(frame: number): number {
     const { batch, row } = this.locate(frame);
     return batch.ptsMs[row]!;
+  }
+
+  /** The number of a queued row among all decoded frames. */
+  frameOf(row: number): number {
+    const { batch, row: at } = this.locate(row);
+    return batch.source.frames[at]!;
+  }
+
+  /** The time of a queued row by its source, seconds on the clock of the decode. */
+  sourceTimeS(row: number): number {
+    const { batch, row: at } = this.locate(row);
+    return batch.source.timesS[at]!;
+  }
+
+  /** The queued row that a decoded frame is; null where it is none, or has left the queue, or `undefined` where it has not come yet. */
+  rowOf(frame: number): number | null | undefined {
+    for (const { first, batch: { count, source } } of this.#batches) {
+      if (source.frames[count - 1]! < frame) continue;
+      const at = source.frames.indexOf(frame);
+      return at === -1 || first + at < this.first ? null : first + at;
+    }
+    return undefined;
   }
 
   /** The first queued frame from `from` on whose time is `ptsMs` or later; null when it has not come. */

@@ -1,4 +1,4 @@
-/** Which frames keep to a rate of sampling: as an expression for ffmpeg's `select` filter, and the same rule in the decode Worker. */
+/** Which frames keep to a rate of sampling: as an expression for ffmpeg's filters, and the same rule in the decode Worker. */
 
 import { type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 
@@ -27,10 +27,10 @@ export class SteadyRate {
     return takesEveryFrame(plan) ? null : new SteadyRate(plan);
   }
 
-  /** True for the frames that are taken, in ffmpeg. */
-  get expression(): string {
-    const period = (time: string) => `floor((${time}-start_t+${this.#earlyText})*${this.#fpsText})`;
-    return `isnan(prev_selected_t)+gt(${period("t")},${period("prev_selected_t")})`;
+  /** 1 for the frames that are taken, in ffmpeg; over the time of a frame and that of the first one, by the names that a filter has for them. */
+  expression(time = "T", start = "STARTT"): string {
+    const period = `floor((${time}-${start}+${this.#earlyText})*${this.#fpsText})+1`;
+    return `st(1,${period});st(2,gt(ld(1),ld(0)));st(0,max(ld(0),ld(1)));ld(2)`;
   }
 
   /**

@@ -5,8 +5,19 @@ import type { CollectedRows } from "../kernels/row_collector.ts";
 /** Consecutive rows of a stream; all of them are final. */
 export interface RowBatch extends CollectedRows {
   readonly count: number;
-  /** The first frame of the stream on the clock of the decode, seconds: `ptsMs` counts from there. */
-  readonly startS: number;
+  readonly source: RowSources;
+}
+
+/** Where the frames of rows are in the source. */
+export interface RowSources {
+  /** The number of each among all decoded frames. */
+  readonly frames: readonly number[];
+  /** The time of each by its source, seconds on the clock of the decode. */
+  readonly timesS: readonly number[];
+  /** The frames so far with which ffmpeg began its filters, and to count, anew; the first one is 0. */
+  readonly beginnings: readonly number[];
+  /** Whether all frames so far are in the source at the times that they have, counted from the first one. */
+  readonly isSteady: boolean;
 }
 
 export interface StreamOrder {

@@ -4,7 +4,7 @@ import { entryOf, PROJECT } from "../../base/program_paths.ts";
 import { type Sleeper, timer } from "../../base/wait.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
-import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
+import type { DecodedLength, DecodeOrder, DecodeReport } from "./decode_worker.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 /** A Worker without an order ends after this time: each takes the memory of a runtime, and a new one starts in 0.1 s. */
@@ -55,6 +55,7 @@ export interface ReadRows {
   readonly ranges: readonly DetectedRange[];
   /** Whether a frame came after the last row that was asked for. */
   readonly hasMore: boolean;
+  readonly length: DecodedLength;
 }
 
 /** The progress of one order; `finished` also rejects when `opened` does. */

@@ -50,6 +50,8 @@ const CAREFUL = bytesOf(": Video: h264 (High");
 const CONCEALING = bytesOf("concealing ");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
+/** In version 5 at the level `debug`, in later ones a warning. */
+const JUMP = bytesOf("timestamp discontinuity");
 const CORRUPT = bytesOf("corrupt decoded frame");
 const CORRUPT_IN_STREAM = bytesOf("corrupt decoded frame in stream ");
 /** How decoders say that a frame refers to one that did not come. Each begins its message. */
@@ -170,7 +172,10 @@ export class DecoderLog {
     const isSplitting = beginsWith(bytes, start, end, H264) &&
       SPLITTING.some((words) => beginsWith(bytes, text, end, words));
     if (level === "detail") this.#noteDecoder(bytes, place);
-    else this.#noteInterrupted(bytes, text, end);
+    else {
+      this.#noteInterrupted(bytes, text, end);
+      if (level !== "error" && beginsWith(bytes, text, end, JUMP)) this.#report |= REPORT.isJump;
+    }
     if (isSplitting) this.#concealed.header(hexAt(bytes, start + H264.length, end));
     else if (level === "info") this.#noteInfo(bytes, place);
     else if (level === "warning") {

@@ -23,6 +23,8 @@ export const REPORT = {
   isAnnounced: 256,
   /** Its decoder takes changed bytes for what was sent, and says nothing. */
   isSilent: 512,
+  /** The clock of its container has jumped, and ffmpeg has closed the jump. */
+  isJump: 1024,
 } as const;
 
 /** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */

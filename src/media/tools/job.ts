@@ -46,6 +46,9 @@ const info = z.strictObject({
   audioStreams: z.int().min(0).max(10_000),
   audioChannels: count,
   audioCodec: z.string().max(64).nullable().optional(),
+  startMs: z.number().min(-1e15).max(1e15).optional(),
+  announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
+  isCutOff: z.boolean().optional(),
 });
 
 const coordinates = z.strictObject({

@@ -191,7 +191,7 @@ interface Bounds {
   readonly fileBytes?: number;
 }
 
-/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
+/** Twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first frames on all processors. */
 const PROBE_CPU_SECONDS = 20;
 const QUERY_CPU_SECONDS = 5;
 const OPUS_CPU_SECONDS = 10;
@@ -284,12 +284,13 @@ const PACKETS_READ = 200;
 const FIRST_PICTURE = ["-fpsprobesize", "0"];
 
 function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
-  const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,time_base,channels";
+  const streamFields =
+    "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,time_base,start_time,duration,channels";
   return [
     ...["-v", "error"],
     "-show_entries",
-    `format=format_name,duration,size:stream=${streamFields}` +
-    ":stream_disposition=default,attached_pic:stream_side_data=rotation" +
+    `format=format_name,start_time,duration,size:stream=${streamFields}` +
+    ":stream_tags=DURATION:stream_disposition=default,attached_pic:stream_side_data=rotation" +
     (isWatched ? "" : ":packet=stream_index,pts_time,dts_time"),
     // Packets are read and not decoded: 200 of them take a few milliseconds.
     ...(isWatched ? [] : ["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`]),
@@ -330,7 +331,7 @@ function decodeArgs(
 }
 
 function selectionOf(select: ChosenFrames): FrameSelection {
-  return { select: selectText(select), isByTime: select.by === "times" };
+  return { select: selectText(select), isSampled: select.by === "chunks" };
 }
 
 /** Decodes as the signals are decoded, so that the same frame is the first one. */
@@ -491,11 +492,16 @@ const JUMP_S = 10;
 /** Forward, where times are those at which JPEGs come: a shorter one is a camera that sends a picture now and then. */
 const JPEG_JUMP_S = 60;
 
-/** The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks. */
+/**
+ * The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks.
+ * ffmpeg knows no time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT. Behind a
+ * jump it is shown after all pictures before the jump.
+ */
 function packetTimes(step: string): string {
   const jumped = `st(0,ld(0)+if(gt(N,0)*gt(abs(DTS-PREV_INDTS)*TB,10),DTS-PREV_INDTS-${step},0))`;
-  // ffmpeg knows no time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT.
-  return `setts=pts='${jumped};if(eq(PTS,NOPTS),DTS,PTS)-ld(0)':dts='${jumped};DTS-ld(0)'`;
+  const guessed = `max(DTS-ld(0),if(gt(N,0),ld(1)+${step},DTS-ld(0)))`;
+  const shown = `st(2,if(eq(PTS,NOPTS),${guessed},PTS-ld(0)))`;
+  return `setts=pts='${jumped};${shown};st(1,if(gt(N,0),max(ld(1),ld(2)),ld(2)));ld(2)':dts='${jumped};DTS-ld(0)'`;
 }
 const PICTURE_TIMES = packetTimes("0.04/TB");
 const SOUND_TIMES = packetTimes("if(gt(PREV_INDURATION,0),PREV_INDURATION,0.02/TB)");

@@ -40,7 +40,7 @@ export class Unable extends Error {
   override readonly name = "Unable";
 }
 
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 60_000;
 const ERROR_BYTES = 8 << 10;
 const OUTPUT_BYTES_MAX = 1 << 20;
 const MAX_FRAME = { width: 64, height: 64 };
@@ -247,7 +247,7 @@ function hasJpeg(bytes: Uint8Array): boolean {
 /** A machine that was too busy says nothing about its programs: then it is no {@link Unable}. */
 function failureOf(outcome: Omit<Outcome, "stdout">, { tempDir }: TrialBench): Error {
   const { end, code, stderr } = outcome;
-  if (end === "out_of_time") return new Error(`no end after ${DEADLINE_MS / 1000} s`);
+  if (end === "out_of_time" || end === "out_of_cpu") return new Error(`no end after ${DEADLINE_MS / 1000} s`);
   const words = stderr.replaceAll(`${tempDir}/`, "").split("\n").map((line) => line.trim());
   const last = words.findLast((line) => line !== "" && !SAYS_NOTHING.test(line));
   const how = end === "killed" ? "it broke down" : `it ended with code ${code}`;

@@ -16,6 +16,7 @@ import {
   positive,
   provider,
   samplingPolicy,
+  sourceEndFields,
   text,
   tokenFields,
   unit,
@@ -51,6 +52,7 @@ const analysisGeneratedByAnalyze = open({
   coordinate_schema: coordinateSchema.optional(),
   coordinates: coordinates.optional(),
   truncated,
+  ...sourceEndFields,
 });
 
 const analysisGeneratedByReason = open({
@@ -72,6 +74,7 @@ const analysisGeneratedByReason = open({
   ...tokenFields,
   inference_latency_ms: durationMs,
   chunks_analyzed: count,
+  ...sourceEndFields,
 });
 
 export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
@@ -146,6 +149,9 @@ const chunkInferredFields = {
   provider_fallback_used: z.boolean(),
   semantic_fallback_used: z.boolean(),
   semantic_error: text.nullable(),
+  semantic_error_text: text.optional().describe(
+    "Of a model that its server does not know: a sentence for people with the models that there are",
+  ),
   finish_reason: z.string().nullable(),
   response_chars: count.nullable(),
   event_type: z.string().nullable(),

@@ -144,3 +144,18 @@ export const feedbackAudio = named(
     processing_ms: durationMs,
   }),
 );
+
+/** See docs/api.md#early-ends. */
+export const sourceEndFields = {
+  ended_early: named(
+    "EarlyEnd",
+    open({
+      ended_at_ms: count.describe("When the last decoded frame ends, milliseconds from the first one"),
+      expected_end_ms: count.describe("When the source says that its video ends"),
+      reason: text.describe("What is known of the cause"),
+    }),
+  ).optional().describe("The source ended before the end that it announces; absent where it did not"),
+  source_warning: text.optional().describe(
+    "What failed or is missing in the middle of a source that did not end early; absent for nothing",
+  ),
+};

@@ -16,6 +16,7 @@ import {
   open,
   positive,
   samplingPolicy,
+  sourceEndFields,
   text,
   u64,
   unit,
@@ -65,6 +66,7 @@ const removedRun = open({
   mode: z.string(),
   model: z.string(),
   source_uri: z.string(),
+  source_name: z.string().optional(),
   source: z.enum(["whip", "live", ""]),
   session_id: z.string(),
   state: z.enum(["pending", "processing", "completed", "failed", "cancelled"]),
@@ -91,6 +93,8 @@ export const mediaRemoved = open({
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
 
+const uploadLabel = text.optional().describe("The name that an upload had; absent for other sources");
+
 /** `ingest` is the request body as given, with null for absent fields. */
 const ingestReceivedByIngest = open({
   request_id: text,
@@ -105,6 +109,7 @@ const ingestReceivedByIngest = open({
   }),
   decoded_frames: positive,
   source_uri: text,
+  source_name: uploadLabel,
   sampling_policy: samplingPolicy,
   sample_fps: fps,
 });
@@ -113,6 +118,7 @@ const ingestReceivedByIngest = open({
 const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
+  source_name: uploadLabel,
   index_name: z.string().nullable(),
   coordinate_schema: coordinateSchema,
   coordinates,
@@ -168,6 +174,7 @@ export const framesDecoded = open({
   sample_fps: fps,
   decoded_frames: positive,
   truncated: z.boolean().optional().describe("Whether `max_frames` ended the decode, and not the source"),
+  ...sourceEndFields,
   width: positive,
   height: positive,
   pixel_format: text,

@@ -1,16 +1,14 @@
 /** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live.md#descriptions. */
 
+import type { Config } from "../../base/config.ts";
 import type { BackendSettings } from "../infer/backend_file.ts";
 import { canonicalModel } from "../infer/catalog.ts";
 
-/** SERVICE_WEBRTC_*_PASS_*. */
-export interface LiveModelSettings {
-  /** Any id or alias of the catalog, or another id. */
-  readonly firstPassModel: string | undefined;
-  readonly secondPassModel: string | undefined;
-  readonly secondPassThreshold: number;
-  readonly secondPassMaxTokens: number;
-}
+/** SERVICE_WEBRTC_*_PASS_*: the models are any ids or aliases. */
+export type LiveModelSettings = Pick<
+  Config["webrtc"],
+  "firstPassModel" | "secondPassModel" | "secondPassThreshold" | "secondPassMaxTokens"
+>;
 
 /** The same with canonical ids; an id outside the catalog stays as it is. */
 export interface LiveModels {

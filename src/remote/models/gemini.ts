@@ -119,9 +119,13 @@ export class Gemini implements Backend {
     if (!candidate && !promptFeedback?.blockReason) {
       throw this.#endpoint.unreadable("its answer has no candidate");
     }
-    const parts = candidate?.content?.parts ?? [];
+    const parts = (candidate?.content?.parts ?? []).filter((part) => !part.thought);
+    const calls = parts.flatMap(({ functionCall }) =>
+      functionCall ? [JSON.stringify(functionCall.args ?? {})] : []
+    );
+    const text = parts.map((part) => part.text ?? "").join("");
     return {
-      outputText: parts.filter((part) => !part.thought).map((part) => part.text ?? "").join(""),
+      outputText: text.trim() === "" && calls.length === 1 ? calls[0]! : text,
       finishReason: candidate ? finishReasonOf(candidate.finishReason) : "content_filter",
       tokens: tokensOf(usageMetadata),
     };
@@ -279,7 +283,11 @@ const GEMINI_USAGE = z.object({
   thoughtsTokenCount: TOKEN_COUNT,
   totalTokenCount: TOKEN_COUNT,
 }).nullish().catch(null);
-const PART = z.object({ text: z.string().nullish(), thought: z.boolean().nullish() });
+const PART = z.object({
+  text: z.string().nullish(),
+  thought: z.boolean().nullish(),
+  functionCall: z.object({ args: z.unknown() }).nullish().catch(null),
+});
 const GENERATED = z.object({
   candidates: z.array(z.object({
     content: z.object({ parts: z.array(PART).nullish() }).nullish(),

@@ -40,7 +40,9 @@ export class OpenaiCompat implements Backend {
 
   async ask(request: InferenceRequest, { timeoutMs, signal }: BackendCallOptions): Promise<BackendAnswer> {
     const endMs = this.#world.monotonicMs() + timeoutMs;
-    const body = jsonBody(bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)));
+    const body = jsonBody(
+      bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)),
+    );
     const answer = ANSWER.safeParse(
       await this.#endpoint.json({
         method: "POST",
@@ -123,9 +125,18 @@ function dataUrl(type: "image_url" | "video_url", bytes: Uint8Array, mediaType: 
 
 /** A count that is missing or invalid is 0. */
 const TOKEN_COUNT = z.int().nonnegative().catch(0);
+/** `arguments` is JSON text, or an object where a server has read it. */
+const TOOL_CALL = z.object({ arguments: z.unknown() });
 const CHOICE = z.object({
   message: z.object({
-    content: z.union([z.string(), z.array(z.object({ text: z.string().nullish() }))]).nullish(),
+    content: z.union([
+      z.string(),
+      z.array(z.union([z.string(), z.object({ type: z.string().nullish(), text: z.string().nullish() })])),
+    ]).nullish(),
+    reasoning_content: z.string().nullish().catch(null),
+    reasoning: z.string().nullish().catch(null),
+    tool_calls: z.array(z.object({ function: TOOL_CALL })).nullish().catch(null),
+    function_call: TOOL_CALL.nullish().catch(null),
   }).nullish(),
   text: z.string().nullish(),
   finish_reason: z.string().nullish(),
@@ -138,11 +149,33 @@ const OPENAI_USAGE = z.object({
 }).nullish().catch(null);
 const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: OPENAI_USAGE });
 
-function textOf({ message, text }: z.infer<typeof CHOICE>): string {
+/**
+ * The text of an answer. A server with a parser of thinking may put a whole answer into `reasoning_content`, or, of a newer one,
+ * `reasoning`, and one that was given a schema into the one call of a tool.
+ */
+function textOf({ message, text, finish_reason: finishReason }: z.infer<typeof CHOICE>): string {
   if (!message) return text ?? "";
-  const { content } = message;
-  if (Array.isArray(content)) return content.map((part) => part.text ?? "").join("");
-  return content ?? text ?? "";
+  const said = contentText(message.content) ?? text ?? "";
+  if (said.trim() !== "" || !FINISHED.has(finishReason ?? "")) return said;
+  const calls = [...(message.tool_calls ?? []).map((call) => call.function), message.function_call]
+    .filter((call) => call !== null && call !== undefined);
+  if (calls.length === 1) return jsonText(calls[0]!.arguments);
+  return message.reasoning_content || message.reasoning || said;
+}
+
+/** An answer that was cut off has only thinking there. */
+const FINISHED: ReadonlySet<string> = new Set(["stop", "tool_calls", "function_call"]);
+
+/** The parts of a list that are no thinking. */
+function contentText(content: NonNullable<z.infer<typeof CHOICE>["message"]>["content"]): string | null {
+  if (!Array.isArray(content)) return content ?? null;
+  return content.map((part) =>
+    typeof part === "string" ? part : /think|reason/i.test(part.type ?? "") ? "" : part.text ?? ""
+  ).join("");
+}
+
+function jsonText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? "");
 }
 
 function tokensOf(usage: z.infer<typeof OPENAI_USAGE>): TokenCounts {

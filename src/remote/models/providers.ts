@@ -20,6 +20,7 @@ import {
   isRetryable,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
+import { spokenText } from "../../model/infer/spoken_text.ts";
 import { answersQuestions, unknownModelText } from "../../model/infer/model_list.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
@@ -119,19 +120,20 @@ export class Providers implements AsyncDisposable {
       if (failure && leftMs <= 0) break;
       if (!isForced && candidate.circuit.isOpen(nowMs)) continue;
       try {
-        const answer = await this.#attempt(candidate, request, leftMs, signal);
+        const answer = await this.#attemptAsSpelled(candidate, request, leftMs, signal);
         this.#refusedMs.delete(request.model);
         return {
           provider: candidate.backend.kind,
           model: request.model,
           fallbackUsed: candidate !== serving[0],
           ...answer,
+          outputText: spokenText(answer.outputText),
           inferenceLatencyMs: Math.round(this.#world.monotonicMs() - startedMs),
         };
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof InferenceFailed)) throw error;
-        failure = await this.#explained(error, candidate, request.model, signal);
+        failure = this.#explained(error, candidate, request.model);
         if (!isRetryable(failure) && failure.failure !== "unsupported_model") throw failure;
       }
     }
@@ -298,9 +300,35 @@ export class Providers implements AsyncDisposable {
     if (!this.isConfigured) throw new InferenceFailed("no_provider", "no model backend is configured");
     const serving = this.#serving(model);
     if (serving.length === 0) {
-      throw new InferenceFailed("unsupported_model", "no configured backend serves this model");
+      const unknown = this.unknown(model);
+      const told = unknown && unknownModelText(unknown.model, unknown.has);
+      throw new InferenceFailed("unsupported_model", told ?? "no configured backend serves this model", {
+        told,
+      });
     }
     return serving;
+  }
+
+  /** A server that refuses the model, and whose list has it in another spelling, is asked once more with that one. */
+  async #attemptAsSpelled(
+    candidate: Candidate,
+    request: InferenceRequest,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<BackendAnswer> {
+    const { models } = candidate.backend;
+    const endMs = this.#world.monotonicMs() + timeoutMs;
+    const name = nameAt(candidate, request.model);
+    const asked = models.spelling(name);
+    try {
+      return await this.#attempt(candidate, request, timeoutMs, signal);
+    } catch (error) {
+      if (!isOfUnknownModel(error)) throw error;
+      models.refused(name);
+      await models.renew(signal);
+      if (models.spelling(name) === asked) throw error;
+      return await this.#attempt(candidate, request, endMs - this.#world.monotonicMs(), signal);
+    }
   }
 
   async #attempt(
@@ -344,22 +372,16 @@ export class Providers implements AsyncDisposable {
   }
 
   /** A refusal of a server that says that it has not the model becomes `unsupported_model`, with what it has. */
-  async #explained(
-    error: InferenceFailed,
-    candidate: Candidate,
-    model: string,
-    signal: AbortSignal,
-  ): Promise<InferenceFailed> {
-    if (error.status === null || !OF_UNKNOWN_MODELS.includes(error.status)) return error;
-    const { name, kind, models } = candidate.backend;
-    models.refused(nameAt(candidate, model));
-    await models.renew(signal);
-    if (hasModel(candidate, model) !== false) return error;
+  #explained(error: InferenceFailed, candidate: Candidate, model: string): InferenceFailed {
+    if (!isOfUnknownModel(error) || hasModel(candidate, model) !== false) return error;
+    const { name, kind } = candidate.backend;
     const text = unknownModelText(nameAt(candidate, model), idsOf(candidate));
     if (!this.#refusedMs.has(model)) this.#log.warn(`backend ${name}: ${text}`);
     if (this.#refusedMs.size >= LIMITS.backend.modelsMax) this.#refusedMs.clear();
     this.#refusedMs.set(model, this.#world.monotonicMs());
-    return new InferenceFailed("unsupported_model", text, { status: error.status, provider: kind });
+    return new InferenceFailed("unsupported_model", text, {
+      ...{ status: error.status, provider: kind, told: text },
+    });
   }
 
   /**
@@ -448,5 +470,10 @@ function uniqueIds(candidates: readonly Candidate[]): readonly string[] {
   return [...new Set(candidates.flatMap(idsOf))];
 }
 
-/** What servers answer to a question to a model that they do not know; others than 404 mean other faults as well. */
+/** What servers answer to a question to a model that they do not know; each may mean another fault as well. */
 const OF_UNKNOWN_MODELS: readonly number[] = [400, 404, 422];
+
+function isOfUnknownModel(error: unknown): error is InferenceFailed {
+  return error instanceof InferenceFailed && error.status !== null &&
+    OF_UNKNOWN_MODELS.includes(error.status);
+}

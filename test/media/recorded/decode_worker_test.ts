@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DecodeWorkerPool } from "../../../src/media/recorded/worker_pool.ts";
+import { RISING_DECODE_TIMES, SourceTimes } from "../../../src/media/recorded/source_times.ts";
 import { CONTROL } from "../../../src/media/recorded/stream_order.ts";
 import { STACKED_FRAME_BYTES, stackingFilters } from "../../../src/media/kernels/picture_lines.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -18,9 +19,12 @@ const EXPECTED_ROWS = 3;
 
 /** A NUT stream of stacked frames, as ffmpeg writes it for the Worker. */
 async function stackedStream(): Promise<Uint8Array> {
-  const reduction = stackingFilters(["scale=320:180:flags=area", "format=yuv420p"]);
+  const reduction = [
+    new SourceTimes("1/25").filter,
+    stackingFilters(["scale=320:180:flags=area", "format=yuv420p"]),
+  ].join(",");
   const args = ["-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=25", "-vf", reduction];
-  const output = ["-frames:v", `${FRAMES}`, "-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "pipe:1"];
+  const output = [...RISING_DECODE_TIMES, "-frames:v", `${FRAMES}`, "-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "pipe:1"];
   return (await new Deno.Command("ffmpeg", { args: [...args, ...output] }).output()).stdout;
 }
 
@@ -41,6 +45,8 @@ Deno.test("frames that come at once are all judged, and those of a slow source w
         ...{
           fifoPath: path,
           sampling: null,
+          fps: 25,
+          timeBase: "1/25",
           region: whole,
           maxRows: FRAMES,
           looksAhead: false,

@@ -62,7 +62,7 @@ for (const [name, args] of Object.entries(CLIPS)) {
     const counts = new Set<number>();
     for (const fixedFps of RATES) {
       const plan = planSampling({ policy: "fixed", fixedFps }, info.video!.averageFps, "ingest");
-      const expected = byFfmpeg(path, SteadyRate.of(plan)!.expression);
+      const expected = byFfmpeg(path, SteadyRate.of(plan)!.expression("t", "start_t"));
       const { signals } = await decoder.decodeSignals({
         ...{ input: fileInput(path), info, plan, maxFrames: 100_000, signal: NEVER },
       });

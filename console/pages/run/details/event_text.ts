@@ -31,7 +31,7 @@ const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
   run_created: () => "The run was created.",
   ingest_received: () => "The source was accepted.",
   frames_decoded: (payload) =>
-    `${numberAt(payload, "decoded_frames") ?? 0} frames were decoded and measured.`,
+    `${numberAt(payload, "decoded_frames") ?? 0} frames were decoded and measured.${sourceEndText(payload)}`,
   analysis_generated: analysisText,
   semantic_chunk_generated: (payload) =>
     `The costs of the stretch: ${durationText(numberAt(payload, "process_ms") ?? 0)} for ${
@@ -41,7 +41,9 @@ const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
     `No model was asked: ${words(textAt(payload, "reason") ?? "the reason is not known")}.`,
   semantic_chunk_inferred: (payload) => {
     const error = textAt(payload, "semantic_error");
-    return error === null ? "A model looked at this stretch." : `A model gave no answer: ${words(error)}.`;
+    const more = textAt(payload, "semantic_error_text");
+    if (error === null) return "A model looked at this stretch.";
+    return more === null ? `A model gave no answer: ${words(error)}.` : `A model gave no answer. ${more}.`;
   },
   multimodal_moment: (payload) => `A moment was found: ${words(textAt(payload, "kind") ?? "of any kind")}.`,
   vlm: () => "A model described this frame.",
@@ -107,7 +109,20 @@ function markerText(payload: JsonObject): string {
 
 function analysisText(payload: JsonObject): string {
   const frames = numberAt(payload, "frames") ?? 0;
-  return `${frames} frames were analyzed; ${numberAt(payload, "markers") ?? 0} markers came of it.`;
+  return `${frames} frames were analyzed; ${numberAt(payload, "markers") ?? 0} markers came of it.` +
+    sourceEndText(payload);
+}
+
+/** What is missing of the source, behind another sentence; empty for nothing. */
+export function sourceEndText(payload: JsonObject): string {
+  const endedMs = numberAt(payload, "ended_early.ended_at_ms");
+  const warning = textAt(payload, "source_warning");
+  if (warning !== null) return ` Not all of the source came: ${warning}.`;
+  if (endedMs === null) return "";
+  const expected = durationText(numberAt(payload, "ended_early.expected_end_ms") ?? endedMs);
+  return ` The source ends at ${durationText(endedMs)} of ${expected}: ${
+    textAt(payload, "ended_early.reason") ?? "the reason is not known"
+  }.`;
 }
 
 function sentenceCase(text: string): string {

@@ -191,7 +191,7 @@ export class Describer {
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
     if (reply instanceof InferenceFailed) {
-      const reason = isUnknownModel(reply) ? await this.#writeNotice(picture, reply.message) : "provider_failed";
+      const reason = await this.#noticed(picture, reply) ?? "provider_failed";
       return { reason, text: null };
     }
     const { text } = reply;
@@ -247,7 +247,8 @@ export class Describer {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
       this.#logFailure(error);
-      if (isUnknownModel(error)) return await this.#writeNotice(lastOf(clip), error.message);
+      const noticed = await this.#noticed(lastOf(clip), error);
+      if (noticed !== null) return noticed;
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
       journal.append([event("clip_vlm", runId, observationPayload(observation))]);
@@ -280,6 +281,11 @@ export class Describer {
     const isWritten = journal.append(events).length > 0;
     if (isRepeated) return "repeated";
     return isWritten ? null : journal.isOpen ? "not_stored" : "session_ended";
+  }
+
+  /** Of a model that its server does not know, the timeline has a notice; null for another failure. */
+  async #noticed(picture: DescribedPicture, { told }: InferenceFailed): Promise<Undescribed | null> {
+    return told === null ? null : await this.#writeNotice(picture, told);
   }
 
   /**
@@ -335,11 +341,6 @@ function enrichmentReason(reason: Undescribed | null): "token_cap" | "model_fail
 /** What stands for a clip in the timeline. */
 function lastOf({ frame, jpegs }: LiveClip): DescribedPicture {
   return { frame, jpeg: jpegs.at(-1)!, eventType: "clip_vlm", trigger: "clip_vlm" };
-}
-
-/** The server was asked, and says that it has not the model. */
-function isUnknownModel({ failure }: InferenceFailed): boolean {
-  return failure === "unsupported_model";
 }
 
 type DescriptionKind = "vlm" | "vlm_tiered" | "clip_vlm" | "clip_vlm_tiered";

@@ -9,6 +9,7 @@ import {
   open,
   positive,
   samplingPolicy,
+  sourceEndFields,
   text,
   tokenFields,
 } from "../../events/payload_shapes.ts";
@@ -22,6 +23,7 @@ export const INGESTED = open({
   status: z.literal("processing"),
   decoded_frames: positive.describe("Frames that were kept and have signals"),
   truncated: z.boolean().describe("Whether `max_frames` ended the decode, and not the source"),
+  ...sourceEndFields,
   source_uri: text,
   sampling_policy: samplingPolicy,
   source_fps: fps.nullable().describe("Null when the source does not say"),
@@ -35,6 +37,7 @@ export const ANALYZED = open({
   request_id: requestIdField,
   run_id: runIdField,
   generated: count.describe("How many rows `metadata` has"),
+  ...sourceEndFields,
   metadata: z.array(frameMetadata),
   markers: z.array(MARKER),
 });
@@ -46,6 +49,7 @@ export const REASONED = open({
   markers_emitted: count,
   decoded_frames: count,
   truncated: z.boolean().describe("Whether `max_frames` ended the decode, and not the source"),
+  ...sourceEndFields,
   sample_fps: fps,
   lag_p95_ms: durationMs,
   lag_p99_ms: durationMs,

@@ -19,6 +19,7 @@ export const RUN = open({
   mode: z.string().describe("Empty for a run that a WHIP offer made"),
   model: z.string().describe("Empty when none was given"),
   source_uri: z.string().describe("Of the first source; empty before it"),
+  source_name: z.string().optional().describe("The name that its upload had; absent for other sources"),
   on_hold: z.boolean().describe("Whether nothing of it may be deleted"),
   events_removed: z.boolean().describe("Whether retention removed its events"),
   created_at: timestamp,

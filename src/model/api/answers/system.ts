@@ -82,7 +82,9 @@ export const SYSTEM = open({
   backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
   live_model: open({
     id: text.describe("What live sessions ask"),
-    is_known: z.boolean().nullable().describe("Whether its server has it; null where the server does not say"),
+    is_known: z.boolean().nullable().describe(
+      "Whether its server has it; null where the server does not say",
+    ),
   }).nullable().optional().describe("Null where no backend serves it"),
   mirror: open({
     state: z.enum(["connecting", "up", "down"]),
@@ -152,7 +154,10 @@ export const SYSTEM_HEALTH = open({
   })).min(1),
 });
 
-export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
+export const UPLOADED = open({
+  file_path: text.describe("A `source_uri`"),
+  name: text.describe("The name that the file had; runs of it show it"),
+});
 
 export const DELETED_FILE = open({ request_id: requestIdField, filename: text, deleted: z.literal(true) });
 

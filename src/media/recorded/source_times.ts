@@ -1,0 +1,83 @@
+/** How frames carry what ffmpeg would change or forget: their own times past its muxers, and their numbers past its filters. */
+
+/** Times beyond it, in both directions, count as it: six days, more than any film, and small enough for exact numbers. */
+const RANGE_S = 2 ** 19;
+
+/**
+ * ffmpeg's muxers and some encoders take no time that is not above the one before: they change it, or end. So the packets of frames get
+ * rising times of decoding, which nobody needs, and the times at which they are shown go through as the source has them. They are made
+ * positive, and have a bit behind them:
+ *
+ * ```
+ *   in the pipe    2 * (time + 2 * range) + 1 where ffmpeg has begun its filters anew, as the picture changed its format
+ * ```
+ */
+export class SourceTimes {
+  /** Of the frame that was read last, in the time base of the source. */
+  ticks = 0;
+  /** Whether ffmpeg's filters began with it: they count frames from there. */
+  isFirst = false;
+  /** Seconds = ticks * numerator / denominator. */
+  readonly numerator: number;
+  readonly denominator: number;
+
+  readonly #range: number;
+
+  /** `timeBase` is that of the source, such as `1/90000`. */
+  constructor(timeBase: string) {
+    const [numerator, denominator] = timeBase.split("/").map(Number);
+    this.numerator = numerator!;
+    this.denominator = denominator!;
+    this.#range = Math.floor(RANGE_S * this.denominator / this.numerator);
+  }
+
+  /** For ffmpeg, before any filter that works on pictures. */
+  get filter(): string {
+    const range = this.#range;
+    return `settb=${this.numerator}/${this.denominator},` +
+      `setpts='2*(clip(PTS,-${range},${range})+${2 * range})+eq(N,0)'`;
+  }
+
+  /** Takes the time of a frame in the pipe, whose muxer has a time base that may be finer. */
+  read(pts: number, numerator: number, denominator: number): void {
+    const carried = Math.round(pts / (denominator * this.numerator / (numerator * this.denominator)));
+    this.isFirst = carried % 2 === 1;
+    this.ticks = Math.floor(carried / 2) - 2 * this.#range;
+  }
+}
+
+/** Of an output with `SourceTimes`, for ffmpeg: times of decoding that rise. */
+export const RISING_DECODE_TIMES: readonly string[] = ["-bsf:v", "setts=dts=N"];
+
+/**
+ * ```
+ *   time of a JPEG in millionths     when the filters began, in quarters of a millisecond | number of the frame | whether it is taken
+ *   bits                                                                               29 | 22                  | 1
+ * ```
+ *
+ * It rises even where ffmpeg begins its filters, and so its numbers, anew.
+ */
+const BEGINNING_UNIT_US = 250;
+const BEGINNINGS = 2 ** 29;
+const NUMBERS = 2 ** 22;
+
+/** The unit of those times. */
+export const NUMBERING_TIME_BASE = "1/1000000";
+
+/**
+ * Gives frames their numbers as times. `taken` is an expression that is 1 for the frames that keep to a rate and 0 for others, over the
+ * time T of a frame and that of the first one, STARTT; null takes all.
+ */
+export function numberingFilters(taken: string | null): string[] {
+  const beginning = `mod(floor(RTCSTART/${BEGINNING_UNIT_US}),${BEGINNINGS})*${2 * NUMBERS}`;
+  return [
+    `settb=${NUMBERING_TIME_BASE}`,
+    `setpts='${beginning}+2*N+${taken === null ? "1" : `(${taken})`}'`,
+    ...(taken === null ? [] : ["select='mod(pts,2)'"]),
+  ];
+}
+
+/** Which frame the time of a JPEG means: its number since the filters began, and a value that tells their beginnings apart. */
+export function numberIn(pts: number): { readonly number: number; readonly beginning: number } {
+  return { number: Math.floor(pts % (2 * NUMBERS) / 2), beginning: Math.floor(pts / (2 * NUMBERS)) };
+}

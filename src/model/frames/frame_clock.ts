@@ -1,0 +1,278 @@
+/** The clock of a film's frames: corrects times that their neighbours contradict. See docs/frames.md#times. */
+
+/** Frames that may wait for the ones behind them, until it is decided which of their times are wrong. */
+export const CLOCK_LOOK_AHEAD = 32;
+
+/** A frame that comes up to this many usual intervals behind the one before is believed at once. */
+const USUAL_INTERVALS = 1.6;
+/** Intervals that tell the usual one, and after how many new ones it is computed again. */
+const INTERVALS = 31;
+const RENEWED_AFTER = 8;
+/** So many frames in order begin a film. */
+const BEGINNING = 4;
+/** The interval where nothing tells of one, seconds. */
+const ASSUMED_S = 1 / 25;
+
+/**
+ * What it costs to explain times that contradict each other; the cheapest explanation is taken. A wrong time is half a point; the clock
+ * begins anew for eight. An interval that is longer than the usual one costs a point each time it doubles, up to three, as films have
+ * gaps; a shorter one costs four, as nothing makes frames come faster.
+ */
+const COST = { wrong: 0.5, anew: 8, longer: 1, longerMax: 3, shorter: 4 } as const;
+
+/**
+ * Times are in ticks of any unit, from frame to frame in the order in which they are shown. A frame is pushed with the time that its source
+ * gives it, and `take` gives its time when that is decided: at once where it follows the one before as usual, and otherwise when enough
+ * frames behind it have come.
+ *
+ * ```
+ *   source   0  1  2  3 99  5  6  7   one time is wrong:                    4 instead of 99
+ *            0  1  2  3  3  5  6  7   two frames share a time:              4 instead of the second 3
+ *            0  1  2  3  0  1  2 ...  the clock begins anew, and stays:     4, 5, 6, ...
+ *            0  1  2  3 90 91 92 ...  a gap, which nothing contradicts:     as it is
+ * ```
+ *
+ * Times that rise are never changed, and what is given rises always. Memory is constant.
+ */
+export class FrameClock {
+  /** Whether all times so far are those of the source. */
+  isSteady = true;
+
+  /** The times of the source of the frames that wait, and their number. */
+  readonly #open = new Float64Array(CLOCK_LOOK_AHEAD);
+  #openCount = 0;
+  /** Decided times that were not taken yet: a ring. */
+  readonly #decided = new Float64Array(2 * CLOCK_LOOK_AHEAD);
+  #taken = 0;
+  #decidedCount = 0;
+  /** The time that was decided last; NaN before the first one. */
+  #last = NaN;
+  /** What is added to times of the source since the clock began anew. */
+  #offset = 0;
+  readonly #intervals = new Float64Array(INTERVALS);
+  readonly #sorted = new Float64Array(INTERVALS);
+  #intervalCount = 0;
+  #usual = NaN;
+  #expected = NaN;
+  #ticksPerSecond = 1;
+  /** Of the search for the cheapest explanation, by frame; 0 stands for the last decided one. */
+  readonly #cost = new Float64Array(CLOCK_LOOK_AHEAD + 2);
+  readonly #from = new Int8Array(CLOCK_LOOK_AHEAD + 2);
+
+  /** Prepares for a new film. `fps` is how many frames it should have in a second; null where nobody knows. */
+  reset({ ticksPerSecond, fps }: { readonly ticksPerSecond: number; readonly fps: number | null }): void {
+    this.isSteady = true;
+    this.#openCount = 0;
+    this.#taken = 0;
+    this.#decidedCount = 0;
+    this.#last = NaN;
+    this.#offset = 0;
+    this.#intervalCount = 0;
+    this.#usual = NaN;
+    this.#ticksPerSecond = ticksPerSecond;
+    this.#expected = fps === null ? NaN : ticksPerSecond / fps;
+  }
+
+  /** Frames whose time is not decided. */
+  get waiting(): number {
+    return this.#openCount;
+  }
+
+  /** The usual interval, in ticks. */
+  get interval(): number {
+    if (!Number.isNaN(this.#usual)) return this.#usual;
+    return Number.isNaN(this.#expected) ? ASSUMED_S * this.#ticksPerSecond : this.#expected;
+  }
+
+  /** Takes the time that the source gives the next frame. */
+  push(ticks: number): void {
+    if (this.#openCount === 0 && this.#isUsual(ticks + this.#offset)) {
+      this.#decide(ticks + this.#offset, true);
+      return;
+    }
+    this.#open[this.#openCount++] = ticks;
+    this.#settle(false);
+  }
+
+  /** No more frames come: all times are decided. */
+  finish(): void {
+    this.#settle(true);
+  }
+
+  /** The time of the next frame; NaN while it is not decided. */
+  take(): number {
+    if (this.#taken === this.#decidedCount) return NaN;
+    return this.#decided[this.#taken++ % this.#decided.length]!;
+  }
+
+  #isUsual(time: number): boolean {
+    const step = time - this.#last;
+    return step > 0 && step <= USUAL_INTERVALS * this.interval;
+  }
+
+  #decide(time: number, isLearned: boolean): void {
+    if (isLearned && !Number.isNaN(this.#last)) this.#learn(time - this.#last);
+    this.#last = time;
+    this.#decided[this.#decidedCount++ % this.#decided.length] = time;
+  }
+
+  #learn(interval: number): void {
+    this.#intervals[this.#intervalCount++ % INTERVALS] = interval;
+    if (this.#intervalCount % RENEWED_AFTER === 0 || this.#intervalCount < RENEWED_AFTER) this.#renew();
+  }
+
+  #renew(): void {
+    const count = Math.min(INTERVALS, this.#intervalCount);
+    // A few intervals say less than the source does of itself.
+    if (count < RENEWED_AFTER && !Number.isNaN(this.#expected)) return;
+    this.#usual = usual(this.#intervals, count, this.#sorted);
+  }
+
+  /** Decides what can be decided. */
+  #settle(isEnd: boolean): void {
+    while (this.#openCount > 0) {
+      const isFull = isEnd || this.#openCount === CLOCK_LOOK_AHEAD;
+      const first = this.#open[0]! + this.#offset;
+      const isFirst = Number.isNaN(this.#last);
+      if (!isFirst && this.#isUsual(first)) this.#accept(first);
+      else if (this.#rises()) {
+        const span = this.#open[this.#openCount - 1]! + this.#offset - first;
+        // A gap is believed when the frames behind it have gone on for as long as it lasted.
+        const isBelieved = isFirst ? this.#openCount >= BEGINNING : span >= first - this.#last;
+        if (!isFull && !isBelieved) return;
+        this.#accept(first);
+      } else if (isFull) this.#explain();
+      else return;
+    }
+  }
+
+  #accept(time: number): void {
+    this.#decide(time, true);
+    this.#drop(1);
+  }
+
+  #drop(count: number): void {
+    this.#open.copyWithin(0, count, this.#openCount);
+    this.#openCount -= count;
+  }
+
+  /** Whether the times that wait rise, from the last decided one on. */
+  #rises(): boolean {
+    let before = Number.isNaN(this.#last) ? -Infinity : this.#last - this.#offset;
+    for (let i = 0; i < this.#openCount; i++) {
+      if (!(this.#open[i]! > before)) return false;
+      before = this.#open[i]!;
+    }
+    return true;
+  }
+
+  /**
+   * Decides the times up to the first one that waits and is right, by the cheapest way from the last decided time to the end of those that
+   * wait, in which each frame is right, wrong, or the first of a clock that begins anew.
+   */
+  #explain(): void {
+    this.isSteady = false;
+    if (Number.isNaN(this.#usual) && Number.isNaN(this.#expected)) this.#guessInterval();
+    const count = this.#openCount;
+    const cost = this.#cost;
+    const from = this.#from;
+    const isFirst = Number.isNaN(this.#last);
+    cost[0] = 0;
+    for (let to = 1; to <= count; to++) {
+      // At the beginning of a film nothing is before the first right time.
+      cost[to] = isFirst ? (to - 1) * COST.wrong : cost[to - 1]! + COST.anew;
+      from[to] = isFirst ? 0 : to - 1;
+      if (isFirst && to > 1 && cost[to - 1]! + COST.anew < cost[to]!) {
+        cost[to] = cost[to - 1]! + COST.anew;
+        from[to] = to - 1;
+      }
+      for (let before = isFirst ? 1 : 0; before < to; before++) {
+        const step = this.#timeOf(to) - this.#timeOf(before);
+        if (!(step > 0)) continue;
+        const frames = to - before;
+        const way = cost[before]! + (frames - 1) * COST.wrong + this.#costOf(step / frames);
+        // Of equal ones the way with the fewest wrong times, and not with a clock that begins anew.
+        if (way > cost[to]!) continue;
+        cost[to] = way;
+        from[to] = before;
+      }
+    }
+    let last = 0;
+    for (let to = isFirst ? 1 : 0, best = Infinity; to <= count; to++) {
+      const all = cost[to]! + (count - to) * COST.wrong;
+      if (all >= best) continue;
+      best = all;
+      last = to;
+    }
+    if (last === 0) return this.#extrapolate();
+    let right = last;
+    while (from[right]! > 0) right = from[right]!;
+    this.#place(right);
+  }
+
+  /** The time of a frame that waits, from 1 on, or of the last decided one, 0, on the present clock. */
+  #timeOf(frame: number): number {
+    return frame === 0 ? this.#last : this.#open[frame - 1]! + this.#offset;
+  }
+
+  #costOf(interval: number): number {
+    const doublings = Math.log2(interval / this.interval);
+    return doublings > 0 ? Math.min(COST.longerMax, doublings * COST.longer) : -doublings * COST.shorter;
+  }
+
+  /** The frame `right`, from 1 on, is right, or begins a new clock; those before it are spread evenly. */
+  #place(right: number): void {
+    const isFirst = Number.isNaN(this.#last);
+    const step = this.#timeOf(right) - this.#last;
+    const isAnew = !isFirst && right === 1 && !(step > 0 && this.#costOf(step) <= COST.anew);
+    if (isAnew) this.#offset += this.#last + this.interval - this.#timeOf(1);
+    const end = this.#timeOf(right);
+    const start = isFirst ? end - right * this.interval : this.#last;
+    for (let frame = 1; frame < right; frame++) {
+      this.#decide(start + (end - start) * frame / right, false);
+    }
+    this.#decide(end, right === 1 && !isAnew);
+    this.#drop(right);
+  }
+
+  /** Nothing that waits is right: the film goes on at its usual rate. */
+  #extrapolate(): void {
+    const count = this.#openCount;
+    const interval = this.interval;
+    for (let frame = 0; frame < count; frame++) {
+      this.#decide((Number.isNaN(this.#last) ? 0 : this.#last) + interval, false);
+    }
+    this.#drop(count);
+  }
+
+  /** From the times that wait, before any is decided. A clock that is too coarse gives several frames one time, and never falls. */
+  #guessInterval(): void {
+    const steps = this.#openCount - 1;
+    let count = 0;
+    let falls = false;
+    for (let i = 1; i <= steps && count < INTERVALS; i++) {
+      const step = this.#open[i]! - this.#open[i - 1]!;
+      if (step > 0) this.#intervals[count++] = step;
+      if (step < 0) falls = true;
+    }
+    if (count === 0) return;
+    this.#expected = falls
+      ? usual(this.#intervals, count, this.#sorted)
+      : (this.#open[steps]! - this.#open[0]!) / steps;
+  }
+}
+
+/** The mean of the intervals that are about as long as their median: some are rounded up, and some down. */
+function usual(intervals: Float64Array, count: number, sorted: Float64Array): number {
+  sorted.set(intervals.subarray(0, count));
+  const middle = sorted.subarray(0, count).sort()[count >> 1]!;
+  let sum = 0;
+  let found = 0;
+  for (let i = 0; i < count; i++) {
+    const interval = intervals[i]!;
+    if (interval < middle * 0.75 || interval > middle * 1.25) continue;
+    sum += interval;
+    found++;
+  }
+  return sum / found;
+}
