@@ -461,7 +461,11 @@ Deno.test("whatever an RTSP server answers, ffmpeg connects to nothing but the t
   const answers: readonly (readonly [string, string, RegExp])[] = [
     ["SETUP", "RTSP/1.0 461 Unsupported transport\r\n", /neither over TCP nor over UDP/],
     ["DESCRIBE", "RTSP/1.0 401 Unauthorized\r\n", /asks for a user name and a password/],
-    ["DESCRIBE", "RTSP/1.0 404 Not Found\r\n", /does not give it out: it answers DESCRIBE with 404 \(Not Found\)/],
+    [
+      "DESCRIBE",
+      "RTSP/1.0 404 Not Found\r\n",
+      /does not give it out: it answers DESCRIBE with 404 \(Not Found\)/,
+    ],
   ];
   for (const [method, line, expected] of answers) {
     await using server = serveRtsp(stream, {
