@@ -79,6 +79,7 @@ export function ingestReceivedPayload(
     media_mode: mediaMode,
     media_window_ms: hasClips ? plan.clip?.durationMs ?? plan.media.windowMs : null,
     video_streams: hasClips ? info.videoStreams : null,
+    ...(plan.videoStream !== null && { video_stream: plan.videoStream }),
     audio_streams: hasClips ? info.audioStreams : null,
     audio_channels: hasClips ? info.audioChannels : null,
   };

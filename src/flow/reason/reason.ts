@@ -157,7 +157,9 @@ export class Reason {
     const { sources, decoder, inference } = this.#options;
     const { principalKey } = caller;
     await using source = await sources.open(plan.sourceUri, principalKey, signal);
-    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
+    const info = await source.explained(decoder.probe(source.input, signal, {
+      ...{ principalKey, videoStream: plan.videoStream },
+    }));
     if (plan.media.mode === "audio_video") checkAudioStreams(info);
     const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
     const isSemantic = plan.semanticInference && inference.isConfigured;

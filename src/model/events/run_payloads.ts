@@ -106,6 +106,7 @@ const ingestReceivedByIngest = open({
     sample_fps: z.number().nullable(),
     max_frames: positive.nullable(),
     stream_id: z.string().nullable(),
+    video_stream: count.optional().describe("The video stream that the caller chose"),
   }),
   decoded_frames: positive,
   source_uri: text,
@@ -125,6 +126,7 @@ const ingestReceivedByReason = open({
   media_mode: namedEnum("MediaMode", MEDIA_MODES),
   media_window_ms: durationMs.nullable(),
   video_streams: count.nullable(),
+  video_stream: count.optional().describe("The video stream that the caller chose"),
   audio_streams: count.nullable(),
   audio_channels: count.nullable(),
 });
@@ -180,6 +182,8 @@ export const framesDecoded = open({
   field_order: namedEnum("FieldOrder", FIELD_ORDERS).optional().describe(
     "Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both",
   ),
+  video_stream: count.optional().describe("The index of the video stream that was taken, among all streams"),
+  video_streams: count.optional().describe("How many video streams the source has, without cover images"),
   decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).optional().describe(
     "What decoded: docs/deployment.md#hardware-decoding",
   ),
