@@ -25,17 +25,18 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
   "each 25th frame has the time of the next": (k, t) => k % 25 === 24 && k < BROKEN_FRAMES - 1 ? timeOf(k + 1) : t,
   "each tenth frame has the time of the one before": (k, t) => k % 10 === 9 ? timeOf(k - 1) : t,
   "the clock is set back by 3 s": (k, t) => k >= 60 ? t - 3_000 : t,
-  "the clock begins anew": (k, t) => k >= 48 ? timeOf(k - 48) - START_MS : t,
+  "the clock begins anew": (k, t) => k >= 48 ? timeOf(k - 48) - 9_000 : t,
   "the clock begins anew again and again": (k, t) => timeOf(k % 30) - (k >= 30 ? 5_000 : 0),
 };
 
 /** How a film with these times is made, by the end of its name. */
 const MAKERS: Readonly<Record<string, (folder: TempFolder, path: string, clock: Clock) => void>> = {
-  mkv: (folder, path, clock) => copied(folder, path, clock),
-  nut: (folder, path, clock) => copied(folder, path, clock),
-  mp4: fragmented,
+  mkv: (folder, path, clock) => copied(folder, path, clock, { format: "mkv", ticksPerMs: 1 }),
+  // The muxer makes 51,200 ticks a second of 25 frames.
+  nut: (folder, path, clock) => copied(folder, path, clock, { format: "nut", ticksPerMs: 51.2 }),
+  mp4: (folder, path, clock) => copied(folder, path, clock, { format: "mp4", ticksPerMs: 12.8 }),
   ts: (folder, path, clock) => packetized(folder, path, clock, "mpegts"),
-  mpg: (folder, path, clock) => packetized(folder, path, clock, "mpeg"),
+  mpg: (folder, path, clock) => packetized(folder, path, clock, "vob"),
   flv: flash,
 };
 
@@ -53,43 +54,29 @@ function timesOf(clock: Clock): number[] {
 }
 
 /** These muxers ask for rising times of decoding only, which readers do not have. */
-function copied(folder: TempFolder, path: string, clock: Clock): void {
-  const film = makeNumbered(join(folder.path, "sound.mkv"), BROKEN_FRAMES);
+function copied(
+  folder: TempFolder,
+  path: string,
+  clock: Clock,
+  { format, ticksPerMs }: { readonly format: string; readonly ticksPerMs: number },
+): void {
+  const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES);
   // A tree of comparisons: a film has too many frames for one row of terms.
   const tree = (from: number, to: number, times: readonly number[]): string => {
     if (to - from === 1) return String(times[from]);
     const middle = (from + to) >> 1;
     return `if(lt(N,${middle}),${tree(from, middle, times)},${tree(middle, to, times)})`;
   };
-  const times = tree(0, BROKEN_FRAMES, timesOf(clock));
-  make(path, "-i", film, "-c", "copy", "-bsf:v", `setts=pts='${times}':dts=N`, "-avoid_negative_ts", "disabled");
-}
-
-/** Each frame is a fragment, whose time of decoding has a place of its own. */
-function fragmented(folder: TempFolder, path: string, clock: Clock): void {
-  const film = makeNumbered(join(folder.path, "sound.mp4"), BROKEN_FRAMES, [
-    ...["-c:v", "mpeg4", "-q:v", "2", "-video_track_timescale", "1000"],
-    ...["-movflags", "+empty_moov+frag_every_frame+default_base_moof"],
-  ]);
-  const bytes = Deno.readFileSync(film);
-  const view = new DataView(bytes.buffer);
-  const times = timesOf(clock);
-  let frame = 0;
-  for (let at = 0; at + 4 < bytes.length; at++) {
-    if (view.getUint32(at) !== 0x74666474) continue; // tfdt
-    const time = times[frame++]!;
-    if (view.getUint8(at + 4) === 1) view.setBigUint64(at + 8, BigInt(time));
-    else view.setUint32(at + 8, time);
-  }
-  if (frame !== BROKEN_FRAMES) throw new Error(`${frame} fragments`);
-  Deno.writeFileSync(path, bytes);
+  const times = tree(0, BROKEN_FRAMES, timesOf(clock).map((ms) => ms * ticksPerMs));
+  make(path, "-i", film, "-c", "copy", "-bsf:v", `setts=pts='${times}':dts=N*${FRAME_MS * ticksPerMs}`, "-avoid_negative_ts", "disabled");
 }
 
 /** Packets of MPEG have their times in five bytes behind a header. */
 function packetized(folder: TempFolder, path: string, clock: Clock, format: string): void {
   const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES, [
-    ...["-c:v", "mpeg2video", "-q:v", "2", "-bf", "0", "-f", format],
-  ], { size: "320x240" });
+    ...["-c:v", "mpeg2video", "-q:v", "2", "-g", "1", "-bf", "0", "-f", format],
+    // Smaller pictures would share packets, and so times.
+  ], { size: "1280x720" });
   const bytes = Deno.readFileSync(film);
   const times = timesOf(clock);
   let frame = 0;

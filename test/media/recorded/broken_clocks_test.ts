@@ -14,7 +14,7 @@ import { decodeRequest, joinedColumn, numberOf, shownNumbers } from "../../suppo
 const CHUNK = 16;
 const PICTURES = 3;
 /** Chunks of which a clip is cut, and how long it is. */
-const CLIPS = [0, 2, 3];
+const CLIPS = [1, 3];
 const CLIP_MS = 400;
 /** A frame whose time is lost is put between its neighbours. */
 const TOLERANCE_MS = 6;
@@ -80,7 +80,7 @@ function numbersIn(folder: TempFolder, clip: Uint8Array): number[] {
   const { stdout } = new Deno.Command(tools().ffmpeg, {
     args: [
       ...["-v", "error", "-nostdin", "-i", path, "-fps_mode", "passthrough"],
-      ...["-vf", "extractplanes=y,scale=1:1:flags=area", "-f", "rawvideo", "-pix_fmt", "gray", "-"],
+      ...["-vf", "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full", "-f", "rawvideo", "-pix_fmt", "gray", "-"],
     ],
   }).outputSync();
   return [...stdout].map((luma) => Math.round((luma - 16) / 2));
