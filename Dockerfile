@@ -1,7 +1,7 @@
 # The image of the service: Deno from npm with a recorded hash, ffmpeg and bubblewrap from Debian, a user of its own, nothing to write but
 # /var/lib/service. See docs/deployment.md#container. `./scripts/prove-image` runs these steps without a container runtime.
 
-FROM debian:bookworm-20260824-slim AS build
+FROM debian:trixie-20260824-slim AS build
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates npm && rm -rf /var/lib/apt/lists/*
@@ -22,7 +22,7 @@ RUN DENO_DIR=/tmp/pages deno run --quiet --frozen --allow-all scripts/build_page
     DENO_DIR=/tmp/pages deno run --quiet --frozen --allow-read=. --allow-write=deno.json scripts/image/service_packages.ts && \
     DENO_DIR=/opt/deno deno cache --quiet --frozen=false src/main.ts src/service_worker.ts src/live/live_worker.ts src/media/recorded/decode_worker.ts src/data_tools/data_tools_worker.ts
 
-FROM debian:bookworm-20260824-slim
+FROM debian:trixie-20260824-slim
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap ca-certificates ffmpeg && rm -rf /var/lib/apt/lists/* && \
     groupadd --system --gid 10001 service && \

@@ -8,6 +8,7 @@ import { FEATURES, measureFeatures, ROW, setTime } from "./cut/features";
 import { reduceFrame } from "./cut/frame";
 import { FINE, FINE_BYTES, PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
 import { pairsPush, pairsReset } from "./cut/pairs";
+import { isPlainCut, plainPush } from "./cut/plain";
 import { prepare } from "./cut/prepare";
 
 export { prepareDecision } from "./cut/decision";
@@ -28,6 +29,8 @@ const ODDS: usize = memory.data(64 * 4, 16);
 const LEAST_SHOT: i32 = 3;
 const NO_CHANCE: f32 = -100;
 const SOFTNESS: f32 = 4;
+/** The odds of a cut between two plain pictures. */
+const PLAIN_ODDS: f32 = 4;
 const OVERRULED: f32 = 0.49;
 
 let frames: i32 = 0;
@@ -54,6 +57,7 @@ export function cutPush(frame: usize, ptsMs: f64): void {
   setTime(frames, ptsMs);
   pairsPush(frames);
   earlyPush(frames);
+  plainPush(frames, ptsMs);
   frames++;
   prepare();
   if (frames > CUT_LOOKAHEAD) settle();
@@ -84,7 +88,7 @@ export function cutScore(index: i32): f32 {
  * rule a candidate out, so the answer false does not change later. Most frames get it at once, and most others within two frames.
  */
 export function cutIsOpen(frame: i32): bool {
-  return !isOut(frame) && isCandidate(frame);
+  return !isOut(frame) && isCandidate(frame) || isPlainCut(frame);
 }
 
 /** The final score that the frame, one of the newest CUT_LOOKAHEAD, would get if no frame followed. */
@@ -103,6 +107,11 @@ function settle(): void {
 /** The logarithm of the odds that the frame is a cut, as far as frames are known. */
 function oddsOf(frame: i32): f32 {
   if (frame < settled) return load<f32>(ODDS + ((frame & (SCORE_RING - 1)) << 2));
+  const odds = oddsByTrees(frame);
+  return odds < 0 && isPlainCut(frame) ? PLAIN_ODDS : odds;
+}
+
+function oddsByTrees(frame: i32): f32 {
   if (isOut(frame) || !isCandidate(frame)) return NO_CHANCE;
   measureFeatures(frame);
   return <f32> decide(ROW) / LEAF_ONE;

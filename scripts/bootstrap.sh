@@ -9,6 +9,7 @@
 DENO_VERSION=2.9.6
 # SHA-256 of the program in the npm package, by the machine that `uname -sm` names; others are checked by their version only.
 DENO_SHA256_LINUX_X86_64=bceb5b6a6239b0b010418406d8c77a508f67cf4337d94288f1c19fe71304aab0
+DENO_SHA256_LINUX_AARCH64=d08d392418df53f4e6e88a08909c0e1bccbf9adcead7232df72b6ad6075ec416
 PROJECT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TOOLS_DIR="$PROJECT_ROOT/.tools"
 
@@ -20,8 +21,13 @@ fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 # Before it is started for the first time.
 has_recorded_hash() {
-  [ "$(uname -sm)" = "Linux x86_64" ] || return 0
-  [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$DENO_SHA256_LINUX_X86_64" ]
+  local recorded
+  case $(uname -sm) in
+    "Linux x86_64") recorded=$DENO_SHA256_LINUX_X86_64 ;;
+    "Linux aarch64") recorded=$DENO_SHA256_LINUX_AARCH64 ;;
+    *) return 0 ;;
+  esac
+  [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$recorded" ]
 }
 
 is_pinned_deno() { [ -x "$1" ] && has_recorded_hash "$1" && "$1" --version 2>/dev/null | grep -q "^deno $DENO_VERSION "; }
@@ -59,6 +65,8 @@ refuse_changed_deno() {
   done
 }
 
+can_be_root() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
+
 # with_root COMMAND...: runs it directly as root, else with sudo.
 with_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
@@ -67,14 +75,22 @@ with_root() {
   fi
 }
 
+# refresh_apt: without root the lists that are there have to do.
+refresh_apt() { ! can_be_root || with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null; }
+
+# say_line LINE: where this user cannot become root, the line to run as root.
+say_line() {
+  can_be_root || fail "this needs root and there is no sudo. Run this line as root, then start this script again: $1"
+}
+
 # install_packages APT DNF APK PACMAN BREW: installs one package list; there is one for each package manager.
 install_packages() {
   if command -v apt-get >/dev/null; then
-    with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
-      with_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $1 >/dev/null
-  elif command -v dnf >/dev/null; then with_root dnf install -y -q $2
-  elif command -v apk >/dev/null; then with_root apk add -q $3
-  elif command -v pacman >/dev/null; then with_root pacman -S --noconfirm --quiet $4
+    say_line "apt-get update && apt-get install -y --no-install-recommends $1"
+    refresh_apt && with_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $1 >/dev/null
+  elif command -v dnf >/dev/null; then say_line "dnf install -y $2"; with_root dnf install -y -q $2
+  elif command -v apk >/dev/null; then say_line "apk add $3"; with_root apk add -q $3
+  elif command -v pacman >/dev/null; then say_line "pacman -S $4"; with_root pacman -S --noconfirm --quiet $4
   elif command -v brew >/dev/null; then brew install --quiet $5
   else fail "no known package manager here; install: $1"
   fi

@@ -5,11 +5,12 @@ HADOLINT_VERSION=2.15.1
 KUBERNETES_VALIDATE_VERSION=1.37.0
 PATH="$PATH:$DEPLOY_TOOLS/usr/bin:$DEPLOY_TOOLS/python/bin"
 
+# A package of its own from Debian 13 on, and a part of that of the server before.
 unpack_promtool() {
   mkdir -p "$DEPLOY_TOOLS"
-  with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
-    (cd "$DEPLOY_TOOLS" && apt-get download -qq prometheus >/dev/null 2>&1 &&
-      dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool && rm -f -- prometheus_*.deb)
+  refresh_apt &&
+    (cd "$DEPLOY_TOOLS" && { apt-get download -qq promtool || apt-get download -qq prometheus; } >/dev/null 2>&1 &&
+      dpkg-deb --fsys-tarfile prom*_*.deb | tar -x ./usr/bin/promtool && rm -f -- prom*_*.deb)
 }
 
 # Debian's python3 alone makes no environments.

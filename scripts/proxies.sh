@@ -6,7 +6,7 @@ PATH="$PATH:$TOOLS_DIR/proxies/usr/sbin:$TOOLS_DIR/proxies/usr/bin"
 unpack_proxies() {
   local folder="$TOOLS_DIR/proxies"
   mkdir -p "$folder"
-  with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+  refresh_apt &&
     (cd "$folder" && apt-get download -qq nginx libnginx-mod-stream caddy >/dev/null 2>&1 &&
       for package in *.deb; do dpkg-deb -x "$package" .; done && rm -f -- *.deb)
 }

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const START_DEADLINE_MS = 30_000;
+/** For slow machines, on which the first start reads the sources from a slow disk. */
+const START_DEADLINE_MS = 180_000;
 /** How much of the log is kept, to be shown if the server does not start. */
 const KEPT_TEXT_CHARACTERS = 65_536;
 

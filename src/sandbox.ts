@@ -14,6 +14,8 @@ import { lookAtConnections } from "./tcp_connections.ts";
 /** Everything that the service needs to start, found before it is sandboxed. */
 export interface Start {
   readonly config: Config;
+  /** Whether both streams of the log go to one place, so that each line is written once. Absent for no. */
+  readonly logsOnce?: boolean;
   /** The programs that the broker may start; the service itself may start none. */
   readonly tools: Tools;
   /** In which the broker runs ffmpeg and ffprobe; null where it is found while the service runs. */

@@ -1,7 +1,7 @@
 /** The process: starts the service in its sandbox and the broker of its programs, closes both on a signal, gives the exit code. */
 
 import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
-import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
+import { BackgroundOutput, isOnePlace, openLog, quietLog } from "./base/log.ts";
 import { giveBackMemory, keepTrimmed } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
@@ -36,7 +36,7 @@ const LOG_FLUSH_MS = 1000;
 
 /** Runs the service until it is told to close. Returns the exit code. */
 export async function runService(environment: Environment): Promise<number> {
-  const output = new BackgroundOutput();
+  const output = new BackgroundOutput({ isOnePlace: isOnePlace() });
   const code = await main(environment, output);
   await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, output.flushed());
   return code;
@@ -138,7 +138,8 @@ export async function readStart(given: Readonly<Record<string, string>>): Promis
     throw new ConfigFaults(faults);
   }
   const warnings = [...config.warnings!, ...warningsOfMissing(config, variables)];
-  return { config: { ...config as Config, warnings }, cage: null, ...environment };
+  const logsOnce = isOnePlace();
+  return { config: { ...config as Config, warnings }, cage: null, logsOnce, ...environment };
 }
 
 /** A file of settings that is not there counts as an empty one, and where a variable names it that is a mistake as a rule. */

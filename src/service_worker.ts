@@ -24,7 +24,8 @@ interface ServiceWorkerScope {
 /** How long closing waits for the last log lines to be read. */
 const LOG_FLUSH_MS = 1000;
 
-const output = new BackgroundOutput();
+/** The lines of the log, from the start order on. */
+const output = Promise.withResolvers<BackgroundOutput>();
 const scope = globalThis as typeof globalThis & ServiceWorkerScope;
 const cage = Promise.withResolvers<CageFacts>();
 const service = Promise.withResolvers<Service>();
@@ -43,11 +44,21 @@ scope.onmessage = ({ data: order }) => {
 const connections = new ConnectionQuestions((notice) => scope.postMessage(notice));
 
 async function start({ start, broker: port }: StartOrder): Promise<void> {
-  const { config, tools, places, labelMaps = null, backendFile, namedSources = [], certificate = null } =
-    start;
+  const {
+    config,
+    tools,
+    places,
+    labelMaps = null,
+    backendFile,
+    namedSources = [],
+    certificate = null,
+    logsOnce = false,
+  } = start;
   if (start.cage) cage.resolve(factsOf(start.cage));
   try {
-    const world = realWorld(openLog(config.logFilter, output));
+    const lines = new BackgroundOutput({ isOnePlace: logsOnce });
+    output.resolve(lines);
+    const world = realWorld(openLog(config.logFilter, lines));
     const broker = new BrokerClient({ port, socketDir: places.socketDir, world });
     const opened = await openService({
       config,
@@ -62,7 +73,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       namedSources,
       certificate,
       world,
-      droppedLogLines: () => output.droppedLines,
+      droppedLogLines: () => lines.droppedLines,
       lookAtConnections: connections.ask,
     });
     service.resolve(opened);
@@ -76,7 +87,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
 async function close(): Promise<void> {
   try {
     await (await service.promise)[Symbol.asyncDispose]();
-    await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, output.flushed());
+    await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, (await output.promise).flushed());
     scope.postMessage({ type: "closed" });
   } catch (error) {
     scope.postMessage({ type: "failed", message: errorText(error) });

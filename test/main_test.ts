@@ -44,6 +44,32 @@ async function runMain(
   return ended;
 }
 
+Deno.test("with both streams in one file, the lines of the process and of its Worker are there once", async () => {
+  using folder = new TempFolder();
+  const log = join(folder.path, "log");
+  const child = new Deno.Command("sh", {
+    args: [
+      ...["-c", `exec "$0" "$@" >${log} 2>&1`, Deno.execPath()],
+      ...["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts")],
+    ],
+    env: {
+      SERVICE_DATA_DIR: join(folder.path, "data"),
+      SERVICE_BIND_ADDR: "127.0.0.1:0",
+      SERVICE_API_KEYS: "k",
+    },
+  }).spawn();
+  await until(() =>
+    /listening on /.test(Deno.readTextFileSync(log)) && /decoder cage/.test(Deno.readTextFileSync(log))
+  );
+  child.kill("SIGTERM");
+  assert.equal((await child.status).code, 0);
+  const lines = Deno.readTextFileSync(log).trimEnd().split("\n");
+  for (const words of ["listening on http", "decoder cage", "closing"]) {
+    assert.equal(lines.filter((line) => line.includes(words)).length, 1, `${words}\n${lines.join("\n")}`);
+  }
+  for (const line of lines) assert.match(line, /^\d{4}-/);
+});
+
 Deno.test("the process serves, logs that on both streams, and exits with 0 on SIGTERM", async () => {
   const ended = await runMain({ SERVICE_INGEST_FILE_ROOTS: CLIPS }, async (url) => {
     const call = async (path: string, body?: unknown) => {
@@ -465,6 +491,38 @@ Deno.test("the process is started with bounds for its memory, after which an ope
   // The C library takes the list apart where it lies.
   assert.match(seen, /GLIBC_TUNABLES=(glibc\.malloc\.\w+=\d+[:\0])+glibc\.malloc\.arena_max=3\0/);
   assert.match(seen, /GLIBC_TUNABLES=glibc\.malloc\.arena_max=2[:\0]/);
+});
+
+Deno.test("a request and its model call that are under way at SIGTERM are answered; one that takes longer is cancelled", async () => {
+  const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const answer = Promise.withResolvers<string>();
+  await using model = startModelServer({
+    answer: ({ prompt, signal }) => {
+      asked[prompt.includes("for ever") ? 1 : 0]!.resolve();
+      if (!prompt.includes("for ever")) return answer.promise;
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve("too late")));
+    },
+  });
+  const statuses = Promise.withResolvers<(number | null)[]>();
+  const ended = await runMain({ SERVICE_VLLM_BASE_URL: model.url }, async (url) => {
+    const ask = (prompt: string) =>
+      fetch(`${url}/v1/infer`, {
+        method: "POST",
+        headers: { "x-api-key": "k", "content-type": "application/json" },
+        body: JSON.stringify({ model: MODEL, prompt, timeout_ms: 60_000 }),
+      }).then((response) => response.text().then(() => response.status), () => null);
+    const answered = Promise.all(["Say something.", "Think for ever."].map(ask));
+    await Promise.all(asked.map(({ promise }) => promise));
+    // After the signal, which comes when this returns.
+    const isGone = () =>
+      fetch(`${url}/v1/health`).then(async (response) => !await response.text(), () => true);
+    until("the service takes no more requests", isGone).then(() => answer.resolve("something"));
+    statuses.resolve(answered);
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  const [first, second] = await statuses.promise;
+  assert.equal(first, 200);
+  assert.notEqual(second, 200);
 });
 
 Deno.test("the environment of a running service tells no setting, whoever may read it", async () => {

@@ -20,7 +20,7 @@ export const listRuns: Handler = async ({ client, out, signal }, _args, { status
     ],
     runs.map((run) => [
       ...[run.run_id, run.status, run.mode, shortTime(run.created_at), shortTime(run.updated_at)],
-      run.source_uri,
+      run.source_name ?? run.source_uri,
     ]),
     status === undefined ? "no runs" : `no run is ${status}`,
   );

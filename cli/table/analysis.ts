@@ -15,6 +15,11 @@ export const REASON_OPTIONS: readonly OptionRow[] = [
   { flags: "--prompt <text>", summary: "what a model is asked of each chunk" },
   { flags: "--chunk-size <n>", summary: "frames of a chunk (25)", read: whole(5, 500) },
   {
+    flags: "--frames-per-chunk <n>",
+    summary: "pictures of a chunk that the model is shown (4)",
+    read: whole(1, 4),
+  },
+  {
     flags: "--semantic-timeout-ms <ms>",
     summary: "time for one answer of a model (30000)",
     read: whole(100, 120_000),
@@ -58,7 +63,7 @@ export const ANALYSIS_COMMANDS: readonly CommandRow[] = [
         choices: SAMPLING_POLICIES,
       },
       { flags: "--fixed-fps <n>", summary: "frames a second under fixed (1.0)", read: number(0.2, 120) },
-      { flags: "--max-frames <n>", summary: "frames at most (120000)", read: whole(1, 500_000) },
+      { flags: "--max-frames <n>", summary: "frames at most (500000)", read: whole(1, 500_000) },
       {
         flags: "--sheet <file>",
         summary: "write a contact sheet in HTML with the frames of every mark",

@@ -70,7 +70,7 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
   },
   {
     path: "models",
-    summary: "List the model catalog and which models can be reached now",
+    summary: "List the catalog and the models of the model servers, and which can be reached now",
     options: [{ flags: "--ready", summary: "only models that can be reached" }],
     examples: ["models", "models --ready --json"],
     load: async () => (await system()).models,
@@ -86,7 +86,10 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     summary: "Check everything that a caller needs, and say what to do about what is at fault",
     options: [
       { flags: "--no-model-call", summary: "do not ask a model about a picture" },
-      { flags: "--model <id>", summary: "ask this model; the first one that is ready unless given" },
+      {
+        flags: "--model <id>",
+        summary: "ask this model; unless given, that of live sessions, else the first one that can be asked",
+      },
     ],
     examples: ["doctor", "doctor --no-model-call --json"],
     load: async () => (await import("../commands/doctor/doctor.ts")).doctor,

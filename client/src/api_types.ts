@@ -2,6 +2,427 @@
 
 export interface components {
     schemas: {
+        JsonObject: Record<string, unknown>;
+        /** @enum {string} */
+        RunMode: "balanced" | "detailed" | "efficiency" | "custom";
+        /** @enum {string} */
+        SamplingPolicy: "source_fps_adaptive" | "fixed";
+        /** @enum {string} */
+        ChunkProvider: "vllm" | "sglang" | "gemini" | "mlx" | "local_audio";
+        NormalizedRegion: {
+            x: number;
+            y: number;
+            width: number;
+            height: number;
+        };
+        Extent: {
+            width: number;
+            height: number;
+        };
+        PixelRegion: {
+            x: number;
+            y: number;
+            width: number;
+            height: number;
+        };
+        ImageCoordinates: {
+            /** @description Decoded extent before crop or resize, pixels */
+            source_extent: components["schemas"]["Extent"];
+            /** @description The caller's crop as given, fractions of the source */
+            requested_region: components["schemas"]["NormalizedRegion"];
+            /** @description The even-aligned rectangle that was cropped, source pixels */
+            resolved_region: components["schemas"]["PixelRegion"];
+            /** @description Extent after the crop that the deterministic filter inspected, pixels */
+            analysis_extent: components["schemas"]["Extent"];
+        };
+        /** @enum {string} */
+        MarkerStatus: "exact" | "provisional" | "finalized";
+        /** @enum {string} */
+        StoredMediaType: "video/mp4" | "audio/wav";
+        MediaEvidence: {
+            /** @description Path of the blob under the data directory */
+            media_ref: string;
+            media_type: components["schemas"]["StoredMediaType"];
+            media_bytes: number;
+            media_sha256: string;
+            /** @description False when the same content was stored before */
+            created: boolean;
+        };
+        FeedbackAudio: {
+            /** @description Path of the blob under the data directory */
+            media_ref: string;
+            media_type: components["schemas"]["StoredMediaType"];
+            media_bytes: number;
+            media_sha256: string;
+            /** @description False when the same content was stored before */
+            created: boolean;
+            model: string;
+            sample_rate_hz: number;
+            processing_ms: number;
+        };
+        EarlyEnd: {
+            /** @description When the last decoded frame ends, milliseconds from the first one */
+            ended_at_ms: number;
+            /** @description When the source says that its video ends */
+            expected_end_ms: number;
+            /** @description What is known of the cause */
+            reason: string;
+        };
+        LiveCrop: {
+            x: number;
+            y: number;
+            width: number;
+            height: number;
+        };
+        /** @enum {string} */
+        ArtifactKind: "decode_damage" | "flicker" | "foreign_frame" | "combing" | "chroma_fault" | "noise_burst";
+        RestrictedZoneRequest: {
+            policy_id: string;
+            policy_version: number;
+            device_id: string;
+            region: components["schemas"]["LiveCrop"];
+            enter_motion_score: number;
+            exit_motion_score: number;
+            enter_after_frames: number;
+            exit_after_frames: number;
+        };
+        TriggerSignal: {
+            /** @enum {string} */
+            kind: "motion_score" | "novelty_score" | "confidence" | "model_uncertainty" | "teacher_disagreement" | "speech_confidence" | "audio_novelty_score" | "cognition_gate_score";
+        } | {
+            /** @constant */
+            kind: "object_count";
+            label: string;
+            zone?: string | null;
+        } | {
+            /** @enum {string} */
+            kind: "minimum_distance_mm" | "time_to_collision_ms";
+            left: string;
+            right: string;
+        } | {
+            /** @constant */
+            kind: "dwell_ms";
+            label: string;
+            zone: string;
+        } | {
+            /** @constant */
+            kind: "audio_event_confidence";
+            label: string;
+        };
+        /** @enum {string} */
+        ClipCause: "keyframe" | "zone" | "trigger" | "scene_cut";
+        Record: {
+            pre_roll_ms?: number | null;
+            post_roll_ms?: number | null;
+            on?: components["schemas"]["ClipCause"][] | null;
+        };
+        ClipMode: {
+            target_fps?: number | null;
+            clip_length_seconds?: number | null;
+            delay_seconds?: number | null;
+        };
+        /** @enum {string} */
+        AudioProfile: "general" | "gameplay" | "screen_recording" | "physical_world";
+        /** @enum {string} */
+        SpeechEngine: "none" | "auto" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio" | "whisper";
+        LiveSound: {
+            profile?: components["schemas"]["AudioProfile"] | null;
+            speech_engine?: components["schemas"]["SpeechEngine"] | null;
+            min_confidence?: number | null;
+            max_events?: number | null;
+            voice_feedback?: boolean | null;
+        };
+        /** @enum {string} */
+        EnrichedCause: "zone" | "trigger" | "scene_cut";
+        Enrich: {
+            on?: components["schemas"]["EnrichedCause"][] | null;
+            deadline_ms?: number | null;
+        };
+        /** @enum {string} */
+        MediaMode: "frames" | "video" | "audio_video";
+        /** @enum {string} */
+        MediaResolution: "low" | "medium" | "high";
+        MediaRequest: {
+            mode: components["schemas"]["MediaMode"];
+            window_ms?: number | null;
+            resolution?: components["schemas"]["MediaResolution"] | null;
+            persist_evidence?: boolean | null;
+        };
+        SoundRequest: {
+            profile?: components["schemas"]["AudioProfile"] | null;
+            speech_engine?: components["schemas"]["SpeechEngine"] | null;
+            /** @description 0.35 unless given */
+            min_confidence?: number | null;
+            /** @description 32 unless given */
+            max_events?: number | null;
+            voice_feedback?: boolean | null;
+        };
+        LocalAudio: {
+            profile: components["schemas"]["AudioProfile"];
+            speech_engine: components["schemas"]["SpeechEngine"];
+            models: string[];
+            observations: {
+                start_offset_ms: number;
+                end_offset_ms: number;
+                /** @enum {string} */
+                kind: "voice_activity" | "audio_event" | "speech";
+                label: string;
+                confidence: number;
+                model: string;
+                transcript?: string | null;
+                language?: string | null;
+                emotion?: string | null;
+            }[];
+            audio_duration_ms: number;
+            audio_bytes: number;
+            queue_wait_ms: number;
+            stages: {
+                decode_ms: number;
+                vad_ms: number;
+                classifier_ms: number;
+                asr_ms: number;
+            };
+            capacity: {
+                active: number;
+                queued: number;
+                limit: number;
+            };
+            processing_ms: number;
+        };
+        /** @enum {string} */
+        Modality: "audio" | "video";
+        /** @enum {string} */
+        MomentKind: "speech" | "sound_effect" | "music" | "ambient" | "interaction" | "mechanical" | "other";
+        ChunkMoment: {
+            start_offset_ms: number;
+            end_offset_ms: number;
+            modalities: components["schemas"]["Modality"][];
+            kind: components["schemas"]["MomentKind"];
+            description: string;
+            intent?: string | null;
+            audio_visual_relation?: string | null;
+            confidence: number;
+        };
+        Observation: {
+            session_id: string;
+            /** @description Counts the session's access units from 0 */
+            frame_index: number;
+            /** @description Media time, milliseconds on the RTP clock */
+            pts_ms: number;
+            /** @constant */
+            coordinate_schema: "service.image.v1";
+            coordinates: components["schemas"]["ImageCoordinates"];
+            confidence: number;
+            description: string;
+        };
+        StoredPicture: {
+            /** @description Path of the blob under the data directory */
+            image_ref: string;
+            /** @constant */
+            image_media_type: "image/jpeg";
+            image_bytes: number;
+            image_sha256: string;
+        };
+        ArmingChange: {
+            session_id: string;
+            source_uri: string;
+            /**
+             * @description `call_ended`: the time for which a call held is over; `file`: the file of sources was changed
+             * @enum {string}
+             */
+            reason: "schedule" | "call" | "call_ended" | "file";
+            /** @description Who called; null for every other reason */
+            principal_key: string | null;
+            /** @description When it changes next, as far as is known, epoch milliseconds */
+            until_ms: number | null;
+        };
+        /** @enum {string} */
+        ClipSound: "included" | "none" | "not_supported";
+        /** @enum {string} */
+        PolicyStatus: "draft" | "shadow" | "canary" | "active" | "retired" | "rolled_back";
+        /** @enum {string} */
+        PolicyStage: "shadow" | "canary" | "active";
+        PolicyParameters: {
+            restricted_zone?: components["schemas"]["RestrictedZone"];
+        };
+        PolicyApplication: {
+            session_id: string | null;
+            generation: number | null;
+            prompt_acknowledged: boolean;
+            effective_on_current_generation: boolean;
+            deferred_fields: string[];
+            note: string;
+        };
+        ZoneInterval: {
+            entered_frame: number;
+            /** @description Media time, milliseconds */
+            entered_pts_ms: number;
+            left_frame: number | null;
+            left_pts_ms: number | null;
+            peak_motion_score: number;
+        };
+        PolicyEvaluation: {
+            revision: number;
+            comparison: string;
+            from_seq: number;
+            to_seq: number | null;
+            candidate_events: number;
+            accepted_events: number;
+            rejected_events: number;
+            events_without_score: number;
+            threshold: number | null;
+            limitation: string;
+            /** @constant */
+            source: "local_wal";
+        } | {
+            revision: number;
+            comparison: string;
+            from_seq: number;
+            to_seq: number | null;
+            candidate_events: number;
+            accepted_events: number;
+            rejected_events: number;
+            events_without_score: number;
+            threshold: number | null;
+            limitation: string;
+            /** @constant */
+            source: "signals";
+            source_uri: string;
+            sample_fps: number;
+            frames: number;
+            /** @constant */
+            coordinate_schema: "service.image.v1";
+            coordinates: components["schemas"]["ImageCoordinates"];
+            intervals_total: number;
+            intervals: components["schemas"]["ZoneInterval"][];
+        };
+        TriggerProgramId: {
+            program_id: string;
+            version: number;
+            isa_version: number;
+        };
+        /** @enum {string} */
+        RemovalReason: "deleted" | "age" | "bytes" | "free_space";
+        /** @enum {string} */
+        MediaKind: "picture" | "clip" | "sound";
+        /** @enum {string} */
+        MediaRemovalReason: "age" | "bytes";
+        FrameSignals: {
+            /** @description Counts sampled frames from 0 */
+            frame_index: number;
+            /** @description Media time, milliseconds from the first frame */
+            pts_ms: number;
+            perceptual_hash: number | bigint;
+            luma_mean: number;
+            flicker_score: number;
+            ghosting_score: number;
+            noise_variance_score: number;
+            cut_score?: number;
+            /** @description Media time of the cut, where `cut_score` is 0.5 or more */
+            cut_pts_ms?: number;
+            artifact_score?: number;
+            /** @description What is wrong with the frame, if anything is */
+            artifact_kind?: components["schemas"]["ArtifactKind"];
+        };
+        /** @enum {string} */
+        Detector: "gradual_transition" | "flash" | "freeze" | "black" | "repeat";
+        DetectedRange: {
+            type: components["schemas"]["Detector"];
+            /** @description Row of the first frame inside */
+            start_frame: number;
+            /** @description Row of the last frame inside */
+            end_frame: number;
+            /** @description Media time of the first frame, milliseconds */
+            start_pts_ms: number;
+            /** @description Media time of the last frame, milliseconds */
+            end_pts_ms: number;
+            confidence: number;
+        };
+        /** @enum {string} */
+        DecodeBackend: "cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox";
+        /** @enum {string} */
+        LiveSourceKind: "whip" | "live";
+        SessionEnded: {
+            source: components["schemas"]["LiveSourceKind"];
+            session_id: string;
+            reason: string;
+        };
+        RequestOnly: {
+            request_id: string;
+        };
+        WebhookFilter: {
+            labels?: string[];
+            zones?: string[];
+            sources?: string[];
+            min_confidence?: number;
+            /**
+             * @description Of events that say whether their camera was armed; absent for those that say so
+             * @enum {string}
+             */
+            armed?: "disarmed" | "any";
+        };
+        /** @enum {string} */
+        CooldownKey: "kind" | "label" | "zone" | "source";
+        WebhookCooldown: {
+            interval_ms: number;
+            per: components["schemas"]["CooldownKey"][];
+        };
+        WebhookSource: {
+            name: string;
+            webhook: string;
+        };
+        /** @enum {string} */
+        RunStatus: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+        /** @enum {string} */
+        LiveState: "connecting" | "live" | "interrupted" | "ending";
+        SourceGap: {
+            since_ms: number;
+            attempts: number;
+            /** @description Null while an attempt is under way */
+            next_attempt_at_ms: number | null;
+        };
+        FrameCounts: {
+            /** @description Access units of a publisher; 0 of a pulled source */
+            received: number;
+            decoded: number;
+            dropped: number;
+            /** @description Frames that the gate kept */
+            kept: number;
+        };
+        KeptPicture: {
+            seq: number;
+            sha256: string;
+        };
+        /** @enum {string} */
+        ArmedBy: "schedule" | "call";
+        /** @enum {string} */
+        ProviderKind: "vllm" | "sglang" | "gemini" | "mlx";
+        TriggerAction: {
+            /** @enum {string} */
+            op: "emit" | "capture" | "notify";
+        };
+        HeldRun: {
+            request_id: string;
+            run_id: string;
+            on_hold: boolean;
+        };
+        WebhookRetry: {
+            seq: number;
+            /** @description When each attempt began, epoch milliseconds */
+            attempts: number[];
+            /** @description Epoch milliseconds; null while an attempt is under way */
+            next_attempt_ms: number | null;
+        };
+        DeadLetter: {
+            seq: number;
+            error: string;
+            /** @description When each attempt began, epoch milliseconds */
+            attempts: number[];
+        };
+        WebhookRedelivery: {
+            from_seq: number;
+            to_seq: number;
+        };
         CreateRunRequest: {
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
@@ -18,20 +439,17 @@ export interface components {
             sample_fps?: number | null;
             /** @description Frames that are kept; 512 unless given */
             max_frames?: number | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             stream_id?: string | null;
         };
         AnalyzeRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             stream_id?: string | null;
             /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
             fixed_fps?: number | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             trace_id?: string | null;
             frames?: {
                 frame_index: number;
@@ -44,23 +462,25 @@ export interface components {
                 cut_score?: number;
                 cut_pts_ms?: number;
                 artifact_score?: number;
-                /** @enum {string} */
-                artifact_kind?: "decode_damage" | "flicker" | "foreign_frame" | "combing" | "chroma_fault" | "noise_burst";
+                artifact_kind?: components["schemas"]["ArtifactKind"];
             }[] | null;
             /** @description Frames that novelty looks back; 16 unless given */
             window_size?: number | null;
             /** @description 250 unless given */
             segment_ms?: number | null;
-            detectors?: ("gradual_transition" | "flash" | "freeze" | "black" | "repeat")[] | null;
+            detectors?: string[] | null;
+            /** @description Whether the answer has the rows; true unless given */
+            include_frame_metadata?: boolean | null;
+            /** @description Whether the run is complete after this analysis; false unless given */
+            complete?: boolean | null;
         };
         ReasonRequest: {
             /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             stream_id?: string | null;
             /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
@@ -87,40 +507,21 @@ export interface components {
             } | null;
             /** @description 1500, and 30000 with clips, unless given */
             semantic_timeout_ms?: number | null;
-            /** @description 1 to 4096 bytes when trimmed; a built-in one unless given */
             semantic_prompt?: string | null;
             output_schema?: unknown;
-            /** @description Not blank, at most 256 bytes, without control characters */
             first_pass_model?: string | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             second_pass_model?: string | null;
             /** @description Limited to 0 to 1; a chunk below it is asked a second time */
             second_pass_threshold?: number | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             trace_id?: string | null;
-            /** @description Not blank, at most 256 bytes, without control characters */
             index_name?: string | null;
             temporal_chain?: boolean | null;
             visual_diff?: boolean | null;
             video_clip_mode?: boolean | null;
             video_clip_duration_s?: number | null;
-            media?: {
-                /** @enum {string} */
-                mode: "frames" | "video" | "audio_video";
-                window_ms?: number | null;
-                resolution?: ("low" | "medium" | "high") | null;
-                persist_evidence?: boolean | null;
-            } | null;
-            local_audio?: {
-                profile?: ("general" | "gameplay" | "screen_recording" | "physical_world") | null;
-                speech_engine?: ("none" | "auto" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio" | "whisper") | null;
-                /** @description 0.35 unless given */
-                min_confidence?: number | null;
-                /** @description 32 unless given */
-                max_events?: number | null;
-                voice_feedback?: boolean | null;
-            } | null;
-            detectors?: ("gradual_transition" | "flash" | "freeze" | "black" | "repeat")[] | null;
+            media?: components["schemas"]["MediaRequest"] | null;
+            local_audio?: components["schemas"]["SoundRequest"] | null;
+            detectors?: string[] | null;
             include_frame_metadata?: boolean | null;
             vlm_concurrency?: number | null;
         };
@@ -130,7 +531,7 @@ export interface components {
             from_seq?: number | null;
         };
         SearchRequest: {
-            /** @description At most 1024 bytes when trimmed; any case */
+            /** @description At most 1024 bytes when trimmed; any case and spelling in Unicode */
             query: string;
             run_id?: string | null;
             /** @description 50 unless given */
@@ -140,7 +541,6 @@ export interface components {
             rating: number;
             /** @description Not blank, at most 64 bytes */
             category: string;
-            /** @description At most 65536 bytes */
             feedback?: string | null;
         };
         WebhookRequest: {
@@ -164,7 +564,7 @@ export interface components {
                 /** @description After a delivery, events with the same key are withheld for so long */
                 interval_ms: number;
                 /** @description What makes the key; kind and source unless given */
-                per?: ("kind" | "label" | "zone" | "source")[] | null;
+                per?: components["schemas"]["CooldownKey"][] | null;
             } | null;
         };
         RedeliverRequest: {
@@ -172,7 +572,7 @@ export interface components {
             to_seq?: number | null;
         };
         InferRequest: {
-            /** @description An id of the model catalog or an alias, in any case */
+            /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description 1 to 32768 bytes when trimmed */
             prompt: string;
@@ -183,23 +583,10 @@ export interface components {
             timeout_ms?: number | null;
             allow_fallback?: boolean | null;
             primary_provider?: string | null;
-            output_schema?: Record<string, unknown> | null;
+            output_schema?: components["schemas"]["JsonObject"] | null;
         };
         InferBatchRequest: {
-            requests: {
-                /** @description An id of the model catalog or an alias, in any case */
-                model: string;
-                /** @description 1 to 32768 bytes when trimmed */
-                prompt: string;
-                run_id?: string | null;
-                max_tokens?: number | null;
-                /** @description 0 unless given */
-                temperature?: number | null;
-                timeout_ms?: number | null;
-                allow_fallback?: boolean | null;
-                primary_provider?: string | null;
-                output_schema?: Record<string, unknown> | null;
-            }[];
+            requests: components["schemas"]["InferRequest"][];
             max_parallel?: number | null;
         };
         CompileTriggerRequest: {
@@ -223,29 +610,7 @@ export interface components {
             model_uncertainty?: number | null;
             teacher_disagreement?: number | null;
             observations?: {
-                signal: {
-                    /** @enum {string} */
-                    kind: "motion_score" | "novelty_score" | "confidence" | "model_uncertainty" | "teacher_disagreement" | "speech_confidence" | "audio_novelty_score" | "cognition_gate_score";
-                } | {
-                    /** @constant */
-                    kind: "object_count";
-                    label: string;
-                    zone?: string | null;
-                } | {
-                    /** @enum {string} */
-                    kind: "minimum_distance_mm" | "time_to_collision_ms";
-                    left: string;
-                    right: string;
-                } | {
-                    /** @constant */
-                    kind: "dwell_ms";
-                    label: string;
-                    zone: string;
-                } | {
-                    /** @constant */
-                    kind: "audio_event_confidence";
-                    label: string;
-                };
+                signal: components["schemas"]["TriggerSignal"];
                 value: number;
             }[] | null;
         };
@@ -254,21 +619,7 @@ export interface components {
             prompt?: string | null;
             output_schema?: unknown;
             parameters?: {
-                restricted_zone?: {
-                    policy_id: string;
-                    policy_version: number;
-                    device_id: string;
-                    region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    enter_motion_score: number;
-                    exit_motion_score: number;
-                    enter_after_frames: number;
-                    exit_after_frames: number;
-                } | null;
+                restricted_zone?: components["schemas"]["RestrictedZoneRequest"] | null;
             } | null;
         };
         ActivatePolicyRequest: {
@@ -285,54 +636,19 @@ export interface components {
             source?: string | null;
         };
         LiveSourceRequest: {
+            /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
             prompt?: string | null;
             max_output_tokens_per_second?: number | null;
             token_cap?: number | null;
             "token-cap"?: number | null;
-            clip_mode?: {
-                target_fps?: number | null;
-                clip_length_seconds?: number | null;
-                delay_seconds?: number | null;
-            } | null;
-            crop?: {
-                x: number;
-                y: number;
-                width: number;
-                height: number;
-            } | null;
-            restricted_zone?: {
-                policy_id: string;
-                policy_version: number;
-                device_id: string;
-                region: {
-                    x: number;
-                    y: number;
-                    width: number;
-                    height: number;
-                };
-                enter_motion_score: number;
-                exit_motion_score: number;
-                enter_after_frames: number;
-                exit_after_frames: number;
-            } | null;
+            clip_mode?: components["schemas"]["ClipMode"] | null;
+            crop?: components["schemas"]["LiveCrop"] | null;
+            restricted_zone?: components["schemas"]["RestrictedZoneRequest"] | null;
             trigger_program?: components["schemas"]["TriggerProgram"] | null;
-            local_audio?: {
-                profile?: ("general" | "gameplay" | "screen_recording" | "physical_world") | null;
-                speech_engine?: ("none" | "auto" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio" | "whisper") | null;
-                min_confidence?: number | null;
-                max_events?: number | null;
-                voice_feedback?: boolean | null;
-            } | null;
-            record?: {
-                pre_roll_ms?: number | null;
-                post_roll_ms?: number | null;
-                on?: ("keyframe" | "zone" | "trigger" | "scene_cut")[] | null;
-            } | null;
-            enrich?: {
-                on?: ("zone" | "trigger" | "scene_cut")[] | null;
-                deadline_ms?: number | null;
-            } | null;
+            local_audio?: components["schemas"]["LiveSound"] | null;
+            record?: components["schemas"]["Record"] | null;
+            enrich?: components["schemas"]["Enrich"] | null;
         };
         PromptRequest: {
             prompt: string | null;
@@ -347,70 +663,34 @@ export interface components {
             max_output_tokens_per_second?: number | null;
             token_cap?: number | null;
             "token-cap"?: number | null;
-            clip_mode?: {
-                target_fps?: number | null;
-                clip_length_seconds?: number | null;
-                delay_seconds?: number | null;
-            } | null;
-            crop?: {
-                x: number;
-                y: number;
-                width: number;
-                height: number;
-            } | null;
-            restricted_zone?: {
-                policy_id: string;
-                policy_version: number;
-                device_id: string;
-                region: {
-                    x: number;
-                    y: number;
-                    width: number;
-                    height: number;
-                };
-                enter_motion_score: number;
-                exit_motion_score: number;
-                enter_after_frames: number;
-                exit_after_frames: number;
-            } | null;
+            clip_mode?: components["schemas"]["ClipMode"] | null;
+            crop?: components["schemas"]["LiveCrop"] | null;
+            restricted_zone?: components["schemas"]["RestrictedZoneRequest"] | null;
             trigger_program?: components["schemas"]["TriggerProgram"] | null;
-            local_audio?: {
-                profile?: ("general" | "gameplay" | "screen_recording" | "physical_world") | null;
-                speech_engine?: ("none" | "auto" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio" | "whisper") | null;
-                min_confidence?: number | null;
-                max_events?: number | null;
-                voice_feedback?: boolean | null;
-            } | null;
-            record?: {
-                pre_roll_ms?: number | null;
-                post_roll_ms?: number | null;
-                on?: ("keyframe" | "zone" | "trigger" | "scene_cut")[] | null;
-            } | null;
-            enrich?: {
-                on?: ("zone" | "trigger" | "scene_cut")[] | null;
-                deadline_ms?: number | null;
-            } | null;
+            local_audio?: components["schemas"]["LiveSound"] | null;
+            record?: components["schemas"]["Record"] | null;
+            enrich?: components["schemas"]["Enrich"] | null;
         };
         CreatedRun: {
             run_id: string;
             request_id: string;
             /** @constant */
             status: "pending";
-            /** @enum {string} */
-            mode: "balanced" | "detailed" | "efficiency" | "custom";
+            mode: components["schemas"]["RunMode"];
             /** @description The canonical id; null when none was given */
             model: string | null;
         };
         Run: {
             run_id: string;
-            /** @enum {string} */
-            status: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+            status: components["schemas"]["RunStatus"];
             /** @description Empty for a run that a WHIP offer made */
             mode: string;
             /** @description Empty when none was given */
             model: string;
             /** @description Of the first source; empty before it */
             source_uri: string;
+            /** @description The name that its upload had; absent for other sources */
+            source_name?: string;
             /** @description Whether nothing of it may be deleted */
             on_hold: boolean;
             /** @description Whether retention removed its events */
@@ -437,14 +717,12 @@ export interface components {
         KeptAlive: {
             request_id: string;
             run_id: string;
-            /** @enum {string} */
-            state: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+            state: components["schemas"]["RunStatus"];
         };
         RunState: {
             request_id: string;
             run_id: string;
-            /** @enum {string} */
-            state: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+            state: components["schemas"]["RunStatus"];
             /** @description How far a decode for the run is; null where none is under way */
             progress: components["schemas"]["WorkProgress"] | null;
         };
@@ -468,19 +746,11 @@ export interface components {
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
             /** @description The source ended before the end that it announces; absent where it did not */
-            ended_early?: {
-                /** @description When the last decoded frame ends, milliseconds from the first one */
-                ended_at_ms: number;
-                /** @description When the source says that its video ends */
-                expected_end_ms: number;
-                /** @description What is known of the cause */
-                reason: string;
-            };
+            ended_early?: components["schemas"]["EarlyEnd"];
             /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
             source_warning?: string;
             source_uri: string;
-            /** @enum {string} */
-            sampling_policy: "source_fps_adaptive" | "fixed";
+            sampling_policy: components["schemas"]["SamplingPolicy"];
             /** @description Null when the source does not say */
             source_fps: number | null;
             sample_fps: number;
@@ -491,14 +761,7 @@ export interface components {
             /** @description How many rows `metadata` has */
             generated: number;
             /** @description The source ended before the end that it announces; absent where it did not */
-            ended_early?: {
-                /** @description When the last decoded frame ends, milliseconds from the first one */
-                ended_at_ms: number;
-                /** @description When the source says that its video ends */
-                expected_end_ms: number;
-                /** @description What is known of the cause */
-                reason: string;
-            };
+            ended_early?: components["schemas"]["EarlyEnd"];
             /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
             source_warning?: string;
             metadata: components["schemas"]["FrameMetadata"][];
@@ -514,14 +777,7 @@ export interface components {
             /** @description Whether `max_frames` ended the decode, and not the source */
             truncated: boolean;
             /** @description The source ended before the end that it announces; absent where it did not */
-            ended_early?: {
-                /** @description When the last decoded frame ends, milliseconds from the first one */
-                ended_at_ms: number;
-                /** @description When the source says that its video ends */
-                expected_end_ms: number;
-                /** @description What is known of the cause */
-                reason: string;
-            };
+            ended_early?: components["schemas"]["EarlyEnd"];
             /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
             source_warning?: string;
             sample_fps: number;
@@ -544,8 +800,7 @@ export interface components {
             run_id: string;
             stream_id: string;
             event_type: string;
-            /** @enum {string} */
-            status: "exact" | "provisional" | "finalized";
+            status: components["schemas"]["MarkerStatus"];
             start_frame: number;
             end_frame: number;
             /** @description Media time of the first frame, milliseconds */
@@ -560,8 +815,7 @@ export interface components {
             run_id: string;
             stream_id: string;
             event_type: string;
-            /** @enum {string} */
-            status: "exact" | "provisional" | "finalized";
+            status: components["schemas"]["MarkerStatus"];
             start_frame: number;
             end_frame: number;
             /** @description Media time of the first frame, milliseconds */
@@ -585,34 +839,8 @@ export interface components {
             /** @constant */
             coordinate_schema?: "service.image.v1";
             /** @description Absent for frames whose signals the caller supplied */
-            coordinates?: {
-                /** @description Decoded extent before crop or resize, pixels */
-                source_extent: {
-                    width: number;
-                    height: number;
-                };
-                /** @description The caller's crop as given, fractions of the source */
-                requested_region: {
-                    x: number;
-                    y: number;
-                    width: number;
-                    height: number;
-                };
-                /** @description The even-aligned rectangle that was cropped, source pixels */
-                resolved_region: {
-                    x: number;
-                    y: number;
-                    width: number;
-                    height: number;
-                };
-                /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                analysis_extent: {
-                    width: number;
-                    height: number;
-                };
-            };
-            /** @enum {string} */
-            mode: "balanced" | "detailed" | "efficiency" | "custom";
+            coordinates?: components["schemas"]["ImageCoordinates"];
+            mode: components["schemas"]["RunMode"];
             model: string;
             sampling_policy: string;
             sample_fps: number;
@@ -656,7 +884,7 @@ export interface components {
             /** @description Wall-clock epoch milliseconds of the append, not media time */
             pts_ms: number;
             kind: string;
-            payload: Record<string, unknown>;
+            payload: components["schemas"]["JsonObject"];
         };
         EventsResponse: {
             request_id: string;
@@ -724,9 +952,9 @@ export interface components {
             hits: components["schemas"]["SearchHit"][];
         };
         Interaction: {
-            chunk_index: Record<string, unknown> | unknown[] | string | number | boolean | null;
-            pts_start_ms: Record<string, unknown> | unknown[] | string | number | boolean | null;
-            pts_end_ms: Record<string, unknown> | unknown[] | string | number | boolean | null;
+            chunk_index: components["schemas"]["JsonObject"] | unknown[] | string | number | boolean | null;
+            pts_start_ms: components["schemas"]["JsonObject"] | unknown[] | string | number | boolean | null;
+            pts_end_ms: components["schemas"]["JsonObject"] | unknown[] | string | number | boolean | null;
         };
         InteractionsResponse: {
             run_id: string;
@@ -765,6 +993,8 @@ export interface components {
         UploadResponse: {
             /** @description A `source_uri` */
             file_path: string;
+            /** @description The name that the file had; runs of it show it */
+            name: string;
         };
         DeletedFile: {
             request_id: string;
@@ -793,8 +1023,7 @@ export interface components {
         SystemBackend: {
             /** @description Null where the service has several principals, like `model` */
             name: string | null;
-            /** @enum {string} */
-            provider: "vllm" | "sglang" | "gemini" | "mlx";
+            provider: components["schemas"]["ProviderKind"];
             /** @description The one model that it serves; null for every model */
             model: string | null;
             /**
@@ -804,6 +1033,12 @@ export interface components {
             circuit: "closed" | "open" | "half_open";
             /** @description When an open circuit lets a call through again, epoch milliseconds */
             probe_at_ms: number | null;
+            /** @description Whether too many of the last calls of its provider took long */
+            is_slow?: boolean;
+            /** @description Why it could not be asked for its models when it was asked last; null where it could, like `models` */
+            fault?: string | null;
+            /** @description What its server has, as it said last; null where it does not say, and where the service has several principals */
+            models?: string[] | null;
         };
         System: {
             request_id: string;
@@ -816,8 +1051,15 @@ export interface components {
                 /** @description Of the usual ones, those that it decodes on the processor */
                 codecs: string[];
             } | null;
+            /** @description What the server's ffmpeg cannot do; requests that need it get 503 `decoder_unusable` */
+            decoder_faults?: {
+                /** @description What ffmpeg or ffprobe was tried for, such as `make a clip of a film` */
+                cannot: string;
+                /** @description What the program said last */
+                reason: string;
+            }[];
             /** @description What decodes recorded video that suits it; null while that is being found */
-            decode_backend: ("cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox") | null;
+            decode_backend: components["schemas"]["DecodeBackend"] | null;
             /** @description Epoch milliseconds */
             started_at_ms: number;
             /** @description Null where the system does not tell */
@@ -846,6 +1088,13 @@ export interface components {
             } | null;
             /** @description Model backends, in the order of the configuration */
             backends: components["schemas"]["SystemBackend"][];
+            /** @description Null where no backend serves it */
+            live_model?: {
+                /** @description What live sessions ask */
+                id: string;
+                /** @description Whether its server has it; null where the server does not say */
+                is_known: boolean | null;
+            } | null;
             /** @description The mirror database; null where none is configured */
             mirror: {
                 /** @enum {string} */
@@ -865,7 +1114,7 @@ export interface components {
             result: "faulted" | "saturated" | "healthy" | "idle";
             reasons: {
                 /** @enum {string} */
-                code: "sources_file_faulty" | "camera_down" | "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
+                code: "sources_file_faulty" | "camera_down" | "decoder_unusable" | "worker_fault" | "detached_worker" | "model_unknown" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
                 /** @description For people; programs go by `code` */
                 text: string;
                 /** @description When it happened, epoch milliseconds; null for what lasts */
@@ -886,8 +1135,7 @@ export interface components {
                 /** @description The oldest first */
                 runs: {
                     run_id: string;
-                    /** @enum {string} */
-                    reason: "deleted" | "age" | "bytes" | "free_space";
+                    reason: components["schemas"]["RemovalReason"];
                     /** @description Of its last activity, epoch milliseconds */
                     ended_at_ms: number;
                     bytes: number;
@@ -916,10 +1164,8 @@ export interface components {
                 bytes: number;
                 runs: {
                     run_id: string;
-                    /** @enum {string} */
-                    media: "picture" | "clip" | "sound";
-                    /** @enum {string} */
-                    reason: "age" | "bytes";
+                    media: components["schemas"]["MediaKind"];
+                    reason: components["schemas"]["MediaRemovalReason"];
                     /** @description What events of the run up to this one name */
                     through_seq: number;
                     blobs: number;
@@ -930,7 +1176,7 @@ export interface components {
         ErrorEnvelope: {
             error: {
                 /** @enum {string} */
-                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "conflict" | "cursor_expired" | "media_removed" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "storage_unavailable" | "storage_quota";
+                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "cursor_expired" | "media_removed" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "decoder_unusable" | "storage_unavailable" | "storage_quota";
                 /** @description For people; it may change */
                 message: string;
                 request_id: string;
@@ -951,21 +1197,8 @@ export interface components {
             /** @description Empty for every kind that is not bookkeeping */
             event_kinds: string[];
             /** @description What holds for a delivered event besides; null for no conditions */
-            filter: {
-                labels?: string[];
-                zones?: string[];
-                sources?: string[];
-                min_confidence?: number;
-                /**
-                 * @description Of events that say whether their camera was armed; absent for those that say so
-                 * @enum {string}
-                 */
-                armed?: "disarmed" | "any";
-            } | null;
-            cooldown: {
-                interval_ms: number;
-                per: ("kind" | "label" | "zone" | "source")[];
-            } | null;
+            filter: components["schemas"]["WebhookFilter"] | null;
+            cooldown: components["schemas"]["WebhookCooldown"] | null;
             registered_seq: number;
             signing_secret: string;
         };
@@ -975,27 +1208,11 @@ export interface components {
             /** @description Empty for every kind that is not bookkeeping */
             event_kinds: string[];
             /** @description What holds for a delivered event besides; null for no conditions */
-            filter: {
-                labels?: string[];
-                zones?: string[];
-                sources?: string[];
-                min_confidence?: number;
-                /**
-                 * @description Of events that say whether their camera was armed; absent for those that say so
-                 * @enum {string}
-                 */
-                armed?: "disarmed" | "any";
-            } | null;
-            cooldown: {
-                interval_ms: number;
-                per: ("kind" | "label" | "zone" | "source")[];
-            } | null;
+            filter: components["schemas"]["WebhookFilter"] | null;
+            cooldown: components["schemas"]["WebhookCooldown"] | null;
             registered_seq: number;
             /** @description Which webhook of the file of sources it is; null for one that was registered */
-            source: {
-                name: string;
-                webhook: string;
-            } | null;
+            source: components["schemas"]["WebhookSource"] | null;
             /** @description Every event up to here is delivered, given up, or not for this webhook */
             last_terminal_seq: number;
             delivered: number;
@@ -1008,26 +1225,12 @@ export interface components {
             /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
-            retry: {
-                seq: number;
-                /** @description When each attempt began, epoch milliseconds */
-                attempts: number[];
-                /** @description Epoch milliseconds; null while an attempt is under way */
-                next_attempt_ms: number | null;
-            } | null;
+            retry: components["schemas"]["WebhookRetry"] | null;
             /** @constant */
             state: "active";
-            recent_dead_letters: {
-                seq: number;
-                error: string;
-                /** @description When each attempt began, epoch milliseconds */
-                attempts: number[];
-            }[];
+            recent_dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The events that are still to be sent again */
-            redelivery: {
-                from_seq: number;
-                to_seq: number;
-            } | null;
+            redelivery: components["schemas"]["WebhookRedelivery"] | null;
         };
         WebhookList: {
             request_id: string;
@@ -1040,27 +1243,11 @@ export interface components {
             /** @description Empty for every kind that is not bookkeeping */
             event_kinds: string[];
             /** @description What holds for a delivered event besides; null for no conditions */
-            filter: {
-                labels?: string[];
-                zones?: string[];
-                sources?: string[];
-                min_confidence?: number;
-                /**
-                 * @description Of events that say whether their camera was armed; absent for those that say so
-                 * @enum {string}
-                 */
-                armed?: "disarmed" | "any";
-            } | null;
-            cooldown: {
-                interval_ms: number;
-                per: ("kind" | "label" | "zone" | "source")[];
-            } | null;
+            filter: components["schemas"]["WebhookFilter"] | null;
+            cooldown: components["schemas"]["WebhookCooldown"] | null;
             registered_seq: number;
             /** @description Which webhook of the file of sources it is; null for one that was registered */
-            source: {
-                name: string;
-                webhook: string;
-            } | null;
+            source: components["schemas"]["WebhookSource"] | null;
             /** @description Every event up to here is delivered, given up, or not for this webhook */
             last_terminal_seq: number;
             delivered: number;
@@ -1073,26 +1260,12 @@ export interface components {
             /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
-            retry: {
-                seq: number;
-                /** @description When each attempt began, epoch milliseconds */
-                attempts: number[];
-                /** @description Epoch milliseconds; null while an attempt is under way */
-                next_attempt_ms: number | null;
-            } | null;
+            retry: components["schemas"]["WebhookRetry"] | null;
             /** @constant */
             state: "active";
-            recent_dead_letters: {
-                seq: number;
-                error: string;
-                /** @description When each attempt began, epoch milliseconds */
-                attempts: number[];
-            }[];
+            recent_dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The events that are still to be sent again */
-            redelivery: {
-                from_seq: number;
-                to_seq: number;
-            } | null;
+            redelivery: components["schemas"]["WebhookRedelivery"] | null;
             run_id: string;
             /** @description The newest event of the run: the webhook is behind until `last_terminal_seq` has come there */
             run_last_seq: number;
@@ -1153,8 +1326,7 @@ export interface components {
         InferResponse: {
             request_id: string;
             run_id: string | null;
-            /** @enum {string} */
-            provider: "vllm" | "sglang" | "gemini" | "mlx";
+            provider: components["schemas"]["ProviderKind"];
             model: string;
             fallback_used: boolean;
             output_text: string;
@@ -1190,7 +1362,7 @@ export interface components {
             tier: "medium" | "small" | "experimental" | "cloud";
             /** @enum {string} */
             availability: "ready" | "saturated" | "unavailable";
-            providers_available: ("vllm" | "sglang" | "gemini" | "mlx")[];
+            providers_available: components["schemas"]["ProviderKind"][];
             fallback_candidates: string[];
         };
         ModelList: {
@@ -1205,39 +1377,14 @@ export interface components {
             instructions: ({
                 /** @constant */
                 op: "load";
-                signal: {
-                    /** @enum {string} */
-                    kind: "motion_score" | "novelty_score" | "confidence" | "model_uncertainty" | "teacher_disagreement" | "speech_confidence" | "audio_novelty_score" | "cognition_gate_score";
-                } | {
-                    /** @constant */
-                    kind: "object_count";
-                    label: string;
-                    zone?: string | null;
-                } | {
-                    /** @enum {string} */
-                    kind: "minimum_distance_mm" | "time_to_collision_ms";
-                    left: string;
-                    right: string;
-                } | {
-                    /** @constant */
-                    kind: "dwell_ms";
-                    label: string;
-                    zone: string;
-                } | {
-                    /** @constant */
-                    kind: "audio_event_confidence";
-                    label: string;
-                };
+                signal: components["schemas"]["TriggerSignal"];
             } | {
                 /** @constant */
                 op: "constant";
                 value: number;
             } | {
                 /** @enum {string} */
-                op: "greater_than" | "greater_or_equal" | "less_than" | "less_or_equal" | "equal";
-            } | {
-                /** @enum {string} */
-                op: "and" | "or" | "not";
+                op: "greater_than" | "greater_or_equal" | "less_than" | "less_or_equal" | "equal" | "and" | "or" | "not" | "halt";
             } | {
                 /** @constant */
                 op: "sustain_frames";
@@ -1272,9 +1419,6 @@ export interface components {
                 op: "notify";
                 /** @enum {string} */
                 channel: "webhook" | "local_output";
-            } | {
-                /** @constant */
-                op: "halt";
             })[];
         };
         CompileTriggerResponse: {
@@ -1302,10 +1446,7 @@ export interface components {
                 fired: boolean;
                 /** @description Whether a signal of the program was not in the sample */
                 missing_signal: boolean;
-                actions: {
-                    /** @enum {string} */
-                    op: "emit" | "capture" | "notify";
-                }[];
+                actions: components["schemas"]["TriggerAction"][];
             }[];
         };
         EvaluateTriggerOnRunResponse: {
@@ -1329,22 +1470,16 @@ export interface components {
                 confidence: number;
             }[];
             /** @description What each firing does */
-            actions: {
-                /** @enum {string} */
-                op: "emit" | "capture" | "notify";
-            }[];
+            actions: components["schemas"]["TriggerAction"][];
         };
         Policy: {
             /** @description The sequence number of the event that created it */
             revision: number;
             parent_revision: number | null;
-            /** @enum {string} */
-            status: "draft" | "shadow" | "canary" | "active" | "retired" | "rolled_back";
+            status: components["schemas"]["PolicyStatus"];
             prompt: string | null;
-            output_schema: Record<string, unknown> | null;
-            parameters: {
-                restricted_zone?: components["schemas"]["RestrictedZone"];
-            };
+            output_schema: components["schemas"]["JsonObject"] | null;
+            parameters: components["schemas"]["PolicyParameters"];
             /** @description Epoch milliseconds */
             created_at_ms: number;
             /** @description When the status last changed, epoch milliseconds */
@@ -1357,12 +1492,7 @@ export interface components {
             policy_id: string;
             policy_version: number;
             device_id: string;
-            region: {
-                x: number;
-                y: number;
-                width: number;
-                height: number;
-            };
+            region: components["schemas"]["NormalizedRegion"];
             enter_motion_score: number;
             exit_motion_score: number;
             enter_after_frames: number;
@@ -1384,87 +1514,14 @@ export interface components {
             request_id: string;
             run_id: string;
             policy: components["schemas"]["Policy"];
-            application: {
-                session_id: string | null;
-                generation: number | null;
-                prompt_acknowledged: boolean;
-                effective_on_current_generation: boolean;
-                deferred_fields: string[];
-                note: string;
-            };
+            application: components["schemas"]["PolicyApplication"];
         };
         ReplayPolicyResponse: {
             request_id: string;
             run_id: string;
             /** @description The sequence number of the event of the evaluation */
             evaluation_id: number;
-            evaluation: {
-                revision: number;
-                comparison: string;
-                from_seq: number;
-                to_seq: number | null;
-                candidate_events: number;
-                accepted_events: number;
-                rejected_events: number;
-                events_without_score: number;
-                threshold: number | null;
-                limitation: string;
-                /** @constant */
-                source: "local_wal";
-            } | {
-                revision: number;
-                comparison: string;
-                from_seq: number;
-                to_seq: number | null;
-                candidate_events: number;
-                accepted_events: number;
-                rejected_events: number;
-                events_without_score: number;
-                threshold: number | null;
-                limitation: string;
-                /** @constant */
-                source: "signals";
-                source_uri: string;
-                sample_fps: number;
-                frames: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                intervals_total: number;
-                intervals: {
-                    entered_frame: number;
-                    /** @description Media time, milliseconds */
-                    entered_pts_ms: number;
-                    left_frame: number | null;
-                    left_pts_ms: number | null;
-                    peak_motion_score: number;
-                }[];
-            };
+            evaluation: components["schemas"]["PolicyEvaluation"];
         };
         LiveSource: {
             request_id: string;
@@ -1479,53 +1536,33 @@ export interface components {
             request_id: string;
             run_id: string;
             session_id: string;
-            /** @enum {string} */
-            status: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+            status: components["schemas"]["RunStatus"];
         };
         LiveSession: {
             run_id: string;
             session_id: string;
             generation: number;
-            /**
-             * @description A publisher, or a source that the service pulls
-             * @enum {string}
-             */
-            source: "whip" | "live";
+            /** @description A publisher, or a source that the service pulls */
+            source: components["schemas"]["LiveSourceKind"];
             /** @description Empty for a publisher */
             source_uri: string;
-            /** @enum {string} */
-            state: "connecting" | "live" | "interrupted" | "ending";
+            state: components["schemas"]["LiveState"];
             /** @description Epoch milliseconds, as all times here but those of `signals` */
             opened_at_ms: number;
             connected_at_ms: number | null;
             /** @description When frames were last decoded, to the second */
             last_frame_at_ms: number | null;
             /** @description Of a pulled source that gives no frames */
-            gap: {
-                since_ms: number;
-                attempts: number;
-                /** @description Null while an attempt is under way */
-                next_attempt_at_ms: number | null;
-            } | null;
+            gap: components["schemas"]["SourceGap"] | null;
             /** @description Since the session was opened, counted once a second */
-            frames: {
-                /** @description Access units of a publisher; 0 of a pulled source */
-                received: number;
-                decoded: number;
-                dropped: number;
-                /** @description Frames that the gate kept */
-                kept: number;
-            };
+            frames: components["schemas"]["FrameCounts"];
             /** @description Null for the built-in one */
             prompt: string | null;
             restricted_zone: components["schemas"]["RestrictedZone"] | null;
             /** @description The newest event of the run */
             last_seq: number;
             /** @description The newest stored picture, and the event that names it */
-            picture: {
-                seq: number;
-                sha256: string;
-            } | null;
+            picture: components["schemas"]["KeptPicture"] | null;
         };
         LiveSessionList: {
             request_id: string;
@@ -1535,46 +1572,27 @@ export interface components {
             run_id: string;
             session_id: string;
             generation: number;
-            /**
-             * @description A publisher, or a source that the service pulls
-             * @enum {string}
-             */
-            source: "whip" | "live";
+            /** @description A publisher, or a source that the service pulls */
+            source: components["schemas"]["LiveSourceKind"];
             /** @description Empty for a publisher */
             source_uri: string;
-            /** @enum {string} */
-            state: "connecting" | "live" | "interrupted" | "ending";
+            state: components["schemas"]["LiveState"];
             /** @description Epoch milliseconds, as all times here but those of `signals` */
             opened_at_ms: number;
             connected_at_ms: number | null;
             /** @description When frames were last decoded, to the second */
             last_frame_at_ms: number | null;
             /** @description Of a pulled source that gives no frames */
-            gap: {
-                since_ms: number;
-                attempts: number;
-                /** @description Null while an attempt is under way */
-                next_attempt_at_ms: number | null;
-            } | null;
+            gap: components["schemas"]["SourceGap"] | null;
             /** @description Since the session was opened, counted once a second */
-            frames: {
-                /** @description Access units of a publisher; 0 of a pulled source */
-                received: number;
-                decoded: number;
-                dropped: number;
-                /** @description Frames that the gate kept */
-                kept: number;
-            };
+            frames: components["schemas"]["FrameCounts"];
             /** @description Null for the built-in one */
             prompt: string | null;
             restricted_zone: components["schemas"]["RestrictedZone"] | null;
             /** @description The newest event of the run */
             last_seq: number;
             /** @description The newest stored picture, and the event that names it */
-            picture: {
-                seq: number;
-                sha256: string;
-            } | null;
+            picture: components["schemas"]["KeptPicture"] | null;
             request_id: string;
             /** @description Columns of one length, of the last minute at most */
             signals: {
@@ -1589,8 +1607,7 @@ export interface components {
             request_id: string;
             name: string;
             armed: boolean;
-            /** @enum {string} */
-            armed_by: "schedule" | "call";
+            armed_by: components["schemas"]["ArmedBy"];
             /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
             next_change_ms: number | null;
         };
@@ -1618,7 +1635,7 @@ export interface components {
             reason: string | null;
             /** @description Whether an always-on camera is armed; null for any other source */
             armed: boolean | null;
-            armed_by: ("schedule" | "call") | null;
+            armed_by: components["schemas"]["ArmedBy"] | null;
             /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
             next_change_ms: number | null;
             /** @description How it is recorded all day; null where it is not */
@@ -1650,11 +1667,8 @@ export interface components {
             bytes: number;
             /** @description By RFC 6381, such as `avc1.42e01f, opus` */
             codec: string;
-            /**
-             * @description `not_supported`: MP4 cannot carry it to browsers
-             * @enum {string}
-             */
-            sound: "included" | "none" | "not_supported";
+            /** @description `not_supported`: MP4 cannot carry it to browsers */
+            sound: components["schemas"]["ClipSound"];
             /** @description Segments of the same formats fit into one export */
             video_format: string;
             /** @description Null without sound */
@@ -1672,7 +1686,7 @@ export interface components {
             session_id: string;
             /** @description Null for the built-in one */
             prompt: string | null;
-            output_schema: Record<string, unknown> | null;
+            output_schema: components["schemas"]["JsonObject"] | null;
         };
         CloudEvent: {
             /** @constant */
@@ -1691,14 +1705,13 @@ export interface components {
             /** @description Wall-clock epoch milliseconds of the append, not media time */
             pts_ms: number;
             /** @description The payload; see event.<kind>.schema.json */
-            data: Record<string, unknown> | unknown[] | string | number | boolean | null;
+            data: components["schemas"]["JsonObject"] | unknown[] | string | number | boolean | null;
         };
         /** @description The payload of each kind of event, by kind */
         EventPayloads: {
             run_created: {
                 request_id: string;
-                /** @enum {string} */
-                mode: "balanced" | "detailed" | "efficiency" | "custom";
+                mode: components["schemas"]["RunMode"];
                 model: string | null;
                 principal_key: string;
                 tenant_id: string | null;
@@ -1707,11 +1720,7 @@ export interface components {
                 session_id: string;
                 /** @constant */
                 source: "whip";
-                trigger_program: {
-                    program_id: string;
-                    version: number;
-                    isa_version: number;
-                } | null;
+                trigger_program: components["schemas"]["TriggerProgramId"] | null;
             } | {
                 principal_key: string;
                 session_id: string;
@@ -1732,43 +1741,20 @@ export interface components {
                 };
                 decoded_frames: number;
                 source_uri: string;
-                /** @enum {string} */
-                sampling_policy: "source_fps_adaptive" | "fixed";
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
+                sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
                 request_id: string;
                 source_uri: string;
+                /** @description The name that an upload had; absent for other sources */
+                source_name?: string;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                /** @enum {string} */
-                media_mode: "frames" | "video" | "audio_video";
+                coordinates: components["schemas"]["ImageCoordinates"];
+                media_mode: components["schemas"]["MediaMode"];
                 media_window_ms: number | null;
                 video_streams: number | null;
                 audio_streams: number | null;
@@ -1778,8 +1764,7 @@ export interface components {
                 request_id: string;
                 source_uri: string;
                 stream_id: string;
-                /** @enum {string} */
-                sampling_policy: "source_fps_adaptive" | "fixed";
+                sampling_policy: components["schemas"]["SamplingPolicy"];
                 /** @description Null when the source does not say */
                 source_fps: number | null;
                 sample_fps: number;
@@ -1787,87 +1772,21 @@ export interface components {
                 /** @description Whether `max_frames` ended the decode, and not the source */
                 truncated?: boolean;
                 /** @description The source ended before the end that it announces; absent where it did not */
-                ended_early?: {
-                    /** @description When the last decoded frame ends, milliseconds from the first one */
-                    ended_at_ms: number;
-                    /** @description When the source says that its video ends */
-                    expected_end_ms: number;
-                    /** @description What is known of the cause */
-                    reason: string;
-                };
+                ended_early?: components["schemas"]["EarlyEnd"];
                 /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
                 source_warning?: string;
                 width: number;
                 height: number;
                 pixel_format: string;
-                /**
-                 * @description What decoded: docs/deployment.md#hardware-decoding
-                 * @enum {string}
-                 */
-                decode_backend?: "cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox";
+                /** @description What decoded: docs/deployment.md#hardware-decoding */
+                decode_backend?: components["schemas"]["DecodeBackend"];
                 /** @constant */
                 coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                ranges?: {
-                    /** @enum {string} */
-                    type: "gradual_transition" | "flash" | "freeze" | "black" | "repeat";
-                    /** @description Row of the first frame inside */
-                    start_frame: number;
-                    /** @description Row of the last frame inside */
-                    end_frame: number;
-                    /** @description Media time of the first frame, milliseconds */
-                    start_pts_ms: number;
-                    /** @description Media time of the last frame, milliseconds */
-                    end_pts_ms: number;
-                    confidence: number;
-                }[];
+                coordinates: components["schemas"]["ImageCoordinates"];
+                ranges?: components["schemas"]["DetectedRange"][];
                 /** @description Whether there were more ranges; the later ones are left out */
                 ranges_truncated?: boolean;
-                signals: {
-                    /** @description Counts sampled frames from 0 */
-                    frame_index: number;
-                    /** @description Media time, milliseconds from the first frame */
-                    pts_ms: number;
-                    perceptual_hash: number | bigint;
-                    luma_mean: number;
-                    flicker_score: number;
-                    ghosting_score: number;
-                    noise_variance_score: number;
-                    cut_score?: number;
-                    /** @description Media time of the cut, where `cut_score` is 0.5 or more */
-                    cut_pts_ms?: number;
-                    artifact_score?: number;
-                    /**
-                     * @description What is wrong with the frame, if anything is
-                     * @enum {string}
-                     */
-                    artifact_kind?: "decode_damage" | "flicker" | "foreign_frame" | "combing" | "chroma_fault" | "noise_burst";
-                }[];
+                signals: components["schemas"]["FrameSignals"][];
             };
             marker_emitted: components["schemas"]["StoredMarker"];
             analysis_generated: {
@@ -1876,51 +1795,19 @@ export interface components {
                 frames: number;
                 window_size: number;
                 segment_ms: number;
-                /** @enum {string} */
-                sampling_policy: "source_fps_adaptive" | "fixed";
+                sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
-                /** @enum {string} */
-                mode: "balanced" | "detailed" | "efficiency" | "custom";
+                mode: components["schemas"]["RunMode"];
                 model: string;
                 /** @description How many markers the pass derived */
                 markers: number;
                 /** @constant */
                 coordinate_schema?: "service.image.v1";
-                coordinates?: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
+                coordinates?: components["schemas"]["ImageCoordinates"];
+                /** @description Whether `max_frames` ended the decode, and not the source */
+                truncated?: boolean;
                 /** @description The source ended before the end that it announces; absent where it did not */
-                ended_early?: {
-                    /** @description When the last decoded frame ends, milliseconds from the first one */
-                    ended_at_ms: number;
-                    /** @description When the source says that its video ends */
-                    expected_end_ms: number;
-                    /** @description What is known of the cause */
-                    reason: string;
-                };
+                ended_early?: components["schemas"]["EarlyEnd"];
                 /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
                 source_warning?: string;
             } | {
@@ -1929,42 +1816,17 @@ export interface components {
                 frames: number;
                 /** @description How many markers the pass derived */
                 markers: number;
-                /** @enum {string} */
-                sampling_policy: "source_fps_adaptive" | "fixed";
+                sampling_policy: components["schemas"]["SamplingPolicy"];
                 source_fps: number | null;
                 sample_fps: number;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
+                coordinates: components["schemas"]["ImageCoordinates"];
+                /** @description Whether `max_frames` ended the decode, and not the source */
+                truncated?: boolean;
                 lag_p95_ms: number;
                 lag_p99_ms: number;
-                /** @enum {string} */
-                mode: "balanced" | "detailed" | "efficiency" | "custom";
+                mode: components["schemas"]["RunMode"];
                 model: string;
                 index_name: string | null;
                 prompt_tokens: number;
@@ -1974,14 +1836,7 @@ export interface components {
                 inference_latency_ms: number;
                 chunks_analyzed: number;
                 /** @description The source ended before the end that it announces; absent where it did not */
-                ended_early?: {
-                    /** @description When the last decoded frame ends, milliseconds from the first one */
-                    ended_at_ms: number;
-                    /** @description When the source says that its video ends */
-                    expected_end_ms: number;
-                    /** @description What is known of the cause */
-                    reason: string;
-                };
+                ended_early?: components["schemas"]["EarlyEnd"];
                 /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
                 source_warning?: string;
             };
@@ -1989,10 +1844,12 @@ export interface components {
                 request_id: string;
                 stream_id: string;
                 chunk_index: number;
-                provider: ("vllm" | "sglang" | "gemini" | "mlx" | "local_audio") | null;
+                provider: components["schemas"]["ChunkProvider"] | null;
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -2000,57 +1857,14 @@ export interface components {
                 summary: string | null;
                 description: string | null;
                 confidence: number | null;
-                raw_output: Record<string, unknown> | unknown[] | string | number | boolean | null;
+                raw_output: components["schemas"]["JsonObject"] | unknown[] | string | number | boolean | null;
                 prompt_tokens: number;
                 completion_tokens: number;
                 thinking_tokens: number;
                 total_tokens: number;
                 inference_latency_ms: number;
-                moments: {
-                    start_offset_ms: number;
-                    end_offset_ms: number;
-                    modalities: ("audio" | "video")[];
-                    /** @enum {string} */
-                    kind: "speech" | "sound_effect" | "music" | "ambient" | "interaction" | "mechanical" | "other";
-                    description: string;
-                    intent?: string | null;
-                    audio_visual_relation?: string | null;
-                    confidence: number;
-                }[];
-                local_audio: {
-                    /** @enum {string} */
-                    profile: "general" | "gameplay" | "screen_recording" | "physical_world";
-                    /** @enum {string} */
-                    speech_engine: "none" | "auto" | "whisper" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio";
-                    models: string[];
-                    observations: {
-                        start_offset_ms: number;
-                        end_offset_ms: number;
-                        /** @enum {string} */
-                        kind: "voice_activity" | "audio_event" | "speech";
-                        label: string;
-                        confidence: number;
-                        model: string;
-                        transcript?: string | null;
-                        language?: string | null;
-                        emotion?: string | null;
-                    }[];
-                    audio_duration_ms: number;
-                    audio_bytes: number;
-                    queue_wait_ms: number;
-                    stages: {
-                        decode_ms: number;
-                        vad_ms: number;
-                        classifier_ms: number;
-                        asr_ms: number;
-                    };
-                    capacity: {
-                        active: number;
-                        queued: number;
-                        limit: number;
-                    };
-                    processing_ms: number;
-                } | null;
+                moments: components["schemas"]["ChunkMoment"][];
+                local_audio: components["schemas"]["LocalAudio"] | null;
                 local_audio_error: string | null;
                 index_name?: string;
                 /** @constant */
@@ -2063,10 +1877,12 @@ export interface components {
                 request_id: string;
                 stream_id: string;
                 chunk_index: number;
-                provider: ("vllm" | "sglang" | "gemini" | "mlx" | "local_audio") | null;
+                provider: components["schemas"]["ChunkProvider"] | null;
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
+                semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
                 event_type: string | null;
@@ -2074,62 +1890,19 @@ export interface components {
                 summary: string | null;
                 description: string | null;
                 confidence: number | null;
-                raw_output: Record<string, unknown> | unknown[] | string | number | boolean | null;
+                raw_output: components["schemas"]["JsonObject"] | unknown[] | string | number | boolean | null;
                 prompt_tokens: number;
                 completion_tokens: number;
                 thinking_tokens: number;
                 total_tokens: number;
                 inference_latency_ms: number;
-                moments: {
-                    start_offset_ms: number;
-                    end_offset_ms: number;
-                    modalities: ("audio" | "video")[];
-                    /** @enum {string} */
-                    kind: "speech" | "sound_effect" | "music" | "ambient" | "interaction" | "mechanical" | "other";
-                    description: string;
-                    intent?: string | null;
-                    audio_visual_relation?: string | null;
-                    confidence: number;
-                }[];
-                local_audio: {
-                    /** @enum {string} */
-                    profile: "general" | "gameplay" | "screen_recording" | "physical_world";
-                    /** @enum {string} */
-                    speech_engine: "none" | "auto" | "whisper" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio";
-                    models: string[];
-                    observations: {
-                        start_offset_ms: number;
-                        end_offset_ms: number;
-                        /** @enum {string} */
-                        kind: "voice_activity" | "audio_event" | "speech";
-                        label: string;
-                        confidence: number;
-                        model: string;
-                        transcript?: string | null;
-                        language?: string | null;
-                        emotion?: string | null;
-                    }[];
-                    audio_duration_ms: number;
-                    audio_bytes: number;
-                    queue_wait_ms: number;
-                    stages: {
-                        decode_ms: number;
-                        vad_ms: number;
-                        classifier_ms: number;
-                        asr_ms: number;
-                    };
-                    capacity: {
-                        active: number;
-                        queued: number;
-                        limit: number;
-                    };
-                    processing_ms: number;
-                } | null;
+                moments: components["schemas"]["ChunkMoment"][];
+                local_audio: components["schemas"]["LocalAudio"] | null;
                 local_audio_error: string | null;
                 index_name?: string;
                 /** @enum {string} */
                 media_mode: "video" | "audio_video";
-                media_resolution: ("low" | "medium" | "high") | null;
+                media_resolution: components["schemas"]["MediaResolution"] | null;
                 pts_start_ms: number;
                 pts_end_ms: number;
                 timestamp_resolution_ms: number;
@@ -2138,29 +1911,8 @@ export interface components {
                 audio_streams: number | null;
                 audio_channels: number | null;
                 audio_mixed: boolean | null;
-                evidence?: {
-                    /** @description Path of the blob under the data directory */
-                    media_ref: string;
-                    /** @enum {string} */
-                    media_type: "video/mp4" | "audio/wav";
-                    media_bytes: number;
-                    media_sha256: string;
-                    /** @description False when the same content was stored before */
-                    created: boolean;
-                } | null;
-                feedback_audio?: {
-                    /** @description Path of the blob under the data directory */
-                    media_ref: string;
-                    /** @enum {string} */
-                    media_type: "video/mp4" | "audio/wav";
-                    media_bytes: number;
-                    media_sha256: string;
-                    /** @description False when the same content was stored before */
-                    created: boolean;
-                    model: string;
-                    sample_rate_hz: number;
-                    processing_ms: number;
-                } | null;
+                evidence?: components["schemas"]["MediaEvidence"] | null;
+                feedback_audio?: components["schemas"]["FeedbackAudio"] | null;
             } | {
                 request_id: string;
                 stream_id: string;
@@ -2177,40 +1929,7 @@ export interface components {
                 rtp_access_units: number;
                 decode_ms: number;
                 round_trip_ms: number;
-                local_audio: {
-                    /** @enum {string} */
-                    profile: "general" | "gameplay" | "screen_recording" | "physical_world";
-                    /** @enum {string} */
-                    speech_engine: "none" | "auto" | "whisper" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio";
-                    models: string[];
-                    observations: {
-                        start_offset_ms: number;
-                        end_offset_ms: number;
-                        /** @enum {string} */
-                        kind: "voice_activity" | "audio_event" | "speech";
-                        label: string;
-                        confidence: number;
-                        model: string;
-                        transcript?: string | null;
-                        language?: string | null;
-                        emotion?: string | null;
-                    }[];
-                    audio_duration_ms: number;
-                    audio_bytes: number;
-                    queue_wait_ms: number;
-                    stages: {
-                        decode_ms: number;
-                        vad_ms: number;
-                        classifier_ms: number;
-                        asr_ms: number;
-                    };
-                    capacity: {
-                        active: number;
-                        queued: number;
-                        limit: number;
-                    };
-                    processing_ms: number;
-                };
+                local_audio: components["schemas"]["LocalAudio"];
             };
             multimodal_moment: {
                 moment_id: string;
@@ -2222,38 +1941,15 @@ export interface components {
                 start_pts_ms: number;
                 end_pts_ms: number;
                 timestamp_resolution_ms: number;
-                modalities: ("audio" | "video")[];
-                /** @enum {string} */
-                kind: "speech" | "sound_effect" | "music" | "ambient" | "interaction" | "mechanical" | "other";
+                modalities: components["schemas"]["Modality"][];
+                kind: components["schemas"]["MomentKind"];
                 description: string;
                 intent: string | null;
                 audio_visual_relation: string | null;
                 confidence: number;
-                /** @enum {string} */
-                provider: "vllm" | "sglang" | "gemini" | "mlx" | "local_audio";
-                evidence: {
-                    /** @description Path of the blob under the data directory */
-                    media_ref: string;
-                    /** @enum {string} */
-                    media_type: "video/mp4" | "audio/wav";
-                    media_bytes: number;
-                    media_sha256: string;
-                    /** @description False when the same content was stored before */
-                    created: boolean;
-                } | null;
-                feedback_audio?: {
-                    /** @description Path of the blob under the data directory */
-                    media_ref: string;
-                    /** @enum {string} */
-                    media_type: "video/mp4" | "audio/wav";
-                    media_bytes: number;
-                    media_sha256: string;
-                    /** @description False when the same content was stored before */
-                    created: boolean;
-                    model: string;
-                    sample_rate_hz: number;
-                    processing_ms: number;
-                } | null;
+                provider: components["schemas"]["ChunkProvider"];
+                evidence: components["schemas"]["MediaEvidence"] | null;
+                feedback_audio?: components["schemas"]["FeedbackAudio"] | null;
                 index_name: string | null;
             } | {
                 moment_id: string;
@@ -2265,38 +1961,15 @@ export interface components {
                 start_pts_ms: number;
                 end_pts_ms: number;
                 timestamp_resolution_ms: number;
-                modalities: ("audio" | "video")[];
-                /** @enum {string} */
-                kind: "speech" | "sound_effect" | "music" | "ambient" | "interaction" | "mechanical" | "other";
+                modalities: components["schemas"]["Modality"][];
+                kind: components["schemas"]["MomentKind"];
                 description: string;
                 intent: string | null;
                 audio_visual_relation: string | null;
                 confidence: number;
-                /** @enum {string} */
-                provider: "vllm" | "sglang" | "gemini" | "mlx" | "local_audio";
-                evidence: {
-                    /** @description Path of the blob under the data directory */
-                    media_ref: string;
-                    /** @enum {string} */
-                    media_type: "video/mp4" | "audio/wav";
-                    media_bytes: number;
-                    media_sha256: string;
-                    /** @description False when the same content was stored before */
-                    created: boolean;
-                } | null;
-                feedback_audio?: {
-                    /** @description Path of the blob under the data directory */
-                    media_ref: string;
-                    /** @enum {string} */
-                    media_type: "video/mp4" | "audio/wav";
-                    media_bytes: number;
-                    media_sha256: string;
-                    /** @description False when the same content was stored before */
-                    created: boolean;
-                    model: string;
-                    sample_rate_hz: number;
-                    processing_ms: number;
-                } | null;
+                provider: components["schemas"]["ChunkProvider"];
+                evidence: components["schemas"]["MediaEvidence"] | null;
+                feedback_audio?: components["schemas"]["FeedbackAudio"] | null;
                 session_id: string;
                 track_id: number;
             };
@@ -2342,41 +2015,15 @@ export interface components {
                 reason: "rolled_over";
                 /** @description The run in which the session goes on */
                 successor_run_id: string;
-            } | {
-                /** @enum {string} */
-                source: "whip" | "live";
-                session_id: string;
-                reason: string;
-            };
-            run_failed: {
-                /** @enum {string} */
-                source: "whip" | "live";
-                session_id: string;
-                reason: string;
-            };
-            stop_requested: {
-                request_id: string;
-            };
-            keepalive_refreshed: {
-                request_id: string;
-            };
-            run_deleted: {
-                request_id: string;
-            } | {
-                /** @enum {string} */
-                source: "whip" | "live";
-                session_id: string;
-                reason: string;
-            };
-            hold_placed: {
-                request_id: string;
-            };
-            hold_released: {
-                request_id: string;
-            };
+            } | components["schemas"]["SessionEnded"];
+            run_failed: components["schemas"]["SessionEnded"];
+            stop_requested: components["schemas"]["RequestOnly"];
+            keepalive_refreshed: components["schemas"]["RequestOnly"];
+            run_deleted: components["schemas"]["RequestOnly"] | components["schemas"]["SessionEnded"];
+            hold_placed: components["schemas"]["RequestOnly"];
+            hold_released: components["schemas"]["RequestOnly"];
             events_removed: {
-                /** @enum {string} */
-                reason: "deleted" | "age" | "bytes" | "free_space";
+                reason: components["schemas"]["RemovalReason"];
                 /** @description How many events were removed */
                 events: number;
                 /** @description The size of their records in the log */
@@ -2388,6 +2035,7 @@ export interface components {
                     mode: string;
                     model: string;
                     source_uri: string;
+                    source_name?: string;
                     /** @enum {string} */
                     source: "whip" | "live" | "";
                     session_id: string;
@@ -2401,10 +2049,8 @@ export interface components {
                 };
             };
             media_removed: {
-                /** @enum {string} */
-                media: "picture" | "clip" | "sound";
-                /** @enum {string} */
-                reason: "age" | "bytes";
+                media: components["schemas"]["MediaKind"];
+                reason: components["schemas"]["MediaRemovalReason"];
                 /** @description What events of the run up to this one name */
                 through_seq: number;
                 /** @description How many were named */
@@ -2423,26 +2069,10 @@ export interface components {
                 url: string;
                 /** @description Empty for every kind that is not bookkeeping */
                 event_kinds: string[];
-                filter?: {
-                    labels?: string[];
-                    zones?: string[];
-                    sources?: string[];
-                    min_confidence?: number;
-                    /**
-                     * @description Of events that say whether their camera was armed; absent for those that say so
-                     * @enum {string}
-                     */
-                    armed?: "disarmed" | "any";
-                };
-                cooldown?: {
-                    interval_ms: number;
-                    per: ("kind" | "label" | "zone" | "source")[];
-                };
+                filter?: components["schemas"]["WebhookFilter"];
+                cooldown?: components["schemas"]["WebhookCooldown"];
                 /** @description Which webhook of the file of sources it is */
-                source?: {
-                    name: string;
-                    webhook: string;
-                };
+                source?: components["schemas"]["WebhookSource"];
             };
             webhook_deleted: {
                 webhook_id: string;
@@ -2450,38 +2080,25 @@ export interface components {
             policy_revision_created: {
                 parent_revision: number | null;
                 prompt: string | null;
-                output_schema: Record<string, unknown> | null;
-                parameters: {
-                    restricted_zone?: components["schemas"]["RestrictedZone"];
-                };
+                output_schema: components["schemas"]["JsonObject"] | null;
+                parameters: components["schemas"]["PolicyParameters"];
             };
             policy_deployment_requested: {
                 revision: number;
-                /** @enum {string} */
-                from_status: "draft" | "shadow" | "canary" | "active" | "retired" | "rolled_back";
-                /** @enum {string} */
-                to_status: "shadow" | "canary" | "active";
+                from_status: components["schemas"]["PolicyStatus"];
+                to_status: components["schemas"]["PolicyStage"];
                 expected_generation: number | null;
             };
             policy_deployment_acknowledged: {
                 revision: number;
                 request_seq: number;
-                /** @enum {string} */
-                status: "shadow" | "canary" | "active";
-                application: {
-                    session_id: string | null;
-                    generation: number | null;
-                    prompt_acknowledged: boolean;
-                    effective_on_current_generation: boolean;
-                    deferred_fields: string[];
-                    note: string;
-                };
+                status: components["schemas"]["PolicyStage"];
+                application: components["schemas"]["PolicyApplication"];
             };
             policy_deployment_rejected: {
                 revision: number;
                 request_seq: number;
-                /** @enum {string} */
-                to_status: "shadow" | "canary" | "active";
+                to_status: components["schemas"]["PolicyStage"];
                 reason: string;
             };
             policy_rollback_requested: {
@@ -2495,14 +2112,7 @@ export interface components {
                 request_seq: number;
                 /** @constant */
                 status: "active";
-                application: {
-                    session_id: string | null;
-                    generation: number | null;
-                    prompt_acknowledged: boolean;
-                    effective_on_current_generation: boolean;
-                    deferred_fields: string[];
-                    note: string;
-                };
+                application: components["schemas"]["PolicyApplication"];
             };
             policy_rollback_rejected: {
                 revision: number;
@@ -2510,295 +2120,13 @@ export interface components {
                 request_seq: number;
                 reason: string;
             };
-            policy_replay_evaluated: {
-                revision: number;
-                comparison: string;
-                from_seq: number;
-                to_seq: number | null;
-                candidate_events: number;
-                accepted_events: number;
-                rejected_events: number;
-                events_without_score: number;
-                threshold: number | null;
-                limitation: string;
-                /** @constant */
-                source: "local_wal";
-            } | {
-                revision: number;
-                comparison: string;
-                from_seq: number;
-                to_seq: number | null;
-                candidate_events: number;
-                accepted_events: number;
-                rejected_events: number;
-                events_without_score: number;
-                threshold: number | null;
-                limitation: string;
-                /** @constant */
-                source: "signals";
-                source_uri: string;
-                sample_fps: number;
-                frames: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                intervals_total: number;
-                intervals: {
-                    entered_frame: number;
-                    /** @description Media time, milliseconds */
-                    entered_pts_ms: number;
-                    left_frame: number | null;
-                    left_pts_ms: number | null;
-                    peak_motion_score: number;
-                }[];
-            };
-            vlm: {
-                session_id: string;
-                /** @description Counts the session's access units from 0 */
-                frame_index: number;
-                /** @description Media time, milliseconds on the RTP clock */
-                pts_ms: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                confidence: number;
-                description: string;
-            };
-            vlm_tiered: {
-                session_id: string;
-                /** @description Counts the session's access units from 0 */
-                frame_index: number;
-                /** @description Media time, milliseconds on the RTP clock */
-                pts_ms: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                confidence: number;
-                description: string;
-            };
-            clip_vlm: {
-                session_id: string;
-                /** @description Counts the session's access units from 0 */
-                frame_index: number;
-                /** @description Media time, milliseconds on the RTP clock */
-                pts_ms: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                confidence: number;
-                description: string;
-            };
-            clip_vlm_tiered: {
-                session_id: string;
-                /** @description Counts the session's access units from 0 */
-                frame_index: number;
-                /** @description Media time, milliseconds on the RTP clock */
-                pts_ms: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                confidence: number;
-                description: string;
-            };
-            state_transition: {
-                session_id: string;
-                /** @description Counts the session's access units from 0 */
-                frame_index: number;
-                /** @description Media time, milliseconds on the RTP clock */
-                pts_ms: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                confidence: number;
-                description: string;
-            };
-            loop_detected: {
-                session_id: string;
-                /** @description Counts the session's access units from 0 */
-                frame_index: number;
-                /** @description Media time, milliseconds on the RTP clock */
-                pts_ms: number;
-                /** @constant */
-                coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
-                confidence: number;
-                description: string;
-            };
+            policy_replay_evaluated: components["schemas"]["PolicyEvaluation"];
+            vlm: components["schemas"]["Observation"];
+            vlm_tiered: components["schemas"]["Observation"];
+            clip_vlm: components["schemas"]["Observation"];
+            clip_vlm_tiered: components["schemas"]["Observation"];
+            state_transition: components["schemas"]["Observation"];
+            loop_detected: components["schemas"]["Observation"];
             decoder_restarted: {
                 session_id: string;
                 /** @enum {string} */
@@ -2823,11 +2151,7 @@ export interface components {
                 /** @description As the caller gave it */
                 source_uri: string;
                 pipeline_generation: number;
-                trigger_program: {
-                    program_id: string;
-                    version: number;
-                    isa_version: number;
-                } | null;
+                trigger_program: components["schemas"]["TriggerProgramId"] | null;
                 /** @description Of an always-on camera: whether it is armed as the run begins */
                 armed?: boolean;
             };
@@ -2844,32 +2168,8 @@ export interface components {
                 /** @description Number of connection attempts */
                 attempts: number;
             };
-            source_armed: {
-                session_id: string;
-                source_uri: string;
-                /**
-                 * @description `call_ended`: the time for which a call held is over; `file`: the file of sources was changed
-                 * @enum {string}
-                 */
-                reason: "schedule" | "call" | "call_ended" | "file";
-                /** @description Who called; null for every other reason */
-                principal_key: string | null;
-                /** @description When it changes next, as far as is known, epoch milliseconds */
-                until_ms: number | null;
-            };
-            source_disarmed: {
-                session_id: string;
-                source_uri: string;
-                /**
-                 * @description `call_ended`: the time for which a call held is over; `file`: the file of sources was changed
-                 * @enum {string}
-                 */
-                reason: "schedule" | "call" | "call_ended" | "file";
-                /** @description Who called; null for every other reason */
-                principal_key: string | null;
-                /** @description When it changes next, as far as is known, epoch milliseconds */
-                until_ms: number | null;
-            };
+            source_armed: components["schemas"]["ArmingChange"];
+            source_disarmed: components["schemas"]["ArmingChange"];
             keyframe_stored: {
                 session_id?: string;
                 /** @description Counts the session's access units from 0 */
@@ -2878,32 +2178,7 @@ export interface components {
                 pts_ms: number;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
+                coordinates: components["schemas"]["ImageCoordinates"];
                 confidence?: number;
                 event_type: string;
                 description: string;
@@ -2923,30 +2198,17 @@ export interface components {
                 start_pts_ms: number;
                 /** @description Media time at which the last frame ends */
                 end_pts_ms: number;
-                /**
-                 * @description What began the clip; later causes prolong it
-                 * @enum {string}
-                 */
-                cause: "keyframe" | "zone" | "trigger" | "scene_cut";
+                /** @description What began the clip; later causes prolong it */
+                cause: components["schemas"]["ClipCause"];
                 /** @description The event of the cause; null where none was written, or in a run before a roll-over */
                 cause_seq: number | null;
                 cause_pts_ms: number;
                 /** @description By RFC 6381, such as avc1.42e01f, opus */
                 codec: string;
-                /**
-                 * @description not_supported: the source has sound that MP4 cannot carry
-                 * @enum {string}
-                 */
-                sound: "included" | "none" | "not_supported";
+                /** @description not_supported: the source has sound that MP4 cannot carry */
+                sound: components["schemas"]["ClipSound"];
                 /** @description The picture of the cause */
-                still: {
-                    /** @description Path of the blob under the data directory */
-                    image_ref: string;
-                    /** @constant */
-                    image_media_type: "image/jpeg";
-                    image_bytes: number;
-                    image_sha256: string;
-                };
+                still: components["schemas"]["StoredPicture"];
             };
             restricted_zone_activity_entered: {
                 session_id: string;
@@ -2956,32 +2218,7 @@ export interface components {
                 pts_ms: number;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
+                coordinates: components["schemas"]["ImageCoordinates"];
                 confidence: number;
                 description?: string;
                 assertion: {
@@ -2991,12 +2228,7 @@ export interface components {
                     status: "active";
                     /** @constant */
                     coordinate_space: "normalized_image";
-                    zone: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
+                    zone: components["schemas"]["NormalizedRegion"];
                     trigger: {
                         /** @constant */
                         kind: "perceptual_hash_motion";
@@ -3012,14 +2244,7 @@ export interface components {
                     model_id: "service.motion-phash.v1";
                     pipeline_generation: number;
                 };
-                evidence: {
-                    /** @description Path of the blob under the data directory */
-                    image_ref: string;
-                    /** @constant */
-                    image_media_type: "image/jpeg";
-                    image_bytes: number;
-                    image_sha256: string;
-                };
+                evidence: components["schemas"]["StoredPicture"];
                 /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
                 enrichment_deadline_ms?: number;
                 /** @description Of an always-on camera: whether it was armed */
@@ -3072,32 +2297,7 @@ export interface components {
                 pts_ms: number;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
-                coordinates: {
-                    /** @description Decoded extent before crop or resize, pixels */
-                    source_extent: {
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The caller's crop as given, fractions of the source */
-                    requested_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description The even-aligned rectangle that was cropped, source pixels */
-                    resolved_region: {
-                        x: number;
-                        y: number;
-                        width: number;
-                        height: number;
-                    };
-                    /** @description Extent after the crop that the deterministic filter inspected, pixels */
-                    analysis_extent: {
-                        width: number;
-                        height: number;
-                    };
-                };
+                coordinates: components["schemas"]["ImageCoordinates"];
                 confidence: number;
                 description?: string;
                 event_type: string;
@@ -3122,14 +2322,7 @@ export interface components {
                 provenance: {
                     pipeline_generation: number;
                 };
-                evidence: {
-                    /** @description Path of the blob under the data directory */
-                    image_ref: string;
-                    /** @constant */
-                    image_media_type: "image/jpeg";
-                    image_bytes: number;
-                    image_sha256: string;
-                };
+                evidence: components["schemas"]["StoredPicture"];
                 /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
                 enrichment_deadline_ms?: number;
                 /** @description Of an always-on camera: whether it was armed */

@@ -2,7 +2,14 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { LiveSession, Model, System, SystemHealth, WebhookOfRun } from "../../client/mod.ts";
+import type {
+  LiveSession,
+  Model,
+  System,
+  SystemBackend,
+  SystemHealth,
+  WebhookOfRun,
+} from "../../client/mod.ts";
 import { liveName, liveStateText } from "../text/live_state.ts";
 import { bytesText, counted } from "../text/numbers.ts";
 import { ago, durationText } from "../text/time.ts";
@@ -15,6 +22,8 @@ export interface HealthNote {
   readonly text: string;
   /** The page that shows more; null where there is none. */
   readonly path: readonly string[] | null;
+  /** The code of the reason that it is, where it is one. */
+  readonly code?: string;
 }
 
 export interface ServiceHealth {
@@ -88,19 +97,21 @@ export function useServiceHealth(page: string): void {
   }, [often.value, seldom.value]);
 }
 
-/** Reasons that stand in every result, as they are about cameras and not about the service. */
+/** Reasons that stand in every result, as they are about cameras and models and not about the service. */
 const OF_CAMERAS: ReadonlySet<string> = new Set(["sources_file_faulty", "camera_down"]);
+const OF_OTHERS: ReadonlySet<string> = new Set([...OF_CAMERAS, "model_unknown"]);
 
 function reasonOf({ reasons }: SystemHealth): string {
-  const first = reasons.find(({ code }) => !OF_CAMERAS.has(code));
+  const first = reasons.find(({ code }) => !OF_OTHERS.has(code)) ?? reasons[0];
   return first === undefined ? "" : `${first.text}${first.at_ms === null ? "" : `, ${ago(first.at_ms)}`}.`;
 }
 
 function healthNotes({ result, reasons }: SystemHealth): HealthNote[] {
   const isWell = result === "healthy" || result === "idle";
-  return reasons.filter(({ code }) => !isWell || OF_CAMERAS.has(code)).map(({ code, text, at_ms }) => ({
+  return reasons.filter(({ code }) => !isWell || OF_OTHERS.has(code)).map(({ code, text, at_ms }) => ({
     text: `${text}${at_ms === null ? "" : `, ${ago(at_ms)}`}.`,
     path: OF_CAMERAS.has(code) ? null : ["system"],
+    code,
   }));
 }
 
@@ -137,18 +148,29 @@ interface Models {
   readonly system: System;
 }
 
-/** A service without backends describes nothing, which is no fault. */
+/** One note a model server, whatever its number of models. A service without backends describes nothing, which is no fault. */
 function modelNotes({ models, system: { backends } }: Models): HealthNote[] {
   const isAway = models.every(({ availability }) => availability === "unavailable");
-  if (backends.length > 0 && isAway) {
-    return [{ text: "No model backend answers.", path: ["system"] }];
+  const hasAnswered = backends.some(({ fault, models }) => fault === null && models != null);
+  if (backends.length > 0 && isAway && !hasAnswered) {
+    const faults = backends.flatMap(({ fault }) => fault ?? []);
+    const text = faults.length === 0
+      ? "No model backend answers."
+      : `No model backend answers: ${faults.join("; ")}.`;
+    return [{ text, path: ["system"] }];
   }
-  return models.filter(({ availability }) => availability === "saturated").map((
-    { id },
-  ) => ({
-    text: `The model ${id} is slow: too many of its answers took longer than 5 s.`,
-    path: ["system"],
-  }));
+  return backends.flatMap((backend) => {
+    const text = noteOf(backend);
+    return text === null
+      ? []
+      : [{ text: `The model server ${backend.name ?? backend.provider} ${text}`, path: ["system"] }];
+  });
+}
+
+function noteOf({ circuit, fault, is_slow }: SystemBackend): string | null {
+  if (circuit === "open") return "is skipped for now, because its last calls failed.";
+  if (fault != null) return `cannot be asked for its models: ${fault}.`;
+  return is_slow === true ? "is slow: too many of its answers took longer than 5 s." : null;
 }
 
 function diskNotes({ disk }: System): HealthNote[] {

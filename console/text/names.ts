@@ -5,6 +5,9 @@ export function shortId(id: string): string {
   return id.length <= 16 ? id : `${id.slice(0, 8)}…${id.slice(-4)}`;
 }
 
+/** Rows must name a model, also where none is asked; the console shows none there. */
+export const ROW_LABEL = "Qwen/Qwen3-VL-4B-Instruct";
+
 /** A live session of a publisher. */
 export const PUBLISHED = "Published stream";
 
@@ -30,10 +33,15 @@ export function sourceName(sourceUri: string): string {
   return seenName(name.replace(/^[0-9a-f]{64}__/, ""));
 }
 
-/** What a run is of. A run without a mode was made by a publisher, who names no source. */
+/** What a run is of: its upload by the name that it had. A run without a mode was made by a publisher, who names no source. */
 export function runName(
-  { mode, source_uri }: { readonly mode: string; readonly source_uri: string },
+  { mode, source_uri, source_name }: {
+    readonly mode: string;
+    readonly source_uri: string;
+    readonly source_name?: string | undefined;
+  },
 ): string {
+  if (source_name) return seenName(source_name);
   return mode === "" && source_uri === "" ? PUBLISHED : sourceName(source_uri);
 }
 

@@ -35,6 +35,19 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["model/sources/hls_part.ts", "TAG_BYTES_MAX", "An ID3 tag before the sound of an HLS part"],
   ["remote/sources/hls_relay.ts", "PART_TIMEOUT_MS", "One part of an HLS source"],
   ["remote/sources/rtsp_tunnel.ts", "CONNECT_TIMEOUT_MS", "Connecting to an RTSP server"],
+  ["remote/sources/rtsp_replies.ts", "HEAD_BYTES_MAX", "The head of an answer of an RTSP server"],
+  ["remote/sources/rtsp_replies.ts", "BODY_BYTES_MAX", "The body of one, such as a description"],
+  [
+    "remote/sources/rtsp_replies.ts",
+    "NOISE_MESSAGES_MAX",
+    "What is left out of a camera in 10 s, as short frames; with more it is lost",
+  ],
+  ["remote/sources/rtsp_replies.ts", "NOISE_BYTES_MAX", "Bytes of it in 10 s"],
+  [
+    "remote/sources/rtsp_replies.ts",
+    "EMPTY_MS",
+    "Frames without media, and none with it; then the camera is lost",
+  ],
   [
     "remote/sources/rtsp_connection.ts",
     "TRACKS_MAX",

@@ -21,7 +21,7 @@ export interface Image {
 const AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt";
 const AUTHORITIES_INSIDE = "/run/authorities.pem";
 
-const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+export const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
 
 /** Builds all stages below `folder`; `context` is the folder of the Dockerfile. */
 export async function buildImage(stages: readonly Stage[], context: string, folder: string): Promise<Image> {
@@ -40,11 +40,21 @@ export async function buildImage(stages: readonly Stage[], context: string, fold
 async function unpackBase(from: string, root: string, folder: string): Promise<void> {
   const release = /^debian:(\w+)-\d{8}-slim$/.exec(from)?.[1];
   if (!release) throw new Error(`the base must be debian:<release>-<date>-slim, got ${from}`);
+  await unpackRelease(release, root, { folder });
+}
+
+/** Makes the archive of the release in `folder` unless it is there, and unpacks it. */
+export async function unpackRelease(
+  release: string,
+  root: string,
+  { folder, include = [] }: { readonly folder: string; readonly include?: readonly string[] },
+): Promise<void> {
   const archive = join(folder, `${release}.tar`);
+  const further = include.length === 0 ? [] : [`--include=${include.join(",")}`];
   try {
     Deno.statSync(archive);
   } catch {
-    await run(["mmdebstrap", "--quiet", "--variant=minbase", release, archive]);
+    await run(["mmdebstrap", "--quiet", "--variant=minbase", ...further, release, archive]);
   }
   Deno.mkdirSync(root);
   await run(["tar", "-C", root, "--numeric-owner", "-xf", archive, "--exclude=./dev/*"]);
@@ -129,29 +139,30 @@ async function copy(
       await run(["cp", "-a", "-T", from, isInto ? join(to, source.split("/").at(-1)!) : to]);
       continue;
     }
-    const listed = await output([
-      "git",
-      "-C",
-      context,
-      "ls-files",
-      "-z",
-      "--cached",
-      "--others",
-      "--exclude-standard",
-      "--",
-      source,
-    ]);
-    const files = listed.split("\0").filter((file) => file !== "");
-    if (files.length === 0) throw new Error(`Dockerfile:${line}: nothing to copy: ${source}`);
-    for (const file of files) {
-      const inner = file === source
-        ? (isInto ? source.split("/").at(-1)! : "")
-        : file.slice(source.length + 1);
-      const path = join(to, inner);
-      Deno.mkdirSync(dirname(path), { recursive: true });
-      await run(["cp", "-p", "--no-preserve=ownership", join(context, file), path]);
+    if (await copyFiles(context, source, to, isInto) === 0) {
+      throw new Error(`Dockerfile:${line}: nothing to copy: ${source}`);
     }
   }
+}
+
+/** Copies a file, or what is below a folder (`.` for everything), as far as git knows it. Returns how many files. */
+export async function copyFiles(
+  context: string,
+  source: string,
+  to: string,
+  isInto = false,
+): Promise<number> {
+  const known = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+  const listed = await output(["git", "-C", context, ...known, "--", source]);
+  const files = listed.split("\0").filter((file) => file !== "");
+  for (const file of files) {
+    const below = source === "." ? file : file.slice(source.length + 1);
+    const inner = file === source ? (isInto ? source.split("/").at(-1)! : "") : below;
+    const path = join(to, inner);
+    Deno.mkdirSync(dirname(path), { recursive: true });
+    await run(["cp", "-p", "--no-preserve=ownership", join(context, file), path]);
+  }
+  return files.length;
 }
 
 /** Puts further packages of Debian into a built image. */
@@ -161,7 +172,7 @@ export async function installInto(image: Image, packages: readonly string[]): Pr
 }
 
 /** The command line of a build step. */
-function inside(
+export function inside(
   { root, env, workingDir }: Pick<Image, "root" | "env" | "workingDir">,
   command: readonly string[],
 ): string[] {

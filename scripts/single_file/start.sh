@@ -108,8 +108,20 @@ move_into_place() {
   return 1
 }
 
+# What a start that was killed while it unpacked has left, under its process id. Another container with the same cache has ids of its own, so
+# that what is young stays too: unpacking takes seconds.
+remove_stale() {
+  for folder in "$base"/new.*; do
+    [ -d "$folder" ] || continue
+    owner=${folder##*/new.}
+    ! kill -0 "${owner%%.*}" 2>/dev/null || continue
+    now=$(stat -c %Y "/proc/$$" 2>/dev/null) && then=$(stat -c %Y -- "$folder" 2>/dev/null) || continue
+    [ $((now - then)) -lt 600 ] || rm -rf -- "$folder"
+  done
+}
+
 make_new() {
-  new=$(mktemp -d "$base/new.XXXXXXXXXX") || fail "cannot create a folder in $base"
+  new=$(mktemp -d "$base/new.$$.XXXXXXXXXX") || fail "cannot create a folder in $base"
 }
 
 unpack_code() {
@@ -194,6 +206,7 @@ for folder in "$base" "$base/$code" "$base/$runtime" "$notes"; do refuse_open_to
 changed() {
   fail "$1 was changed or damaged: its bytes are not those of this program; remove it: rm -r $1"
 }
+remove_stale
 [ $is_code_compared = yes ] || code_is_recorded "$base/$code" || changed "$base/$code"
 [ $is_runtime_compared = yes ] || runtime_is_recorded "$base/$runtime" || changed "$base/$runtime"
 if [ "${1-}" = --clean-cache ]; then

@@ -30,21 +30,46 @@ export const FIRST: readonly string[] = [
   "test/http/sse_test.ts",
 ];
 
-export interface Plan {
-  readonly sideBySide: readonly string[];
-  readonly alone: readonly string[];
+/** Files or folders that run once for each ffmpeg, each with what differs between versions. */
+export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
+  "test/media/recorded": "how ffmpeg times frames, and what it says of damaged ones",
+  "test/media/windows": "how ffmpeg seeks",
+  "test/media/formats": "what ffmpeg writes",
+  "test/media/live": "how ffmpeg reads live streams",
+  "test/media/probe_test.ts": "what ffprobe answers",
+  "test/media/tools/caged_jobs_test.ts": "which files and system calls ffmpeg needs",
+};
+
+/** A file, and the ffmpeg with which it runs. */
+export interface Turn {
+  readonly file: string;
+  /** Null for the first one, with which all files run. */
+  readonly ffmpeg: string | null;
 }
 
-/** Splits `files` into the two groups, each in the order in which its files start. */
-export function planOf(files: readonly string[]): Plan {
+/** All turns of the files: with the first ffmpeg, then those that run with each of the `others`. */
+export function turnsOf(files: readonly string[], others: readonly string[]): Turn[] {
+  const again = files.filter((file) => isUnder(file, WITH_EACH_FFMPEG));
+  return [null, ...others].flatMap((ffmpeg) =>
+    (ffmpeg === null ? files : again).map((file) => ({ file, ffmpeg }))
+  );
+}
+
+export interface Plan {
+  readonly sideBySide: readonly Turn[];
+  readonly alone: readonly Turn[];
+}
+
+/** Splits the turns into the two groups, each in the order in which its files start. */
+export function planOf(turns: readonly Turn[]): Plan {
   const rank = (file: string) => FIRST.includes(file) ? FIRST.indexOf(file) : FIRST.length;
-  const sorted = [...files].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  const sorted = [...turns].sort((a, b) => rank(a.file) - rank(b.file) || (a.file < b.file ? -1 : 1));
   return {
-    sideBySide: sorted.filter((file) => !runsAlone(file)),
-    alone: sorted.filter(runsAlone),
+    sideBySide: sorted.filter(({ file }) => !isUnder(file, ALONE)),
+    alone: sorted.filter(({ file }) => isUnder(file, ALONE)),
   };
 }
 
-function runsAlone(file: string): boolean {
-  return Object.keys(ALONE).some((path) => file === path || file.startsWith(`${path}/`));
+function isUnder(file: string, table: Readonly<Record<string, string>>): boolean {
+  return Object.keys(table).some((path) => file === path || file.startsWith(`${path}/`));
 }

@@ -1,16 +1,17 @@
 /** Runs the test files, each in a process of its own, side by side where they stand it, and sums up what they say. */
 
-import { relative } from "node:path";
+import { delimiter, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isSkipAllowed } from "../../test/support/needs.ts";
 import { type FileReport, readReport, testUnderWay } from "./file_report.ts";
-import { FILE_DEADLINE_SECS, planOf } from "./plan.ts";
+import { FILE_DEADLINE_SECS, planOf, type Turn, turnsOf } from "./plan.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PRELOAD = "test/support/preload.ts";
 const SLOWEST_SHOWN = 10;
 
 interface Result extends FileReport {
+  /** With the version of its ffmpeg where that is not the first one. */
   readonly file: string;
   readonly output: string;
   readonly seconds: number;
@@ -23,12 +24,14 @@ async function main(): Promise<number> {
   if (!await typesAreRight(files, isAll)) return closing("the types are wrong (see above)", 0, 1, 0);
 
   const results: Result[] = [];
-  const isStreamed = files.length === 1;
-  const { sideBySide, alone } = planOf(files);
-  const runAll = async (queue: string[], jobs: number) => {
+  const [first, ...others] = ffmpegFolders();
+  const turns = turnsOf(files, others);
+  const isStreamed = turns.length === 1;
+  const { sideBySide, alone } = planOf(turns);
+  const runAll = async (queue: Turn[], jobs: number) => {
     const job = async () => {
-      for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-        const result = await runFile(file, options, isStreamed);
+      for (let turn = queue.shift(); turn !== undefined; turn = queue.shift()) {
+        const result = await runFile(turn, first ?? null, { options, isStreamed });
         results.push(result);
         if (!isStreamed) showFile(result);
       }
@@ -88,15 +91,46 @@ async function typesAreRight(files: readonly string[], isAll: boolean): Promise<
   return (await new Deno.Command(Deno.execPath(), { args }).spawn().status).success;
 }
 
-async function runFile(file: string, options: readonly string[], isStreamed: boolean): Promise<Result> {
+/** Those of FFMPEGS; none where it is not set. */
+function ffmpegFolders(): string[] {
+  return (Deno.env.get("FFMPEGS") ?? "").split(delimiter).filter((folder) => folder !== "");
+}
+
+/** The variables under which a file finds the programs of a folder, and what its test files share. */
+function ffmpegVariables(folder: string | null): Record<string, string> {
+  const path = Deno.env.get("PATH") ?? "";
+  if (folder === null || isFirstOn(path, folder)) return { TEST_RUN_DIR: runFolder };
+  const shared = join(runFolder, encodeURIComponent(folder));
+  Deno.mkdirSync(shared, { recursive: true });
+  return { TEST_RUN_DIR: shared, PATH: `${folder}${delimiter}${path}` };
+}
+
+function isFirstOn(path: string, folder: string): boolean {
+  const found = path.split(delimiter).find((each) => exists(join(each, "ffmpeg")));
+  return found !== undefined && Deno.realPathSync(found) === Deno.realPathSync(folder);
+}
+
+/** Such as ` [ffmpeg 7.1.5]`. */
+function versionOf(folder: string): string {
+  const { stdout } = new Deno.Command(join(folder, "ffmpeg"), { args: ["-version"] }).outputSync();
+  const [, version] = /^ffmpeg version ([^\s-]+)/.exec(new TextDecoder().decode(stdout)) ?? [];
+  return ` [ffmpeg ${version ?? `of ${folder}`}]`;
+}
+
+async function runFile(
+  turn: Turn,
+  firstFfmpeg: string | null,
+  { options, isStreamed }: { readonly options: readonly string[]; readonly isStreamed: boolean },
+): Promise<Result> {
+  const file = turn.ffmpeg === null ? turn.file : `${turn.file}${versionOf(turn.ffmpeg)}`;
   const junitPath = Deno.makeTempFileSync({ prefix: "test-report-", suffix: ".xml" });
   const start = performance.now();
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       ...["test", "--allow-all", "--no-prompt", "--no-check", "--preload", PRELOAD],
-      ...[`--junit-path=${junitPath}`, ...options, file],
+      ...[`--junit-path=${junitPath}`, ...options, turn.file],
     ],
-    env: { NO_COLOR: "1", TEST_RUN_DIR: runFolder },
+    env: { NO_COLOR: "1", ...ffmpegVariables(turn.ffmpeg ?? firstFfmpeg) },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",

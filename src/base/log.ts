@@ -1,4 +1,4 @@
-/** Log lines: human-readable on stdout, one JSON object a line on stderr, filtered by RUST_LOG. */
+/** Log lines: human-readable on stdout, one JSON object a line on stderr where that goes elsewhere, filtered by RUST_LOG. */
 
 import { joinedBytes } from "./bytes.ts";
 
@@ -39,6 +39,27 @@ export function openLog(filter: string, output: Partial<LogOutput> = {}): Log {
   return logFor(ROOT_TARGET, rules, { stdout, stderr, now });
 }
 
+/** Where a line is not needed a second time. */
+const NOWHERE: LineWriter = { writeSync: ({ length }) => length };
+
+/**
+ * Whether the standard output and the standard error of the process are the same terminal, file, pipe or socket, so that each line would
+ * be there twice. False where the system does not tell.
+ */
+export function isOnePlace(): boolean {
+  try {
+    const [stdout, stderr] = [1, 2].map((descriptor) => Deno.statSync(`/proc/self/fd/${descriptor}`));
+    return stdout!.ino !== null && stdout!.ino === stderr!.ino && stdout!.dev === stderr!.dev;
+  } catch {
+    return false;
+  }
+}
+
+/** The streams of the process, each line once where they are one place. It writes at once, unlike {@link BackgroundOutput}. */
+export function processOutput(): Partial<LogOutput> {
+  return isOnePlace() ? { stderr: NOWHERE } : {};
+}
+
 /** A stream that can be written without blocking the thread, such as Deno.stdout and Deno.stderr. */
 export interface BackgroundStream {
   write(bytes: Uint8Array): Promise<number>;
@@ -50,28 +71,37 @@ export interface BackgroundStream {
  */
 export class BackgroundOutput implements LogOutput {
   readonly stdout: BackgroundLines;
-  readonly stderr: BackgroundLines;
+  readonly stderr: LineWriter;
   readonly now: () => number;
+  readonly #lines: readonly BackgroundLines[];
 
+  /** With `isOnePlace`, each line is written once, for people. */
   constructor(
-    { stdout, stderr }: { readonly stdout: BackgroundStream; readonly stderr: BackgroundStream } = Deno,
-    now: () => number = Date.now,
+    { isOnePlace, stdout = Deno.stdout, stderr = Deno.stderr, now = Date.now }: {
+      readonly isOnePlace: boolean;
+      readonly stdout?: BackgroundStream;
+      readonly stderr?: BackgroundStream;
+      readonly now?: () => number;
+    },
   ) {
     const dropped = (lines: number) =>
       lineTexts("warn", ROOT_TARGET, "log lines were dropped as nobody read the log", { lines }, now());
+    const text = new BackgroundLines(stdout, (lines) => dropped(lines).text);
+    const json = isOnePlace ? null : new BackgroundLines(stderr, (lines) => dropped(lines).json);
     this.now = now;
-    this.stdout = new BackgroundLines(stdout, (lines) => dropped(lines).text);
-    this.stderr = new BackgroundLines(stderr, (lines) => dropped(lines).json);
+    this.stdout = text;
+    this.stderr = json ?? NOWHERE;
+    this.#lines = json ? [text, json] : [text];
   }
 
   /** How many lines were dropped, of both streams together. */
   get droppedLines(): number {
-    return this.stdout.droppedLines + this.stderr.droppedLines;
+    return this.#lines.reduce((sum, { droppedLines }) => sum + droppedLines, 0);
   }
 
   /** Resolves when what waits now is written, which may be never; never rejects. */
   async flushed(): Promise<void> {
-    await Promise.all([this.stdout.flushed(), this.stderr.flushed()]);
+    await Promise.all(this.#lines.map((lines) => lines.flushed()));
   }
 }
 

@@ -10,7 +10,8 @@ export const REFUSALS = {
   bad_request: {
     status: 400,
     code: "bad_request",
-    when: "The file name in the path is no bare name of a video file.",
+    when:
+      "The file name in the path is no bare name of a video file, a number in the URL is none, or the body is malformed.",
   },
   unauthorized: {
     status: 401,
@@ -26,7 +27,17 @@ export const REFUSALS = {
   not_found: {
     status: 404,
     code: "not_found",
-    when: "The run, file, blob, webhook, revision or schema does not exist, or is not the caller's.",
+    when: "The run, file, blob, webhook, revision, schema or route does not exist, or is not the caller's.",
+  },
+  method_not_allowed: {
+    status: 405,
+    code: "method_not_allowed",
+    when: "The route does not take the method; `Allow` names those that it takes.",
+  },
+  request_timeout: {
+    status: 408,
+    code: "request_timeout",
+    when: "The body did not arrive in time.",
   },
   conflict: {
     status: 409,
@@ -43,6 +54,21 @@ export const REFUSALS = {
     status: 410,
     code: "media_removed",
     when: "Retention removed the picture, clip or sound; the event that names it stays.",
+  },
+  payload_too_large: {
+    status: 413,
+    code: "payload_too_large",
+    when: "The body is too long.",
+  },
+  uri_too_long: {
+    status: 414,
+    code: "uri_too_long",
+    when: "The URL is too long.",
+  },
+  unsupported_media_type: {
+    status: 415,
+    code: "unsupported_media_type",
+    when: "The content type is not what the route takes.",
   },
   misdirected_request: {
     status: 421,
@@ -79,7 +105,7 @@ export const REFUSALS = {
     status: 503,
     code: "provider_saturated",
     when:
-      "The service is full: too many model calls, decodes, fetches or live sessions are under way, or too many watch one session.",
+      "The service is full: too many model calls, decodes, fetches or live sessions are under way, too many watch one session, or the machine is so busy that a file could not be looked into or decoded in time; then `Retry-After` says when to come back.",
   },
   deadline_missed: {
     status: 503,
@@ -100,6 +126,12 @@ export const REFUSALS = {
     status: 503,
     code: "policy_acknowledgement_timeout",
     when: "The live session did not take the policy revision over in time.",
+  },
+  decoder_unusable: {
+    status: 503,
+    code: "decoder_unusable",
+    when:
+      "The service's ffmpeg or ffprobe cannot do what the request needs, whatever the file is; the message has its last words.",
   },
   storage_unavailable: {
     status: 503,

@@ -42,7 +42,7 @@ export const SETTINGS = {
   SERVICE_VLLM_BASE_URL: optional(
     "vllmBaseUrl",
     httpUrl,
-    "First OpenAI-compatible model endpoint, without /v1",
+    "First OpenAI-compatible model endpoint; it may end in /v1",
     {
       emptyIsUnset: false,
     },
@@ -53,7 +53,7 @@ export const SETTINGS = {
   SERVICE_SGLANG_BASE_URL: optional(
     "sglangBaseUrl",
     httpUrl,
-    "Second OpenAI-compatible model endpoint, without /v1; used when the first one fails",
+    "Second OpenAI-compatible model endpoint; it may end in /v1. Used when the first one fails",
     {
       emptyIsUnset: false,
     },
@@ -477,9 +477,9 @@ export const SETTINGS = {
   ),
   SERVICE_WEBRTC_STUN_SERVERS: setting(
     "webrtc.stunServers",
-    "stun:stun.l.google.com:19302",
+    "",
     list(iceUrl("stun")),
-    "STUN servers, comma-separated; empty for none",
+    "STUN servers, comma-separated: they tell sessions behind a router under which address they are seen",
   ),
   SERVICE_WEBRTC_TURN_URL: optional("webrtc.turnUrl", iceUrl("turn"), "TURN server"),
   SERVICE_WEBRTC_TURN_USERNAME: optional("webrtc.turnUsername", secretText, "User name for the TURN server"),
@@ -521,7 +521,7 @@ export const SETTINGS = {
   SERVICE_WEBRTC_FIRST_PASS_MODEL: optional(
     "webrtc.firstPassModel",
     nonBlankText,
-    "Model that describes the keyframes of live sessions; unset means the only model of the backend file, else `Qwen/Qwen3-VL-8B-Instruct`",
+    "Model that describes the keyframes of live sessions; unset means the only model of the backend file, else `Qwen/Qwen3-VL-8B-Instruct`, or the one that the server has instead",
   ),
   SERVICE_WEBRTC_SECOND_PASS_MODEL: optional(
     "webrtc.secondPassModel",

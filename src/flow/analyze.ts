@@ -29,13 +29,18 @@ import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";
+import type { Inference } from "./infer/inference.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
+import type { RunWork } from "./runs/run_work.ts";
 
 export interface AnalyzeOptions {
   readonly timeline: Timeline;
   readonly world: World;
   readonly metrics: Metrics;
+  readonly work: RunWork;
   readonly gate: GateKernel;
+  /** Knows the models that a caller may name. */
+  readonly inference: Pick<Inference, "identify">;
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
   readonly labelMaps: LabelMaps | null;
@@ -46,6 +51,7 @@ export interface AnalyzeResult {
   readonly context: RowContext;
   readonly frames: AnalyzedFrames;
   readonly markers: readonly Marker[];
+  readonly includesRows: boolean;
   /** How the source of the decode ended; nothing for frames that the caller sent. */
   readonly end: SourceEnd;
 }
@@ -56,8 +62,9 @@ interface SourceFrames {
   readonly signals: SignalColumns;
   readonly samplingPolicy: SamplingPolicy;
   readonly sampleFps: number;
+  /** The next three are of decoded frames. */
   readonly coordinates?: ImageCoordinates;
-  /** Of decoded frames. */
+  readonly isTruncated?: boolean;
   readonly ranges?: readonly RowRange[];
   readonly end?: SourceEnd;
 }
@@ -78,12 +85,13 @@ export class Analyze {
    * sampling fields; 507.
    */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
-    const { gate, thresholds, world } = this.#options;
+    const { gate, thresholds, world, inference } = this.#options;
+    const identify = await inference.identify([body.model], caller.signal);
     const run = this.#actionable(caller, runId);
     this.#options.timeline.requireRoom(caller.principalKey);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
-    const model = rules.model(body.model);
+    const model = rules.model(body.model, identify);
     const windowSize = body.window_size ?? LIMITS.analyze.windowSizeDefault;
     const segmentMs = body.segment_ms ?? LIMITS.analyze.segmentMsDefault;
     rules.range("window_size", windowSize, LIMITS.analyze.windowSize);
@@ -123,19 +131,36 @@ export class Analyze {
       detectors,
     });
     const end = source.end ?? {};
-    await this.#commit(caller, context, { frames: columns.count, windowSize, markers, end });
-    return { context, frames, markers, end };
+    await this.#commit(caller, context, {
+      frames: columns.count,
+      isTruncated: source.isTruncated,
+      windowSize,
+      markers,
+      end,
+      isLast: body.complete === true,
+    });
+    return { context, frames, markers, end, includesRows: body.include_frame_metadata ?? true };
   }
 
-  /** One `marker_emitted` per marker, then `analysis_generated`; in several commits, so that a stop in between counts. */
+  /**
+   * One `marker_emitted` per marker, then `analysis_generated`, and `run_completed` where the caller wants no other analysis;
+   * in several commits, so that a stop in between counts.
+   */
   async #commit(
     caller: Caller,
     context: RowContext,
-    found: { frames: number; windowSize: number; markers: readonly Marker[]; end: SourceEnd },
+    found: {
+      readonly frames: number;
+      readonly isTruncated: boolean | undefined;
+      readonly windowSize: number;
+      readonly markers: readonly Marker[];
+      readonly end: SourceEnd;
+      readonly isLast: boolean;
+    },
   ): Promise<void> {
-    const { timeline } = this.#options;
+    const { timeline, work } = this.#options;
     const { runId, coordinates } = context;
-    const summary = event("analysis_generated", runId, {
+    const ending = [event("analysis_generated", runId, {
       request_id: caller.requestId,
       stream_id: context.streamId,
       frames: found.frames,
@@ -147,8 +172,18 @@ export class Analyze {
       model: context.model,
       markers: found.markers.length,
       ...(coordinates && { coordinate_schema: COORDINATE_SCHEMA, coordinates }),
+      ...(found.isTruncated !== undefined && { truncated: found.isTruncated }),
       ...found.end,
-    });
+    })];
+    if (found.isLast) {
+      ending.push(event("run_completed", runId, {
+        request_id: caller.requestId,
+        stream_id: context.streamId,
+        frames: found.frames,
+        markers: found.markers.length,
+        index_name: null,
+      }));
+    }
     for (let start = 0;; start += MARKERS_PER_COMMIT) {
       const end = start + MARKERS_PER_COMMIT;
       const isLast = end >= found.markers.length;
@@ -157,11 +192,13 @@ export class Analyze {
         const emitted = found.markers.slice(start, end).map((marker) =>
           event("marker_emitted", runId, marker)
         );
-        return isLast ? [...emitted, summary] : emitted;
+        return isLast ? [...emitted, ...ending] : emitted;
       });
-      if (isLast) return;
+      if (isLast) break;
       await yieldToEventLoop();
     }
+    // Other work under way for a run that has ended would only fail at its end.
+    if (found.isLast) work.end(runId);
   }
 
   /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */
@@ -194,6 +231,7 @@ export class Analyze {
       samplingPolicy: head.sampling_policy,
       sampleFps: head.sample_fps,
       coordinates: head.coordinates,
+      isTruncated: head.truncated,
       ranges: head.ranges ?? [],
       end: sourceEndOf(head),
     };

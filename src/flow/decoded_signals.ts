@@ -31,6 +31,7 @@ export interface DecodedHead extends SourceEnd {
   readonly sampling_policy: SamplingPolicy;
   readonly sample_fps: number;
   readonly coordinates: ImageCoordinates;
+  readonly truncated: boolean;
   /** Absent in a log that was written before there were detectors. */
   readonly ranges?: readonly RowRange[];
 }

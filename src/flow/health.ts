@@ -2,8 +2,13 @@
 
 import type { GaugeName, Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
+import type { ToolTrials } from "../media/trials/tool_trials.ts";
+import { NEVER_ABORTED } from "../base/wait.ts";
+import { unknownModelText } from "../model/infer/model_list.ts";
 import { LIMITS } from "../model/limits.ts";
 import { LEAST_RESERVATION } from "./live/capacity.ts";
+import type { Inference } from "./infer/inference.ts";
+import type { LiveModelChoice } from "./live/describing/live_model_choice.ts";
 import type { LiveRegistry } from "./live/registry.ts";
 import type { AlwaysOn } from "./sources/always_on.ts";
 
@@ -28,6 +33,9 @@ export interface HealthOptions {
   readonly metrics: Metrics;
   readonly registry: LiveRegistry;
   readonly alwaysOn: AlwaysOn;
+  readonly trials: Pick<ToolTrials, "faults">;
+  readonly inference: Inference;
+  readonly liveModels: LiveModelChoice;
   readonly world: Pick<World, "now">;
 }
 
@@ -39,8 +47,17 @@ export class HealthView {
   }
 
   async look(): Promise<HealthLook> {
+    await this.#options.inference.renewModels(NEVER_ABORTED);
     const { result, reasons } = await this.#ofSessions();
-    return { result, reasons: [...this.#ofCameras(), ...reasons] };
+    return { result, reasons: [...this.#ofCameras(), ...this.#ofIdleModel(result), ...reasons] };
+  }
+
+  /** A model of live sessions that its server does not know is no fault until a session asks for it. */
+  #ofIdleModel(result: HealthLook["result"]): HealthReason[] {
+    const { inference, liveModels } = this.#options;
+    const unknown = inference.unknown(liveModels.now.first);
+    if (unknown === null || result === "faulted") return [];
+    return [lasting("model_unknown", unknownModelText(unknown.model, unknown.has))];
   }
 
   /** They do not decide over the result, which is about the service itself. */
@@ -76,8 +93,12 @@ export class HealthView {
 
   async #faults(): Promise<HealthReason[]> {
     const faultMs = await this.#recent("service_pipeline_last_fault_timestamp_seconds");
-    const { detached } = this.#options.registry;
+    const { registry: { detached }, trials } = this.#options;
     return [
+      ...trials.faults.map(({ cannot, reason }) =>
+        lasting("decoder_unusable", `The service's ffmpeg cannot ${cannot}: ${reason}`)
+      ),
+      ...await this.#unknownModels(),
       ...faultMs === null
         ? []
         : [{ code: "worker_fault", text: "A worker of a live session has failed", at_ms: faultMs }],
@@ -85,6 +106,16 @@ export class HealthView {
         ? []
         : [lasting("detached_worker", `${detached} ended live sessions still hold their worker`)],
     ];
+  }
+
+  /** Of questions of the last minute, and of the live sessions that are running. */
+  async #unknownModels(): Promise<HealthReason[]> {
+    const { inference, liveModels } = this.#options;
+    const isLive = await this.#value("service_pipeline_generations_active") > 0;
+    const live = isLive ? inference.unknown(liveModels.now.first) : null;
+    const refused = inference.refused(RECENT_MS).filter(({ model }) => model !== live?.model);
+    return [...live ? [live] : [], ...refused].slice(0, LIMITS.backend.modelsNamed)
+      .map(({ model, has }) => lasting("model_unknown", unknownModelText(model, has)));
   }
 
   async #loads(): Promise<HealthReason[]> {

@@ -21,7 +21,7 @@ import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";
-import type { Sources } from "./sources/sources.ts";
+import type { OpenedSource, Sources } from "./sources/sources.ts";
 
 export interface IngestOptions {
   readonly timeline: Timeline;
@@ -108,7 +108,7 @@ export class Ingest {
       freeMemory(Object.values(decoded.signals).filter((column) => typeof column !== "number"));
       handle.signal.throwIfAborted();
 
-      this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });
+      this.#commit(caller, runId, { body, source, plan, decoded, framesDecoded });
       return {
         request_id: caller.requestId,
         run_id: runId,
@@ -127,9 +127,9 @@ export class Ingest {
     }
   }
 
-  #commit(caller: Caller, runId: string, { body, sourceUri, plan, decoded, framesDecoded }: {
+  #commit(caller: Caller, runId: string, { body, source, plan, decoded, framesDecoded }: {
     readonly body: IngestBody;
-    readonly sourceUri: string;
+    readonly source: Pick<OpenedSource, "uri" | "name">;
     readonly plan: SamplingPlan;
     readonly decoded: DecodedSignals;
     readonly framesDecoded: PreparedPayload;
@@ -148,7 +148,8 @@ export class Ingest {
             stream_id: body.stream_id ?? null,
           },
           decoded_frames: decoded.signals.count,
-          source_uri: sourceUri,
+          source_uri: source.uri,
+          ...(source.name !== undefined && { source_name: source.name }),
           sampling_policy: plan.policy,
           sample_fps: plan.sampleFps,
         }),

@@ -7,21 +7,25 @@ import { SETTINGS } from "../base/settings.ts";
 import type { World } from "../base/world.ts";
 import type { AboutFfmpeg, FfmpegFacts } from "../media/ffmpeg_facts.ts";
 import type { Hardware } from "../media/recorded/hardware.ts";
+import type { ToolTrials } from "../media/trials/tool_trials.ts";
 import type { BackendLook } from "../remote/models/providers.ts";
 import type { Mirror, MirrorLook } from "./mirror.ts";
 import { type DiskRoom, diskRoom } from "../store/space/disk_room.ts";
 import { DiskUse, type UsedBytes } from "../store/space/disk_use.ts";
 import type { Inference } from "./infer/inference.ts";
+import type { LiveModelChoice } from "./live/describing/live_model_choice.ts";
 
 export interface SystemOptions {
   readonly config: Config;
   readonly dataDir: string;
   readonly uploadRoot: string;
   readonly inference: Inference;
+  readonly liveModels: LiveModelChoice;
   /** Null where there is no mirror database. */
   readonly mirror: Pick<Mirror, "look"> | null;
   readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
   readonly hardware: Pick<Hardware, "known">;
+  readonly trials: Pick<ToolTrials, "faults">;
   readonly version: string;
   /** Whether the service has several principals: none learns the values of the settings then, nor the names of backends. */
   readonly isShared: boolean;
@@ -33,6 +37,8 @@ export interface SystemLook {
   readonly deno: string;
   /** Null where it does not answer. */
   readonly ffmpeg: FfmpegFacts | null;
+  /** What ffmpeg and ffprobe were tried for and cannot do. */
+  readonly decoder_faults: readonly { readonly cannot: string; readonly reason: string }[];
   /** Null until it is found. */
   readonly decode_backend: DecodeBackend | null;
   /** Epoch milliseconds. */
@@ -40,6 +46,8 @@ export interface SystemLook {
   /** Of the file system of the data directory; null where the system does not tell. */
   readonly disk: DiskRoom & { readonly used: UsedBytes | null } | null;
   readonly backends: readonly ListedBackend[];
+  /** What live sessions ask; null where no backend serves it. */
+  readonly live_model: LiveModelLook | null;
   /** Null where there is no mirror database. */
   readonly mirror: MirrorLook | null;
   readonly settings: readonly SettingLook[];
@@ -52,6 +60,14 @@ interface ListedBackend {
   readonly circuit: BackendLook["circuit"];
   /** Epoch milliseconds. */
   readonly probe_at_ms: number | null;
+  readonly is_slow: boolean;
+  readonly fault: string | null;
+  readonly models: readonly string[] | null;
+}
+
+interface LiveModelLook {
+  readonly id: string;
+  readonly is_known: boolean | null;
 }
 
 interface SettingLook {
@@ -79,16 +95,18 @@ export class System implements AsyncDisposable {
   }
 
   async look(): Promise<SystemLook> {
-    const { dataDir, ffmpeg, hardware } = this.#options;
+    const { dataDir, ffmpeg, hardware, trials } = this.#options;
     const [room, used, facts] = await Promise.all([diskRoom(dataDir), this.#use.look(), ffmpeg.facts()]);
     return {
       version: this.#options.version,
       deno: Deno.version.deno,
       ffmpeg: facts,
+      decoder_faults: trials.faults.map(({ cannot, reason }) => ({ cannot, reason })),
       decode_backend: hardware.known,
       started_at_ms: this.#startedMs,
       disk: room === null ? null : { ...room, used },
       backends: this.#backends(),
+      live_model: this.#liveModel(),
       mirror: this.#options.mirror?.look() ?? null,
       settings: this.#settings,
     };
@@ -100,13 +118,22 @@ export class System implements AsyncDisposable {
 
   #backends(): ListedBackend[] {
     const { inference, isShared } = this.#options;
-    return inference.backends().map(({ name, kind, model, circuit, probeMs }) => ({
+    return inference.backends().map(({ name, kind, model, circuit, probeMs, isSlow, fault, models }) => ({
       name: isShared ? null : name,
       provider: kind,
       model: isShared ? null : model,
       circuit,
       probe_at_ms: probeMs,
+      is_slow: isSlow,
+      fault: isShared ? null : fault,
+      models: isShared ? null : models,
     }));
+  }
+
+  #liveModel(): LiveModelLook | null {
+    const { inference, liveModels } = this.#options;
+    const { first, notServed } = liveModels.now;
+    return notServed === null ? { id: first, is_known: inference.knows(first) } : null;
   }
 }
 

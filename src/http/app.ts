@@ -27,7 +27,7 @@ import { PAGE_ROUTES } from "./pages.ts";
 import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
-import { expectTls, plainText, refusal, Rejection } from "./reply.ts";
+import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
 import { RUN_ROUTES } from "./routes/runs.ts";
 import { SEARCH_ROUTES } from "./routes/search.ts";
@@ -132,7 +132,9 @@ export function createApp(options: AppOptions): App {
   }
   const unmatched = unmatchedRequests();
   routes.notFound(({ req, env }) =>
-    req.method === "HEAD" ? keepWhole(env, unmatched.fetch(new Request(req.url))) : unmatched.fetch(req.raw)
+    req.method === "HEAD"
+      ? keepWhole(env, unmatched.fetch(new Request(req.url, { headers: req.raw.headers }), env))
+      : unmatched.fetch(req.raw, env)
   );
   routes.onError((error, { env, req }) => {
     const response = failure(error, env.caller.requestId, req.raw);
@@ -235,15 +237,16 @@ export function createApp(options: AppOptions): App {
    * A refusal is answered with its reason. Any other error is a bug: it is logged once, and the response has no detail.
    * The error of a client that has disconnected is not a bug, and its response is dropped.
    */
-  function failure(error: unknown, requestId: string, { method, url, signal }: Request): Response {
-    if (error instanceof Rejection) return error.response();
+  function failure(error: unknown, requestId: string, request: Request): Response {
+    const { method, url, signal } = request;
+    if (error instanceof Rejection) return error.response(request, requestId);
     if (error instanceof Refusal) return refusal(error, requestId);
     const about = { request_id: requestId, method, path: pathOf(url) };
     if (error instanceof ClientGone) {
       options.world.log.debug("the client has disconnected", about);
       // Read by a client that closed only its sending side.
       return new Rejection(400, "The client closed its side of the connection before it was answered")
-        .response();
+        .response(request, requestId);
     }
     if (signal.aborted && error === signal.reason) {
       options.world.log.debug("the client has disconnected", about);
@@ -336,12 +339,14 @@ class RequestCaller implements Caller, Disposable {
  * Answers what no route matches: 405 with `Allow` where the path is known, else 404. A separate router, so that every
  * request of a route has one match and needs no chain.
  */
-function unmatchedRequests(): Hono {
-  const unmatched = new Hono();
+function unmatchedRequests(): Hono<Env> {
+  const unmatched = new Hono<Env>();
   for (const [path, routes] of Map.groupBy(ROUTES, (route) => route.path)) {
     const methods = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]);
-    unmatched.all(path, () => plainText("Method not allowed", 405, { allow: methods.toSorted().join(", ") }));
+    const rejection = new Rejection(405, "Method not allowed", { allow: methods.toSorted().join(", ") });
+    unmatched.all(path, ({ req, env }) => rejection.response(req.raw, env.caller.requestId));
   }
-  unmatched.notFound(() => plainText("", 404));
+  const rejection = new Rejection(404, "No such route");
+  unmatched.notFound(({ req, env }) => rejection.response(req.raw, env.caller.requestId));
   return unmatched;
 }

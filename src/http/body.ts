@@ -22,7 +22,7 @@ export interface BodyCall {
 }
 
 /**
- * The body, checked against `schema`. 415, 413 and 400 are plain text (docs/api.md#plain-rejections); a wrong shape is 422
+ * The body, checked against `schema`. Where no field of it is required, no body at all is `{}`, whatever its content type. 415, 413 and 400 are plain text (docs/api.md#plain-rejections); a wrong shape is 422
  * with a detail for each field, at most {@link FAULTS_MAX}. With `isExact`, an integer that a double cannot hold is a
  * bigint; without it every number is a double. The answer to an idempotency key that was used before is thrown.
  */
@@ -31,8 +31,7 @@ export async function readJson<T>(
   schema: ZodType<T>,
   { isExact = true }: { isExact?: boolean } = {},
 ): Promise<T> {
-  requireJson(call.request.raw.headers.get("content-type"));
-  const text = await readText(call, LIMITS.body.jsonBytes);
+  const text = await jsonText(call, mayBeEmpty(schema));
   requireFewValues(text, isExact);
   let value: unknown;
   try {
@@ -50,6 +49,25 @@ export async function readJson<T>(
   }
   await call.begin?.(text, parsed.data);
   return parsed.data;
+}
+
+/** Whether a body of this shape has no required field, so that a request may come without one. */
+export function mayBeEmpty(schema: ZodType): boolean {
+  return schema.safeParse({}).success;
+}
+
+async function jsonText(call: BodyCall, isOptional: boolean): Promise<string> {
+  if (!isOptional) {
+    requireJson(call);
+    return await readText(call, LIMITS.body.jsonBytes);
+  }
+  // A body of another type is not read further than to its first byte.
+  const limit = isJson(call) ? LIMITS.body.jsonBytes : 0;
+  const text = await readText(call, limit).catch((error) => {
+    if (error instanceof Rejection && error.status === 413) requireJson(call);
+    throw error;
+  });
+  return text === "" ? "{}" : text;
 }
 
 /**
@@ -90,10 +108,14 @@ const HARMLESS_CHARACTERS = 2 * Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Accepts `application/json` and every `+json` type, with parameters or without. */
-function requireJson(contentType: string | null): void {
-  const essence = (contentType ?? "").replace(/;.*/s, "").trim().toLowerCase();
-  if (essence === "application/json" || /^application\/[\w.-]+\+json$/.test(essence)) return;
+/** `application/json` and every `+json` type, with parameters or without. */
+function isJson({ request: { raw } }: BodyCall): boolean {
+  const essence = (raw.headers.get("content-type") ?? "").replace(/;.*/s, "").trim().toLowerCase();
+  return essence === "application/json" || /^application\/[\w.-]+\+json$/.test(essence);
+}
+
+function requireJson(call: BodyCall): void {
+  if (isJson(call)) return;
   throw new Rejection(415, "Expected a body of content type application/json");
 }
 

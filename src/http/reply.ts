@@ -1,6 +1,7 @@
 /** Responses: the headers that every one has, JSON, the error envelope, and rejections in plain text. */
 
-import { CursorExpired, type Refusal, RefusalForNow } from "../base/refusal.ts";
+import { CursorExpired, type Refusal, RefusalForNow, type RefusalKind, refuse } from "../base/refusal.ts";
+import { preferredType } from "./formats/accept.ts";
 
 /**
  * Headers of every response. One constant list per content type, so that a response builds no headers of its own. They are few and
@@ -44,7 +45,9 @@ export function expectTls({ url, headers }: Request, response: Response): void {
   response.headers.set("strict-transport-security", "max-age=63072000; includeSubDomains");
 }
 
-const JSON_TYPE = { "content-type": "application/json" } as const;
+const PLAIN_TYPE = "text/plain";
+const JSON_TYPE_NAME = "application/json";
+const JSON_TYPE = { "content-type": JSON_TYPE_NAME } as const;
 const JSON_HEADERS = Object.entries({ ...JSON_TYPE, ...COMMON_HEADERS });
 const TEXT_HEADERS = Object.entries({ "content-type": "text/plain; charset=utf-8", ...COMMON_HEADERS });
 const EMPTY_HEADERS = Object.entries(COMMON_HEADERS);
@@ -199,7 +202,21 @@ export function refusal(refused: Refusal, requestId: string): Response {
   return response;
 }
 
-/** A request that is rejected before a use case gets it, in plain text. See docs/api.md#plain-rejections. */
+/** The refusals of requests that no handler gets, by status. */
+const REJECTIONS: Readonly<Record<number, RefusalKind>> = {
+  400: "bad_request",
+  404: "not_found",
+  405: "method_not_allowed",
+  408: "request_timeout",
+  413: "payload_too_large",
+  414: "uri_too_long",
+  415: "unsupported_media_type",
+};
+
+/**
+ * A request that is rejected before a use case gets it: in plain text, or in the envelope for a caller that asks for JSON. See
+ * docs/api.md#plain-rejections.
+ */
 export class Rejection extends Error {
   override readonly name = "Rejection";
 
@@ -207,7 +224,25 @@ export class Rejection extends Error {
     super(message);
   }
 
-  response(): Response {
+  /** `request` says by `Accept` what the caller reads. */
+  response({ headers }: Pick<Request, "headers">, requestId: string): Response {
+    const kind = REJECTIONS[this.status];
+    const accept = headers.get("accept");
+    if (
+      kind === undefined || accept === null ||
+      preferredType(accept, [PLAIN_TYPE, JSON_TYPE_NAME]) === PLAIN_TYPE
+    ) {
+      return plainText(this.message, this.status, this.headers);
+    }
+    const response = refusal(refuse.because(kind, this.message), requestId);
+    for (const [name, value] of Object.entries(this.headers)) response.headers.set(name, value);
+    return response;
+  }
+}
+
+/** What a live session refuses: always in plain text, as WHIP has it. */
+export class PlainRejection extends Rejection {
+  override response(): Response {
     return plainText(this.message, this.status, this.headers);
   }
 }

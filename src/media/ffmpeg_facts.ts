@@ -30,7 +30,8 @@ export const DECODERS = {
   vorbis: ["vorbis", "libvorbis"],
 } as const satisfies Record<string, readonly string[]>;
 
-const DEADLINE_MS = 5_000;
+/** For busy machines; its processor time has a limit of its own. */
+const DEADLINE_MS = 30_000;
 const LIST_BYTES_MAX = 256 << 10;
 const BANNER_BYTES_MAX = 8 << 10;
 const VERSION_MAX = 100;

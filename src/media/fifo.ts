@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { World } from "../base/world.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
-const MKFIFO_DEADLINE_MS = 5_000;
+const MKFIFO_DEADLINE_MS = 30_000;
 
 /**
  * The guard is a file descriptor of this process, open for reading and writing:

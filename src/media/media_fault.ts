@@ -1,11 +1,52 @@
 /** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path. */
 
-import { type Refusal, refuse } from "../base/refusal.ts";
+import { type Refusal, RefusalForNow, refuse } from "../base/refusal.ts";
 
 /** Any fault of the medium is 422 on `source_uri`. See docs/api.md#sources. */
 export function mediaFault(reason: string): Refusal {
   return refuse.invalid("source_uri", reason);
 }
+
+/**
+ * The refusal of a program that met a limit of time: where it is that of processor time, or waits for a stream, of the medium; otherwise
+ * the machine is busy, which is nobody's fault. `work` and `late` are such as "decoding it" and "decoding it took longer than 60 s".
+ */
+export function timeFault(
+  end: "out_of_time" | "out_of_cpu",
+  { isStream, work, late }: { readonly isStream: boolean; readonly work: string; readonly late: string },
+): Refusal {
+  if (end === "out_of_cpu") return mediaFault(`${work} takes more processor time than is allowed`);
+  if (isStream) return mediaFault(late);
+  return new RefusalForNow(
+    BUSY_SECONDS,
+    "provider_saturated",
+    `The machine is too busy: ${late}. The same request can succeed later`,
+  );
+}
+
+/** After so long a caller may ask a busy machine again. */
+const BUSY_SECONDS = 30;
+
+/** What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503 `decoder_unusable`. */
+export function faultIn(stderr: string, head?: Uint8Array): Refusal {
+  const own = OWN_FAULT.exec(stderr)?.[1];
+  return own === undefined
+    ? mediaFault(reasonIn(stderr, head))
+    : decoderUnusable(own.slice(0, OWN_FAULT_MAX));
+}
+
+/** `what` completes "The service's ffmpeg cannot be used: …". */
+export function decoderUnusable(what: string): Refusal {
+  return refuse.because(
+    "decoder_unusable",
+    `The service's ffmpeg cannot be used: ${what}. Whoever runs the service has to install another one`,
+  );
+}
+
+/** All options, formats and filters are the service's own, so no medium makes ffmpeg say this of them. */
+const OWN_FAULT =
+  /^(?:\[[^\]\n]*\] )*((?:unknown (?:input format|encoder)|requested output format|no such filter|unrecognized option|option \S+ not found|error splitting the argument list|.*error while loading shared libraries).*)$/im;
+const OWN_FAULT_MAX = 200;
 
 /**
  * The reason for the text that a tool wrote to stderr. `head` is the start of the file. It is needed because ffmpeg reports a

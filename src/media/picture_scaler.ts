@@ -4,10 +4,12 @@ import { PermitQueue } from "../base/sharing/permit_queue.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import { niced, type ToolRunner } from "./tools/runner.ts";
+import type { ToolTrials } from "./trials/tool_trials.ts";
 
 export interface PictureScalerOptions {
   readonly runner: ToolRunner;
   readonly world: World;
+  readonly trials: Pick<ToolTrials, "require">;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
 }
@@ -48,7 +50,7 @@ export class PictureScaler implements AsyncDisposable {
     });
   }
 
-  /** Errors: 503 where too many wait, or it waits too long; throws for bytes that are no picture. */
+  /** Errors: 503 where too many wait, it waits too long, or ffmpeg cannot do it; throws for bytes that are no picture. */
   smaller(request: PictureRequest): Promise<Uint8Array<ArrayBuffer>> {
     const key = `${request.sha256} ${request.width}`;
     const kept = this.#kept.get(key);
@@ -67,7 +69,8 @@ export class PictureScaler implements AsyncDisposable {
   }
 
   async #make({ principalKey, width, read }: PictureRequest): Promise<Uint8Array<ArrayBuffer>> {
-    const { runner, world } = this.#options;
+    const { runner, world, trials } = this.#options;
+    await trials.require("picture");
     using _permit = await this.#permits.acquire({
       principalKey,
       within: { world, timeoutMs: LIMITS.picture.scaleTimeoutMs },

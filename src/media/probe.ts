@@ -7,9 +7,10 @@ import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
 import type { MediaInput } from "./input.ts";
-import { mediaFault, reasonIn } from "./media_fault.ts";
+import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
 import { fileFacts, refusePointers } from "./source.ts";
+import { BUSY_FACTOR } from "./tool_limits.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
 export interface VideoStream {
@@ -56,7 +57,7 @@ export interface ProbeContext {
   readonly runner: ToolRunner;
   readonly world: World;
   readonly signal: AbortSignal;
-  /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
+  /** Longest probe of a stream; one of a file gets {@link BUSY_FACTOR} times as long. Default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
   /** A live source that will be watched: `averageFps` is what it says of itself, if it does. */
   readonly isWatched?: boolean;
@@ -81,7 +82,9 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 
 /** `head` is the start of a file, for the reason of a refusal. */
 async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8Array): Promise<MediaInfo> {
-  const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const isStream = input.path === null;
+  const limitMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const deadlineMs = isStream ? limitMs : limitMs * BUSY_FACTOR;
   const outcome = await context.runner.run({
     kind: "probe",
     input,
@@ -93,10 +96,12 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
     maxStdoutBytes: PROBE_ANSWER_BYTES,
     maxStderrBytes: PROBE_ERROR_BYTES,
   });
-  if (outcome.end === "out_of_time") {
-    throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
+  const { end } = outcome;
+  if (end === "out_of_time" || end === "out_of_cpu") {
+    const work = "looking into it";
+    throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
-  if (outcome.end !== "exited" || outcome.code !== 0) throw mediaFault(reasonIn(outcome.stderr, head));
+  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
   const info = mediaInfo(parsedAnswer(outcome.stdout));
   if (input.path === null) return info;
   const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);

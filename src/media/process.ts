@@ -63,8 +63,11 @@ export interface LogReader {
 }
 
 export interface Outcome {
-  /** `out_of_time`: our deadline or the CPU limit. `out_of_space`: more stdout or a longer file than was allowed. */
-  readonly end: "exited" | "killed" | "out_of_time" | "out_of_space";
+  /**
+   * `out_of_time`: our deadline, which a busy machine reaches as well. `out_of_cpu`: the limit of processor time, which only the program itself
+   * reaches. `out_of_space`: more stdout or a longer file than was allowed.
+   */
+  readonly end: "exited" | "killed" | "out_of_time" | "out_of_cpu" | "out_of_space";
   readonly code: number;
   readonly stdout: Uint8Array;
   readonly stderr: string;
@@ -175,13 +178,13 @@ async function writeAll(stdin: WritableStream<Uint8Array>, input: Uint8Array): P
 
 /** The signals that the kernel sends to a process that has used up a limit. */
 const ENDS: Partial<Record<Deno.Signal, Outcome["end"]>> = {
-  SIGXCPU: "out_of_time",
+  SIGXCPU: "out_of_cpu",
   SIGXFSZ: "out_of_space",
 };
 
 /** The same for exit codes, and those of a program that broke down or was killed inside its enclosure. */
 const ENDS_BY_CODE: Readonly<Record<number, Outcome["end"]>> = {
-  [128 + 24]: "out_of_time",
+  [128 + 24]: "out_of_cpu",
   [128 + 25]: "out_of_space",
   ...Object.fromEntries([4, 6, 7, 8, 9, 11, 31].map((signal) => [128 + signal, "killed"])),
 };

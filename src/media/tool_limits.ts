@@ -29,6 +29,9 @@ const ADDRESS_SPACE = {
   query: { bytes: 2 * GIB, bytesPerProcessor: 0 },
 } as const satisfies Record<string, AddressSpace>;
 
+/** A program that computes takes so many times longer at most where others want the processors too. Its processor time stays the same. */
+export const BUSY_FACTOR = 6;
+
 /** The kinds of work that a tool is started for. */
 export type ToolWork = keyof typeof ADDRESS_SPACE;
 

@@ -8,20 +8,25 @@ import { shapeMessage } from "./api/shape_message.ts";
 const FAULTS_MAX = 64;
 
 /** What the items of a bounded list are, by the list as it is parsed first; for the published schemas. */
-const ITEMS = new WeakMap<object, { readonly item: ZodType; readonly maximum: number }>();
+const ITEMS = new WeakMap<
+  object,
+  { readonly item: ZodType; readonly minimum: number; readonly maximum: number }
+>();
 
 /** The items of a bounded list and how many it may have; undefined for any other schema. */
-export function itemsOf(schema: object): { readonly item: ZodType; readonly maximum: number } | undefined {
+export function itemsOf(
+  schema: object,
+): { readonly item: ZodType; readonly minimum: number; readonly maximum: number } | undefined {
   return ITEMS.get(schema);
 }
 
 /**
  * A list of `item`. A list of more than `maximum` items passes without a look at them: whoever reads it refuses it for its
- * length, in its own words and its own order.
+ * length, in its own words and its own order; so does one of fewer than `minimum`.
  */
-export function boundedList<T>(item: ZodType<T>, maximum = Infinity) {
+export function boundedList<T>(item: ZodType<T>, maximum = Infinity, minimum = 0) {
   const list = z.array(z.unknown());
-  ITEMS.set(list, { item, maximum });
+  ITEMS.set(list, { item, minimum, maximum });
   return list.transform((given, context): T[] => {
     if (given.length > maximum) return given as T[];
     const items: T[] = [];

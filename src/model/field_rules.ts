@@ -2,7 +2,7 @@
 
 import { utf8Length } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
-import { canonicalModel } from "./infer/catalog.ts";
+import type { IdentifyModel } from "./infer/catalog.ts";
 import { type Detector, DETECTORS } from "./frames/detected_range.ts";
 import { LIMITS } from "./limits.ts";
 import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
@@ -50,10 +50,12 @@ export class FieldRules {
     return mode ?? DEFAULT_MODE;
   }
 
-  /** The canonical model id. */
-  model(text: string): string {
-    const model = canonicalModel(text);
-    if (!model) this.fault("model", `must be a model of the catalog: got ${quoted(text)}`);
+  /** The id that `identify` knows the model by. */
+  model(text: string, identify: IdentifyModel): string {
+    const model = identify(text);
+    if (model === undefined) {
+      this.fault("model", `must be a model of the catalog or of a model server: got ${quoted(text)}`);
+    }
     return model ?? text;
   }
 

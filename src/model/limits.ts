@@ -155,6 +155,12 @@ export const LIMITS = deepFrozen({
     priorityDefault: 100,
     probeMs: 1_000,
     geminiProbeMs: 2_000,
+    /** A server is asked again for its models after so long, and after a failure after so long. */
+    modelsValidMs: 60_000,
+    modelsRetryMs: 5_000,
+    /** Ids that are read of one server's list, and ids that a message names. */
+    modelsMax: 1_000,
+    modelsNamed: 5,
     geminiFilePollMs: 500,
     geminiFileDeleteMs: 2_000,
     /** Output tokens that a model with a thinking phase gets in addition to the requested ones. */
@@ -458,6 +464,8 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
     /** Of the caller's name; with the prefix of its owner before it, it stays below what file systems take. */
     filenameBytesMax: 128,
+    /** Of the name that an upload had; a longer one is not kept. */
+    labelBytesMax: 512,
     concurrentMax: 16,
     waitingMax: 64,
     waitMs: 30_000,

@@ -18,6 +18,8 @@ export interface Http {
   readonly port: number;
   /** How many came in so far. */
   requests(): number;
+  /** Accepts nothing new from here on, and waits for the requests under way, within their grace. */
+  drain(): Promise<void>;
 }
 
 export interface HttpOptions {
@@ -60,10 +62,18 @@ export async function openHttp(
     http3 = opening.use(openHttp3({ address, certificate, respond: (request) => respond(request), world }));
   }
   const server = listen(config, respond, world.log);
-  opening.defer(() => Promise.all([closeServer(server, world), http3?.close(CLOSE_GRACE_MS)]).then(() => {}));
+  let ended: Promise<void> | null = null;
+  // Accepts nothing new from here on.
+  const shutdown = () =>
+    ended ??= Promise.all([server.shutdown(), http3?.close(CLOSE_GRACE_MS)]).then(() => {});
+  opening.defer(async () => {
+    if (await hasEndedWithin(world, CANCELLED_MS, shutdown())) return;
+    world.log.warn("responses under way did not end in time, dropping them");
+  });
   const { hostname, port } = server.addr as Deno.NetAddr;
   connections.listener = { hostname, port };
-  return { app, hostname, port, requests: () => requests };
+  const drain = async () => void await hasEndedWithin(world, CLOSE_GRACE_MS, shutdown());
+  return { app, hostname, port, requests: () => requests, drain };
 }
 
 /** For how long a client may keep that HTTP/3 is there. */
@@ -88,11 +98,7 @@ function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"],
   }
 }
 
-/** How long responses under way may take when the service closes; after that their connections are dropped. */
+/** How long requests under way may take when the service closes; after that their work is cancelled. */
 const CLOSE_GRACE_MS = 5_000;
-
-/** Accepts no new connections from here on; waits for the responses under way, within the grace period. */
-async function closeServer(server: Deno.HttpServer, world: World): Promise<void> {
-  if (await hasEndedWithin(world, CLOSE_GRACE_MS, server.shutdown())) return;
-  world.log.warn(`responses under way did not end within ${CLOSE_GRACE_MS} ms, dropping them`);
-}
+/** How long the answers that say so may take; after that their connections are dropped. */
+const CANCELLED_MS = 1_000;

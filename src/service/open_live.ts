@@ -3,9 +3,12 @@
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
+import { NEVER_ABORTED } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LiveSources } from "../flow/live/camera.ts";
 import { MediaCapacity } from "../flow/live/capacity.ts";
+import type { Inference } from "../flow/infer/inference.ts";
+import { LiveModelChoice } from "../flow/live/describing/live_model_choice.ts";
 import { SemanticNovelty } from "../flow/live/describing/novelty.ts";
 import { LiveRegistry } from "../flow/live/registry.ts";
 import { failRunsLeftOpen } from "../flow/live/restart.ts";
@@ -26,7 +29,6 @@ import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import { attachContext } from "../model/live/attach.ts";
 import { type LiveModels, liveModels } from "../model/live/live_models.ts";
-import { noProviderDescription } from "../model/live/prompt.ts";
 import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
@@ -43,6 +45,8 @@ export interface Live {
   readonly named: NamedSources;
   readonly alwaysOn: AlwaysOn;
   readonly armed: ArmedSources;
+  /** Which models its sessions ask. */
+  readonly models: LiveModelChoice;
   /** The policies of runs, which the sessions that start later begin with. */
   readonly revisions: PolicyRevisions;
 }
@@ -88,7 +92,8 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
   const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, isShared, metrics, world });
   const ice = iceOf(config);
-  const sessions = openSessions(opening, { ...options, registry, ice });
+  const live = openLiveModels(options);
+  const sessions = openSessions(opening, { ...options, registry, ice, live });
   const attach = attachContext(config, restrictedZone);
   const liveSources = new LiveSources({
     timeline,
@@ -96,6 +101,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
     sessions,
     sources,
     decoder: media.decoder,
+    trials: media.trials,
     attach,
     metrics,
     world,
@@ -118,6 +124,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
       world,
       attach,
       codecs: new LiveCodecs(options.media.ffmpeg),
+      trials: media.trials,
       ice,
       activeStreamLimit,
       streamTtlMs,
@@ -126,6 +133,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
     named,
     alwaysOn: new AlwaysOn({ named, live: liveSources, armed, firstPrincipal, metrics, world: ownWorld }),
     armed,
+    models: live.choice,
     revisions,
   };
 }
@@ -133,30 +141,48 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
 interface SessionsOptions extends LiveOptions {
   readonly registry: LiveRegistry;
   readonly ice: IceSettings;
+  readonly live: OpenLiveModels;
 }
 
-/** Whether the models of live sessions are served is known from here on: what is not served is said once in the log. */
+interface OpenLiveModels {
+  readonly models: LiveModels;
+  readonly choice: LiveModelChoice;
+}
+
+/** What is not served of the models of live sessions is said once in the log. */
 function openLiveModels(
   { config, backends, models: { inference }, world }: LiveOptions,
-): { readonly models: LiveModels; readonly notServed: string | null } {
-  const log = world.log.child("live");
+): OpenLiveModels {
   const models = liveModels(config.webrtc, backends);
-  const { firstPassModel: first, secondPassModel: second } = models;
-  const { served, isConfigured: hasBackends } = inference;
-  if (!served.includes(first)) {
-    const notServed = noProviderDescription(first, { hasBackends });
-    const wayOut = hasBackends
+  const choice = new LiveModelChoice(models, inference);
+  const fault = () => liveModelFault(models, choice, inference);
+  const say = (text: string | null) => void (text !== null && world.log.child("live").warn(text));
+  // What the configuration does not name, a server may have.
+  const mayHaveMore = backends.some(({ model }) => model === null);
+  if (fault() === null || !mayHaveMore) say(fault());
+  else void inference.renewModels(NEVER_ABORTED).then(() => say(fault()));
+  return { models, choice };
+}
+
+/** Null where the models of live sessions are served as far as is known. */
+function liveModelFault(
+  { secondPassModel }: LiveModels,
+  choice: LiveModelChoice,
+  inference: Inference,
+): string | null {
+  const { served, isConfigured } = inference;
+  const { first, second, notServed } = choice.now;
+  if (notServed !== null) {
+    const wayOut = isConfigured
       ? `set SERVICE_WEBRTC_FIRST_PASS_MODEL to one of ${served.join(", ")}`
       : "set SERVICE_VLLM_BASE_URL or SERVICE_SGLANG_BASE_URL, or name a backend in the file of SERVICE_CONFIG";
-    log.warn(`live sessions are not described: ${notServed}; ${wayOut}`);
-    return { models, notServed };
+    return `live sessions are not described: ${notServed}; ${wayOut}`;
   }
-  if (second === null || served.includes(second)) return { models, notServed: null };
-  log.warn(
-    `no second model is asked about live sessions: no inference provider serves ${quoted(second)}; ` +
-      `set SERVICE_WEBRTC_SECOND_PASS_MODEL to one of ${served.join(", ")}, or unset it`,
-  );
-  return { models: { ...models, secondPassModel: null }, notServed: null };
+  if (secondPassModel === null || second !== null) return null;
+  return `no second model is asked about live sessions: no inference provider serves ${
+    quoted(secondPassModel)
+  }; ` +
+    `set SERVICE_WEBRTC_SECOND_PASS_MODEL to one of ${served.join(", ")}, or unset it`;
 }
 
 function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): LiveSessionFactory {
@@ -180,7 +206,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
       world,
     }),
     inference: models.inference,
-    ...openLiveModels(options),
+    ...options.live,
     audio: audioSidecar && { sidecar: audioSidecar, runner: broker, timeoutMs },
     datagrams: openDatagrams(opening, config, world),
     thresholds: config.gateThresholds,

@@ -11,7 +11,9 @@ import { Decoder } from "../media/recorded/decoder.ts";
 import { Hardware } from "../media/recorded/hardware.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
+import { writeTempFile } from "../store/temp_folder.ts";
 import { PictureScaler } from "../media/picture_scaler.ts";
+import { ToolTrials } from "../media/trials/tool_trials.ts";
 
 export interface Media {
   readonly decoder: Decoder;
@@ -20,6 +22,7 @@ export interface Media {
   readonly gate: GateKernel;
   readonly hardware: Hardware;
   readonly ffmpeg: AboutFfmpeg;
+  readonly trials: ToolTrials;
 }
 
 export interface MediaOptions {
@@ -40,25 +43,29 @@ export async function openMedia(
   { runner, tempDir, world, metrics, backend, devices, isShared }: MediaOptions,
 ): Promise<Media> {
   const maxConcurrent = workAtOnce(navigator.hardwareConcurrency, isShared);
+  const ffmpeg = new AboutFfmpeg({ runner, world });
+  const trials = opening.use(new ToolTrials({ runner, tempDir, writeFile: writeTempFile, world, ffmpeg }));
   const common = {
     runner,
     tempDir,
     world,
     maxConcurrent,
     isShared,
+    trials,
     ...(isShared && { work: new RunningWork() }),
   };
   const hardware = new Hardware({ asked: backend, devices, runner, world });
   const decoder = opening.use(new Decoder({ ...common, hardware }));
   const extractor = opening.use(new Extractor({ ...common, metrics }));
-  const pictures = opening.use(new PictureScaler({ runner, world, isShared }));
+  const pictures = opening.use(new PictureScaler({ runner, world, trials, isShared }));
   return {
     decoder,
     extractor,
     pictures,
     gate: await GateKernel.load(),
     hardware,
-    ffmpeg: new AboutFfmpeg({ runner, world }),
+    ffmpeg,
+    trials,
   };
 }
 

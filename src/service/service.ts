@@ -9,6 +9,7 @@ import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
+import { AgeClock } from "../flow/retention/age_clock.ts";
 import { Retention } from "../flow/retention/retention.ts";
 import { RecordingRemoval } from "../flow/retention/recording_removal.ts";
 import { RunStanding } from "../flow/retention/run_standing.ts";
@@ -138,7 +139,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const named = new NamedSources(namedSources);
   const folders = { tempDir, socketDir };
   const sources = opening.use(
-    new Sources({ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared }),
+    new Sources({
+      ...{ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared },
+      labelOf: (path) => store.uploads.labelOf(path),
+    }),
   );
   const models = await openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
@@ -172,9 +176,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   });
   const { streamTtlMs, retention: rules } = config;
   const { runHours } = rules;
-  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world });
+  const ages = new AgeClock(world);
+  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world: ages });
   const log = world.log.child("retention");
-  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world, log });
+  const recordings = new RecordingRemoval({ recordings: store.recordings, named, metrics, world: ages, log });
   const retention = opening.use(
     new Retention({
       ...{
@@ -187,9 +192,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
         stored: store.stored,
         room: diskRoom,
         world,
+        ages,
         metrics,
       },
-      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world, log, onRemoval }),
+      sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world: ages, log, onRemoval }),
     }),
   );
   const useCases = await openUseCases(opening, {
@@ -223,14 +229,21 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     certificate: options.certificate ?? null,
   });
   const count = () => http.requests() + timeline.view.lastSeq;
-  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: giveBackMemory }));
+  const afterStart = () => {
+    giveBackMemory();
+    media.trials.begin();
+  };
+  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: afterStart }));
 
   // Disposed before the server, in the opposite order:
-  opening.use(models.inference); // the server would wait for the calls that belong to no run
+  opening.use(models.inference); // what is left after the grace, such as calls that belong to no run
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is recorded as failed
-  opening.defer(() => live.registry.close()); // while everything that the sessions' last events need is open
-  opening.use(live.alwaysOn); // before the sessions, so that none begins again
+  opening.defer(() => Promise.all([http.drain(), endSessions()]).then(() => {})); // while everything that their last events need is open
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
+  const endSessions = async () => {
+    await live.alwaysOn[Symbol.asyncDispose](); // before the sessions, so that none begins again
+    await live.registry.close();
+  };
   void media.hardware.find(); // not waited for: only a decode is
   live.alwaysOn.start();
   retention.start();
@@ -278,7 +291,7 @@ async function openMirrorOf(
   return openMirror(opening, { url, schema, roots: roots(), ...options });
 }
 
-/** Without a request or an event for so long, the start counts as over, and what it left in memory is given back. */
+/** Without a request or an event for so long, the start counts as over: what it left in memory is given back, and ffmpeg is tried. */
 const QUIET_MS = 3_000;
 
 /** Reads the certificates once, for media sources and webhooks alike. */

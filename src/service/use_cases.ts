@@ -80,7 +80,7 @@ export async function openUseCases(
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
   const signals = new SignalReads({ timeline, gate: media.gate, thresholds: config.gateThresholds });
   return {
-    runs: new Runs({ timeline, world, metrics, work, activeStreamLimit, streamTtlMs }),
+    runs: new Runs({ timeline, world, metrics, work, inference, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
     ...analysisUseCases(options),
     triggers: new Triggers(await TriggerKernel.load()),
@@ -110,16 +110,28 @@ export async function openUseCases(
     armedSources: live.armed,
     recordings: new RecordingReads({ named: live.named, recordings: store.recordings, timeline }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
-    healthView: new HealthView({ metrics, registry: live.registry, alwaysOn: live.alwaysOn, world }),
+    healthView: new HealthView({
+      ...{
+        metrics,
+        registry: live.registry,
+        alwaysOn: live.alwaysOn,
+        inference,
+        trials: media.trials,
+        world,
+      },
+      liveModels: live.models,
+    }),
     system: opening.use(
       new System({
         config,
         dataDir: options.dataDir,
         uploadRoot: local.uploadRoot,
         inference,
+        liveModels: live.models,
         mirror,
         ffmpeg: media.ffmpeg,
         hardware: media.hardware,
+        trials: media.trials,
         version: VERSION,
         isShared,
         world,
@@ -142,7 +154,9 @@ function analysisUseCases(
   const { revisions } = live;
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
-    analyze: new Analyze({ timeline, world, metrics, gate, thresholds, streamTtlMs, labelMaps }),
+    analyze: new Analyze({
+      ...{ timeline, world, metrics, work, gate, inference, thresholds, streamTtlMs, labelMaps },
+    }),
     reason: new Reason({
       timeline,
       world,
@@ -150,6 +164,7 @@ function analysisUseCases(
       work,
       decoder,
       extractor,
+      trials: media.trials,
       sources,
       blobs,
       inference,

@@ -1,6 +1,6 @@
 /** The life of a sidecar's process: settings in, signals in, exit code out. */
 
-import { errorText, openLog } from "../base/log.ts";
+import { errorText, openLog, processOutput } from "../base/log.ts";
 import type { Address } from "../base/setting_parsers.ts";
 import { realWorld, type World } from "../base/world.ts";
 import type { SidecarEnvironment } from "./sidecar_settings.ts";
@@ -21,7 +21,7 @@ export interface SidecarProgram {
 
 /** Runs until SIGINT or SIGTERM. Gives the exit code: 1 when the sidecar could not start or stopped with an error. */
 export async function runSidecar({ name, variables, start }: SidecarProgram): Promise<number> {
-  const world = realWorld(openLog("info"));
+  const world = realWorld(openLog("info", processOutput()));
   const log = world.log.child(name);
   const ended = Promise.withResolvers<void>();
   Deno.addSignalListener("SIGINT", ended.resolve);

@@ -8,3 +8,8 @@ import { join } from "node:path";
 export function emptyTempFolder(folder: string): void {
   for (const { name } of Deno.readDirSync(folder)) Deno.removeSync(join(folder, name), { recursive: true });
 }
+
+/** Makes a new file that only this user may open; whoever made it removes it. */
+export async function writeTempFile(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  await Deno.writeFile(path, bytes, { createNew: true, mode: 0o600 });
+}

@@ -1,9 +1,12 @@
 /** The upload root: an upload has a hidden name until its content was checked, and then gets its own name. */
 
-import { join } from "node:path";
+import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
 import type { World } from "../base/world.ts";
+import { distinctName, type UploadName } from "../model/files/file_name.ts";
 import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import { type GrowingBytes, onDisk, PartialFile, removeLeftovers } from "./partial_file.ts";
+import { UploadNames } from "./upload_names.ts";
 
 /** Who counts what principals upload, and refuses what is too much. */
 export interface UploadAccount {
@@ -16,11 +19,15 @@ export class Uploads {
   readonly #root: string;
   readonly #world: World;
   readonly #stored: UploadAccount | undefined;
+  readonly #names: UploadNames;
+  /** Uploads are published one after the other, so that two of one name do not take the same place. */
+  #published: Promise<unknown> = Promise.resolve();
 
   private constructor(root: string, world: World, stored: UploadAccount | undefined) {
     this.#root = root;
     this.#world = world;
     this.#stored = stored;
+    this.#names = UploadNames.open(root);
   }
 
   /**
@@ -43,7 +50,63 @@ export class Uploads {
    */
   async create(principalKey: string = PUBLIC_PRINCIPAL): Promise<Upload> {
     const file = await PartialFile.create(this.#root, this.#world, this.#stored?.growing(principalKey));
-    return new Upload(this.#root, file, (bytes) => this.#stored?.addUpload(principalKey, bytes));
+    return new Upload(file, (sha256, name) => {
+      const place = this.#published.then(() => onDisk(this.#world, () => this.#publish(file, sha256, name)));
+      this.#published = place.catch(() => {});
+      return place.then(({ path, bytes }) => {
+        this.#stored?.addUpload(principalKey, bytes);
+        return path;
+      });
+    });
+  }
+
+  /** The name that the upload at a path had; null for a file that is no upload. */
+  labelOf(path: string): string | null {
+    return dirname(path) === this.#root ? this.#names.labelOf(basename(path)) : null;
+  }
+
+  /**
+   * Gives the file its place: its name, or another one where an upload of other bytes has that. Bytes that are there already stay one
+   * file, under a second name where that is another one. `bytes` is by how much the disk has more.
+   */
+  async #publish(
+    file: PartialFile,
+    sha256: string,
+    { name, label }: UploadName,
+  ): Promise<{ path: string; bytes: number }> {
+    for (const candidate of [name, distinctName(name, sha256)]) {
+      const path = join(this.#root, candidate);
+      const there = await regularFile(path);
+      const isSame = there !== null && there.size === file.sizeBytes && await sha256Of(path) === sha256;
+      if (there !== null && !isSame && candidate === name) continue;
+      const record = () => this.#names.add({ name: candidate, label, sha256 });
+      if (isSame) {
+        const now = new Date(this.#world.now());
+        await Deno.utime(path, now, now); // it counts as new for retention
+        record();
+        return { path, bytes: 0 };
+      }
+      const twin = this.#names.withBytes(candidate, sha256);
+      if (there === null && twin !== undefined && await this.#linked(join(this.#root, twin), path)) {
+        record();
+        return { path, bytes: 0 };
+      }
+      await file.publish(path);
+      record();
+      return { path, bytes: file.sizeBytes - (there?.size ?? 0) };
+    }
+    throw new Error("unreachable");
+  }
+
+  /** A second name for a file; false where the file system has none, or the file is gone. */
+  async #linked(from: string, to: string): Promise<boolean> {
+    if (await regularFile(from) === null) return false;
+    try {
+      await Deno.link(from, to);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** False where there is no such file. Who has it open reads it to its end. Refuses with `storage_unavailable`. */
@@ -51,10 +114,11 @@ export class Uploads {
     const path = join(this.#root, name);
     return onDisk(this.#world, async () => {
       try {
-        const { isFile, size } = await Deno.lstat(path);
+        const { isFile, size, nlink } = await Deno.lstat(path);
         if (!isFile) return false;
         await Deno.remove(path);
-        this.#stored?.addUpload(principalKey, -size);
+        this.#names.remove(name);
+        if ((nlink ?? 1) === 1) this.#stored?.addUpload(principalKey, -size);
         return true;
       } catch (error) {
         if (error instanceof Deno.errors.NotFound) return false;
@@ -66,15 +130,13 @@ export class Uploads {
 
 /** One unfinished upload. Disposing it removes its file unless it was published. */
 export class Upload implements Disposable {
-  readonly #root: string;
   readonly #file: PartialFile;
-  readonly #onPublished: (bytes: number) => void;
+  readonly #hash = createHash("sha256");
+  readonly #publish: (sha256: string, name: UploadName) => Promise<string>;
 
-  /** `onPublished` is called with its size, less that of the file that it replaced. */
-  constructor(root: string, file: PartialFile, onPublished: (bytes: number) => void) {
-    this.#root = root;
+  constructor(file: PartialFile, publish: (sha256: string, name: UploadName) => Promise<string>) {
     this.#file = file;
-    this.#onPublished = onPublished;
+    this.#publish = publish;
   }
 
   /** Where its bytes are now. No answer to a client may contain it. */
@@ -83,17 +145,14 @@ export class Upload implements Disposable {
   }
 
   /** Refuses with `storage_quota` what would go beyond the quota of the owner. */
-  write(bytes: Uint8Array): Promise<void> {
-    return this.#file.write(bytes);
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.#file.write(bytes);
+    this.#hash.update(bytes);
   }
 
-  /** Makes it visible as `name` and replaces a file of that name; returns the absolute path. */
-  async publish(name: string): Promise<string> {
-    const path = join(this.#root, name);
-    const replaced = await sizeOf(path);
-    await this.#file.publish(path);
-    this.#onPublished(this.#file.sizeBytes - replaced);
-    return path;
+  /** Makes it visible, and returns its absolute path. No other upload is replaced. See docs/api.md#uploads-and-files. */
+  publish(name: UploadName): Promise<string> {
+    return this.#publish(this.#hash.copy().digest("hex"), name);
   }
 
   [Symbol.dispose](): void {
@@ -101,11 +160,26 @@ export class Upload implements Disposable {
   }
 }
 
-/** 0 where there is no such file. */
-async function sizeOf(path: string): Promise<number> {
+/** Null where there is no file, or something else such as a link. */
+async function regularFile(path: string): Promise<Deno.FileInfo | null> {
   try {
-    return (await Deno.lstat(path)).size;
-  } catch {
-    return 0;
+    const info = await Deno.lstat(path);
+    return info.isFile ? info : null;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
   }
 }
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  using file = await Deno.open(path, { read: true });
+  const buffer = new Uint8Array(HASHED_BYTES);
+  for (let read = await file.read(buffer); read !== null; read = await file.read(buffer)) {
+    hash.update(buffer.subarray(0, read));
+  }
+  return hash.digest("hex");
+}
+
+/** Read at once, so that other requests get their turn in between. */
+const HASHED_BYTES = 1 << 20;

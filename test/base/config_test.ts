@@ -71,6 +71,11 @@ Deno.test("a setting is read as its row says", () => {
   check({ SERVICE_WEBRTC_SECOND_PASS_THRESHOLD: "7" }, (c) => c.webrtc.secondPassThreshold, 1);
   check({ SERVICE_WEBRTC_SECOND_PASS_THRESHOLD: "-inf" }, (c) => c.webrtc.secondPassThreshold, 0.7);
   check({ SERVICE_WEBRTC_SECOND_PASS_MODEL: "  " }, (c) => c.webrtc.secondPassModel, undefined);
+  check({}, (c) => c.webrtc.stunServers, []);
+  check({ SERVICE_WEBRTC_STUN_SERVERS: "stun:a:1,stuns:b" }, (c) => c.webrtc.stunServers, [
+    "stun:a:1",
+    "stuns:b",
+  ]);
   check({ SERVICE_WEBRTC_STUN_SERVERS: "" }, (c) => c.webrtc.stunServers, []);
   check({ SERVICE_DECODE_BACKEND: "GPU" }, (c) => c.decodeBackend, "nvdec-cuda");
   check({ SERVICE_DECODE_BACKEND: "ffmpeg" }, (c) => c.decodeBackend, "cpu-ffmpeg");

@@ -1,6 +1,8 @@
 /** Log lines can be filtered, cannot be forged, and cannot take the service down. */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { BackgroundOutput, openLog, quietLog, readFilter } from "../../src/base/log.ts";
 
 Deno.test("a line goes to stdout for people and to stderr as JSON", () => {
@@ -110,7 +112,7 @@ Deno.test("a closed pipe loses the line and nothing else", () => {
 
 Deno.test("lines that nobody reads are dropped, and a line says how many when somebody reads again", async () => {
   const [stdout, stderr] = [new Pipe(), new Pipe()];
-  const output = new BackgroundOutput({ stdout, stderr }, () => 0);
+  const output = new BackgroundOutput({ isOnePlace: false, stdout, stderr, now: () => 0 });
   const log = openLog("info", output);
   log.info("first");
   await output.flushed();
@@ -147,13 +149,59 @@ Deno.test("a closed pipe ends no background output", async () => {
         : Promise.resolve(1e6)),
   };
   const stderr = new Pipe();
-  const output = new BackgroundOutput({ stdout: closed, stderr }, () => 0);
+  const output = new BackgroundOutput({ isOnePlace: false, stdout: closed, stderr, now: () => 0 });
   for (const message of ["one", "two"]) {
     openLog("info", output).info(message);
     await output.flushed();
   }
   assert.equal(written, 2);
   assert.equal(stderr.text.trimEnd().split("\n").length, 2);
+});
+
+const LOG = fileURLToPath(new URL("../../src/base/log.ts", import.meta.url));
+
+/** What a program that logs one line leaves in the files of a folder, with its streams as a shell sets them. */
+function linesOf(redirections: string): string[] {
+  const folder = Deno.makeTempDirSync({ prefix: "log-test-" });
+  try {
+    const program = `
+      import { BackgroundOutput, isOnePlace, openLog, processOutput } from ${JSON.stringify(LOG)};
+      openLog("info", processOutput()).info("at once");
+      const output = new BackgroundOutput({ isOnePlace: isOnePlace() });
+      openLog("info", output).info("in the background");
+      await output.flushed();`;
+    Deno.writeTextFileSync(join(folder, "program.ts"), program);
+    const { success, stderr } = new Deno.Command("sh", {
+      args: ["-c", `"$0" run --quiet --no-config -A program.ts ${redirections}`, Deno.execPath()],
+      cwd: folder,
+    }).outputSync();
+    assert.ok(success, new TextDecoder().decode(stderr));
+    return ["a", "b"].flatMap((name) => {
+      try {
+        return Deno.readTextFileSync(join(folder, name)).trimEnd().split("\n");
+      } catch {
+        return [];
+      }
+    });
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+}
+
+Deno.test("where both streams go to one place each line is there once, for people", () => {
+  for (const redirections of [">a 2>&1", "2>&1 | cat >a", ">>a 2>>a"]) {
+    const lines = linesOf(redirections);
+    assert.equal(lines.length, 2, `${redirections}\n${lines.join("\n")}`);
+    assert.match(lines[0]!, / INFO  service: at once$/, redirections);
+    assert.match(lines[1]!, / INFO  service: in the background$/, redirections);
+  }
+});
+
+Deno.test("streams that go to two places have each line, once for people and once as JSON", () => {
+  const [first, second, ...json] = linesOf(">a 2>b");
+  assert.match(first!, /at once$/);
+  assert.match(second!, /in the background$/);
+  assert.deepEqual(json.map((line) => JSON.parse(line).message), ["at once", "in the background"]);
 });
 
 Deno.test("a quiet log writes nothing, nor do its children", () => {

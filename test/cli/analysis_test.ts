@@ -6,6 +6,7 @@ import { CliUser } from "../support/cli/cli.ts";
 import { prepare } from "../client/place.ts";
 import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
+import { TempFolder, tools } from "../support/media.ts";
 import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
 
 const BOTTLE = join(CLIPS, "intel_bottle.mp4");
@@ -33,6 +34,7 @@ Deno.test({
     assert.match(done.stdout, /^0:11\.875 +0:11\.875 +285 +0\.\d\d +scene_cut$/m);
     const [run] = (await test.call("GET", "/v1/runs")).json;
     assert.match(done.stdout + done.stderr, new RegExp(run.run_id));
+    assert.equal(run.status, "completed", "it holds no place among the active runs");
     const html = Deno.readTextFileSync(sheet);
     assert.match(html, /<img[^>]+src="data:image\/jpeg;base64,/);
     assert.doesNotMatch(html, /https?:\/\/(?!127\.0\.0\.1)/);
@@ -195,4 +197,21 @@ Deno.test("upload prints the source_uri, and doctor says what is at fault and wh
   assert.notEqual(refused.code, 0);
   assert.match(refused.stdout, /^FAILURE +key /m);
   assert.doesNotMatch(refused.stdout + refused.stderr, /no-such-key/);
+});
+
+Deno.test("doctor names what the server's ffmpeg cannot do, with its words", async () => {
+  using folder = new TempFolder();
+  const fails = `case " $* " in *" -c:v rawvideo "*) echo "Unknown encoder 'rawvideo'" >&2; exit 1;; esac`;
+  const ffmpeg = folder.script("ffmpeg", `${fails}\nexec ${tools().ffmpeg} "$@"`);
+  await using test = await startService({ SERVICE_FFMPEG_PATH: ffmpeg });
+  const body = { source_uri: BOTTLE };
+  assert.equal((await test.call("POST", `/v1/runs/${await newRun(test)}/ingest`, body)).status, 503);
+  using user = new CliUser(test.url);
+  const { stdout, code } = await user.run(["doctor", "--no-model-call"]);
+  assert.equal(code, 1);
+  assert.match(
+    stdout,
+    /^FAILURE +server's ffmpeg +it cannot decode the frames of a film: Unknown encoder 'rawvideo'\n +-> install another ffmpeg/m,
+  );
+  assert.match(stdout, /^FAILURE +decoding .*decode the frames of a film \(Unknown encoder 'rawvideo'\)/m);
 });

@@ -1,6 +1,7 @@
 /** What answers and refusals become: readable errors, exact numbers, genuine deliveries. */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { Client, HttpError, ParseError, UploadError, verifyWebhook } from "../../client/mod.ts";
 import { fromJson, toJson } from "../../client/src/http/exact_json.ts";
 import { Receiver } from "../support/http/receiver.ts";
@@ -160,6 +161,22 @@ Deno.test("an analysis that fails deletes the run it made", async () => {
     "POST /v1/runs/run-1/ingest",
     "DELETE /v1/runs/run-1",
   ]);
+});
+
+Deno.test("an analysis looks at the whole film, completes its run, and says where a bound cut it", async () => {
+  await using test = await startService();
+  const client = new Client(test.url, { apiKey: KEY_A });
+  const whole = await client.analyze(join(CLIPS, "bbb120.mp4"));
+  assert.deepEqual([whole.truncated, whole.analyzeResponse.generated], [false, 720]);
+  assert.equal(await client.getRunState(whole.runId), "completed");
+  const part = await client.analyze(join(CLIPS, "bbb120.mp4"), {
+    maxFrames: 100,
+    includeFrameMetadata: false,
+  });
+  assert.deepEqual([part.truncated, part.analyzeResponse.generated], [true, 100]);
+  assert.deepEqual(part.analyzeResponse.metadata, []);
+  const pass = (await part.events()).find(({ kind }) => kind === "analysis_generated");
+  assert.equal(pass?.payload.truncated, true);
 });
 
 Deno.test("an answer that is none of the service is a ParseError, and none stays unread for ever", async () => {

@@ -81,7 +81,7 @@ Deno.test("the image runs the service as a user of its own, on the port and in t
   assert.ok(words.includes("--cached-only") && words.includes("--no-prompt"));
   assert.equal(words.at(-1), "/opt/service/src/main.ts");
   assert.deepEqual(stepsOf("HEALTHCHECK")[0]!.words, ["healthy"]);
-  for (const { from } of STAGES) assert.match(from, /^debian:bookworm-\d{8}-slim$/);
+  for (const { from } of STAGES) assert.match(from, /^debian:trixie-\d{8}-slim$/);
   assert.equal(new Set(STAGES.map(({ from }) => from)).size, 1, "all stages have one base");
 });
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Metrics } from "../../src/base/metrics.ts";
+import { AgeClock } from "../../src/flow/retention/age_clock.ts";
 import { Retention, type RetentionRules } from "../../src/flow/retention/retention.ts";
 import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
@@ -46,11 +47,16 @@ function place(
   bench: Bench,
   timeline: Timeline,
   rules: Partial<RetentionRules>,
-  { named = [], room }: { named?: readonly Partial<NamedSource>[]; room?: () => number } = {},
+  { named = [], room, ages }: {
+    named?: readonly Partial<NamedSource>[];
+    room?: () => number;
+    ages?: AgeClock;
+  } = {},
 ): Place {
   const { dataDir, world } = bench;
   const uploadRoot = join(dataDir, "uploads");
   Deno.mkdirSync(uploadRoot, { recursive: true });
+  const clock = ages ?? world;
   const standing = new RunStanding({
     work: { isUnderWay: () => false },
     webhooks: { isBehind: () => false },
@@ -58,7 +64,7 @@ function place(
     named: { all: named as readonly NamedSource[] },
     streamTtlMs: HOUR_MS,
     runHours: rules.runHours,
-    world,
+    world: clock,
   });
   const recordings = Recordings.open(dataDir, world);
   const metrics = new Metrics();
@@ -71,12 +77,13 @@ function place(
       dataDir,
       uploadRoot,
       world,
+      ...(ages && { ages }),
       metrics,
-      recordings: new RecordingRemoval({ recordings, named: sources, metrics, world, log: world.log }),
+      recordings: new RecordingRemoval({ recordings, named: sources, metrics, world: clock, log: world.log }),
     },
     room: () => Promise.resolve(room === undefined ? null : { free_bytes: room() }),
     stored: { recountBlobs: () => Promise.resolve() },
-    sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world, log: world.log, onRemoval }),
+    sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world: clock, log: world.log, onRemoval }),
   });
   return { timeline, retention, blobs: Blobs.open(dataDir, world), uploadRoot, recordings };
 }
@@ -478,4 +485,54 @@ Deno.test("segments of recordings go by age and size, and before any run where t
   assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[], [], []]);
   assert.equal(await at.recordings.newestEndMs("dock"), null);
   assert.ok(timeline.view.run(id(1))!.removedSeq > 0);
+});
+
+Deno.test("a clock that jumps a year ahead deletes nothing by age; what time really passes still counts", async () => {
+  using bench = new Bench();
+  let monotonicMs = 0;
+  const clock = new AgeClock({ now: () => bench.nowMs, monotonicMs: () => monotonicMs });
+  const passes = (ms: number) => {
+    bench.nowMs += ms;
+    monotonicMs += ms;
+  };
+  await using timeline = await bench.open(SMALL);
+  const at = place(bench, timeline, { runHours: 10, uploadHours: 10, pictureHours: 10 }, { ages: clock });
+  await using retention = at.retention;
+  timeline.commit(() => [created(id(1))]);
+  const picture = await stored(at, bench, 1, "of the run");
+  timeline.commit(() => [event("run_completed", {}, id(1))]);
+  const upload = join(at.uploadRoot, "film.mp4");
+  Deno.writeTextFileSync(upload, "film");
+  setTime(upload, bench.nowMs);
+  const isThere = () => [timeline.view.run(id(1))!.removedSeq === 0, exists(picture), exists(upload)];
+
+  bench.nowMs += 365 * 24 * HOUR_MS;
+  for (let hour = 0; hour < 9; hour++) {
+    await retention.pass();
+    assert.deepEqual(isThere(), [true, true, true], `hour ${hour}`);
+    passes(HOUR_MS);
+  }
+  assert.ok(bench.lines.some((line) => line.includes("the clock of this machine has run ahead")));
+  passes(2 * HOUR_MS); // eleven hours really
+  await retention.pass();
+  assert.deepEqual(isThere(), [false, false, false]);
+});
+
+Deno.test("a run that was written while the clock was a year ahead goes like any other once the clock is right", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open(SMALL);
+  const { retention } = place(bench, timeline, { runHours: 10 });
+  await using _ = retention;
+  const yearMs = 365 * 24 * HOUR_MS;
+  bench.nowMs += yearMs;
+  timeline.commit(() => [created(id(1)), event("run_completed", {}, id(1)), created(id(2))]);
+  bench.nowMs -= yearMs;
+  const left = () => [1, 2].filter((number) => timeline.view.run(id(number))!.removedSeq === 0);
+  await retention.pass();
+  bench.nowMs += 9 * HOUR_MS;
+  await retention.pass();
+  assert.deepEqual(left(), [1, 2]);
+  bench.nowMs += 2 * HOUR_MS;
+  await retention.pass();
+  assert.deepEqual(left(), []);
 });

@@ -7,6 +7,7 @@ import { boundedList } from "../../src/model/bounded_list.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { Rejection } from "../../src/http/reply.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { KEY_A, startService } from "../support/service.ts";
 
 const ANY = z.unknown();
 const READ_MS = 20;
@@ -199,6 +200,51 @@ Deno.test("a body is the same text in however many parts it comes, and one that 
         readJson(request(inParts(wrong, size)), ANY),
         (error) => error instanceof Rejection && error.status === 400 && /UTF-8/.test(error.message),
       );
+    }
+  }
+});
+
+Deno.test("a request that no handler gets is refused in text, and in the envelope where JSON is asked for", async () => {
+  await using test = await startService();
+  const long = "x".repeat(LIMITS.body.urlCharacters);
+  const json = { "content-type": "application/json" };
+  const refused: [string, RequestInit, number, string][] = [
+    ["/v1/nothing", {}, 404, "not_found"],
+    ["/v1/runs", { method: "PUT" }, 405, "method_not_allowed"],
+    [
+      "/v1/runs",
+      { method: "POST", body: "{}", headers: { "content-type": "text/xml" } },
+      415,
+      "unsupported_media_type",
+    ],
+    ["/v1/runs", { method: "POST", body: "{", headers: json }, 400, "bad_request"],
+    [
+      "/v1/runs",
+      { method: "POST", body: `"${"x".repeat(LIMITS.body.jsonBytes)}"`, headers: json },
+      413,
+      "payload_too_large",
+    ],
+    [`/v1/runs?${long}`, {}, 414, "uri_too_long"],
+  ];
+  const ask = (path: string, init: RequestInit, accept?: string) =>
+    fetch(`${test.url}${path}`, {
+      ...init,
+      headers: { ...init.headers, "x-api-key": KEY_A, ...(accept !== undefined && { accept }) },
+    });
+  for (const [path, init, status, code] of refused) {
+    for (const accept of [undefined, "*/*", "text/html", "application/json;q=0"]) {
+      const response = await ask(path, init, accept);
+      assert.equal(response.status, status, code);
+      assert.match(response.headers.get("content-type")!, /^text\/plain/, `${code} ${accept}`);
+      assert.notEqual(await response.text(), "");
+    }
+    for (const accept of ["application/json", "application/json, text/plain, */*"]) {
+      const response = await ask(path, init, accept);
+      assert.deepEqual([response.status, response.headers.get("content-type")], [status, "application/json"]);
+      const { error } = await response.json();
+      assert.deepEqual([error.code, error.details], [code, []]);
+      assert.match(error.request_id, /^req-/);
+      if (status === 405) assert.equal(response.headers.get("allow"), "GET, HEAD, POST");
     }
   }
 });

@@ -98,7 +98,7 @@ Deno.test("what no handler sees is turned away in plain text", async () => {
   await check("/v1/runs", { method: "PUT", headers: json, body: "{}" }, 405, "GET, HEAD, POST");
   await check("/v1/health", { method: "DELETE", headers: key }, 405, "GET, HEAD");
   await check("/v1/runs", { method: "POST", headers: json, body: "{" }, 400);
-  await check("/v1/runs", { method: "POST", headers: json, body: "" }, 400);
+  await check("/v1/query", { method: "POST", headers: json, body: "" }, 400);
   await check("/v1/runs", { method: "POST", headers: json, body: new Uint8Array([0x22, 0xff, 0x22]) }, 400);
   await check("/v1/runs", { method: "POST", headers: key, body: "{}" }, 415);
   await check(

@@ -92,6 +92,34 @@ Deno.test("each route takes the body that its row names, and no other", async ()
   }
 });
 
+Deno.test("a route whose JSON has no required field takes no body, and every other route refuses none", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  const rows = CONTRACT.routes.filter(({ body, path }) =>
+    body === "json" && path !== "/v1/runs/:id/policies"
+  );
+  const description = (await test.call("GET", "/openapi.json")).json;
+  let withoutBody = 0;
+  for (const row of rows) {
+    const at = row.path.replaceAll(/:(\w+)/g, "{$1}");
+    const { requestBody } = description.paths[at][row.method.toLowerCase()];
+    const headers = { "x-api-key": KEY_A };
+    const call = (init: RequestInit) => statusOf(test, pathOf(row, runId), { method: row.method, ...init });
+    const expected = requestBody.required ? 415 : await call({
+      body: "{}",
+      headers: { ...headers, "content-type": "application/json" },
+    });
+    withoutBody += requestBody.required ? 0 : 1;
+    assert.notEqual(expected, 400, nameOf(row));
+    assert.equal(await call({ headers }), expected, nameOf(row));
+    const other = { ...headers, "content-type": "application/x-www-form-urlencoded" };
+    assert.equal(await call({ headers: other, body: "" }), expected, nameOf(row));
+    assert.equal(await call({ headers: other, body: "mode=x" }), 415, nameOf(row));
+    assert.equal(await call({ headers, body: new TextEncoder().encode("{}") }), 415, nameOf(row));
+  }
+  assert.ok(withoutBody >= 4, `${withoutBody}`);
+});
+
 /** One request for each row, in an order in which each finds what it needs; the answer must have the row's status. */
 async function callAll(
   test: LiveTest,

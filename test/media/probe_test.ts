@@ -2,7 +2,7 @@ import { localRunner } from "../support/local_runner.ts";
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
-import { fileInput } from "../../src/media/input.ts";
+import { fileInput, rtspInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import {
   make,
@@ -158,7 +158,7 @@ Deno.test("what is no media container is refused with a reason", async () => {
   await checkRefused(join(folder.path, "missing.mp4"), /cannot be read/);
 });
 
-Deno.test("a probe that takes too long is refused", async () => {
+Deno.test("a probe that takes too long is the fault of a busy machine, and one that computes too long of the file", async () => {
   using folder = new TempFolder();
   const stepped = steppedWorld();
   const ffprobe = folder.script("ffprobe", `: > ${join(folder.path, "started")}; exec tail -f /dev/null`);
@@ -169,7 +169,27 @@ Deno.test("a probe that takes too long is refused", async () => {
   });
   await until(() => folder.names().includes("started"));
   stepped.elapse();
-  await rejects(probing, /took longer than 10 s/);
+  await rejects(probing, {
+    ...{ status: 503, code: "provider_saturated", retryAfterSeconds: 30 },
+    message: /The machine is too busy: looking into it took longer than 60 s/,
+  });
+  const spins = folder.script("spins", "kill -XCPU $$"); // as the kernel does at the limit
+  const spinning = probeMedia(fileInput(join(folder.path, "plain.mp4")), {
+    runner: localRunner({ ...tools(), ffprobe: spins, prlimit: null }),
+    world: world(),
+    signal: NEVER,
+  });
+  await rejects(spinning, {
+    status: 422,
+    message: /looking into it takes more processor time than is allowed/,
+  });
+  const silent = probeMedia(rtspInput("rtsp://127.0.0.1:1/a"), {
+    runner: localRunner({ ...tools(), ffprobe, prlimit: null }),
+    world: world(),
+    signal: NEVER,
+    deadlineMs: 200,
+  });
+  await rejects(silent, { status: 422, message: /looking into it took longer than 0\.2 s/ });
 });
 
 Deno.test({

@@ -100,7 +100,7 @@ Deno.test({
   fn: async () => {
     using folder = new TempFolder();
     const spin = await run(SHELL, ["-c", "while :; do :; done"], options(limited({ cpuSeconds: 1 })));
-    equal(spin.end, "out_of_time");
+    equal(spin.end, "out_of_cpu");
 
     const hungry = ["-nostdin", "-v", "error", "-f", "lavfi", "-i", "color=s=4096x4096", "-frames:v", "1"];
     const memory = await run(

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { TemporaryFolder } from "../support/folders.ts";
+import { programOnPath } from "../support/needs.ts";
 import { PROJECT_ROOT } from "../support/service.ts";
 
 Deno.test("a program that a variable names and that is missing ends the setup; nothing is installed", async () => {
@@ -56,4 +57,30 @@ Deno.test({
     );
     assert.throws(() => Deno.statSync(started), Deno.errors.NotFound);
   },
+});
+
+Deno.test("a user who cannot become root is told the line to run, and nothing is tried", async () => {
+  using folder = new TemporaryFolder();
+  const log = join(folder.path, "installed");
+  const bin = join(folder.path, "bin");
+  Deno.mkdirSync(bin);
+  for (const name of ["bash", "dirname", "uname", "sha256sum", "cut", "grep", "cat", "cksum", "env"]) {
+    Deno.symlinkSync(programOnPath(name)!, join(bin, name));
+  }
+  Deno.writeTextFileSync(join(bin, "apt-get"), `#!/bin/sh\necho "$@" >>${log}\n`, { mode: 0o755 });
+  Deno.writeTextFileSync(join(bin, "id"), "#!/bin/sh\necho 1000\n", { mode: 0o755 });
+  const { code, stderr } = await new Deno.Command(join(bin, "bash"), {
+    args: ["-c", `set -euo pipefail; source ${join(PROJECT_ROOT, "scripts/bootstrap.sh")}`],
+    clearEnv: true,
+    env: { PATH: bin },
+    stdout: "null",
+    stderr: "piped",
+  }).output();
+  assert.equal(code, 1);
+  const said = new TextDecoder().decode(stderr);
+  assert.match(
+    said,
+    /Run this line as root, then start this script again: apt-get update && apt-get install -y --no-install-recommends ffmpeg\n/,
+  );
+  assert.throws(() => Deno.statSync(log), Deno.errors.NotFound);
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readReport, testUnderWay } from "../../scripts/testing/file_report.ts";
-import { ALONE, FIRST, planOf } from "../../scripts/testing/plan.ts";
+import { ALONE, FIRST, planOf, turnsOf, WITH_EACH_FFMPEG } from "../../scripts/testing/plan.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { isSkipAllowed, needing, SHARED_CLIPS } from "../support/needs.ts";
 import { PROJECT_ROOT } from "../support/service.ts";
@@ -43,14 +43,17 @@ Deno.test("where the process was ended the tests' own lines are counted, and the
 
 Deno.test("a plan holds every file once, those that run alone apart", () => {
   const files = ["test/a_test.ts", "test/console/live_test.ts", "test/media/windows/extractor_test.ts"];
-  assert.deepEqual(planOf(files), {
-    sideBySide: ["test/media/windows/extractor_test.ts", "test/a_test.ts"],
-    alone: ["test/console/live_test.ts"],
+  const [a, live, extractor] = turnsOf(files, []);
+  assert.deepEqual(planOf([a!, live!, extractor!]), {
+    sideBySide: [extractor, a],
+    alone: [live],
   });
 });
 
 Deno.test("the plan names only files that are there", () => {
-  for (const path of [...Object.keys(ALONE), ...FIRST]) Deno.statSync(join(PROJECT_ROOT, path));
+  for (const path of [ALONE, WITH_EACH_FFMPEG].flatMap(Object.keys).concat(FIRST)) {
+    Deno.statSync(join(PROJECT_ROOT, path));
+  }
 });
 
 Deno.test("only what CI cannot install may be skipped there", () => {
@@ -64,6 +67,10 @@ Deno.test("only what CI cannot install may be skipped there", () => {
 async function runOver(texts: Record<string, string>, env: Record<string, string> = {}) {
   using folder = new TemporaryFolder();
   for (const [name, text] of Object.entries(texts)) Deno.writeTextFileSync(join(folder.path, name), text);
+  return await runPaths([folder.path], env);
+}
+
+async function runPaths(paths: readonly string[], env: Record<string, string>) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -71,9 +78,9 @@ async function runOver(texts: Record<string, string>, env: Record<string, string
       "--no-check",
       "--quiet",
       join(PROJECT_ROOT, "scripts/testing/run_tests.ts"),
-      folder.path,
+      ...paths,
     ],
-    env: { CI: "", ...env },
+    env: { CI: "", FFMPEGS: "", ...env },
   }).output();
   const text = new TextDecoder().decode(stdout);
   return { code, text: text + new TextDecoder().decode(stderr), last: text.trimEnd().split("\n").at(-1) };
@@ -111,4 +118,36 @@ Deno.test("a file whose types are wrong or that cannot be loaded is a failure", 
   assert.deepEqual([wrong.code, wrong.last], [1, "0 passed, 1 failed"], wrong.text);
   const broken = await runOver({ "a_test.ts": 'Deno.test("x", () => {}); throw new Error("at once");' });
   assert.deepEqual([broken.code, broken.last], [1, "0 passed, 1 failed"], broken.text);
+});
+
+Deno.test("files that media decide on run again with each further ffmpeg, with its version behind their name", async () => {
+  const [again] = Object.keys(WITH_EACH_FFMPEG);
+  const files = [`${again}/a_test.ts`, "test/base/b_test.ts"];
+  assert.deepEqual(turnsOf(files, ["/x"]), [
+    { file: files[0], ffmpeg: null },
+    { file: files[1], ffmpeg: null },
+    { file: files[0], ffmpeg: "/x" },
+  ]);
+
+  using folder = new TemporaryFolder();
+  const [first, other] = ["one", "other"].map((name, index) => {
+    Deno.mkdirSync(join(folder.path, name));
+    const program = join(folder.path, name, "ffmpeg");
+    Deno.writeTextFileSync(program, `#!/bin/sh\necho ffmpeg version 7.${index}.5-x Copyright\n`, {
+      mode: 0o755,
+    });
+    return join(folder.path, name);
+  });
+  const file = "test/media/formats/nut_test.ts";
+  const { text } = await runPaths([file, "--filter", "none of them"], { FFMPEGS: `${first}:${other}` });
+  assert.match(text, /^ok test\/media\/formats\/nut_test\.ts: 0 passed/m);
+  assert.match(text, /^ok test\/media\/formats\/nut_test\.ts \[ffmpeg 7\.1\.5\]: 0 passed/m);
+  const asked = await runOver({
+    "a_test.ts": `Deno.test("says its ffmpeg", () => {
+      const { stdout } = new Deno.Command("ffmpeg", { args: ["-version"] }).outputSync();
+      throw new Error(new TextDecoder().decode(stdout));
+    });`,
+  }, { FFMPEGS: `${first}:${other}` });
+  assert.match(asked.text, /version 7\.0\.5-x/);
+  assert.equal(asked.last, "0 passed, 1 failed");
 });

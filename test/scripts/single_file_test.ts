@@ -335,6 +335,22 @@ Deno.test("a missing file of the code is named by one line, and so is a disk tha
   assert.match(refused.stderr, /^service: the system does not start programs in .*noexec.*\n$/);
 });
 
+Deno.test("what a killed first start has left goes with a later start, and what is being unpacked stays", async () => {
+  const [gone, young, living] = ["new.4194305.aaaa", "new.4194305.bbbb", `new.${Deno.pid}.cccc`].map((name) =>
+    join(cache, name)
+  );
+  for (const path of [gone!, young!, living!]) {
+    Deno.mkdirSync(path, { mode: 0o700 });
+    Deno.writeTextFileSync(join(path, "deno"), "a part of it");
+  }
+  const anHourAgo = Date.now() / 1000 - 3600;
+  for (const path of [gone!, living!]) Deno.utimeSync(path, anHourAgo, anHourAgo);
+  assert.equal((await run(service, ["--version"])).code, 0);
+  const isThere = [gone, young, living].map((path) => entries().includes(path!.split("/").at(-1)!));
+  assert.deepEqual(isThere, [false, true, true]);
+  for (const path of [young!, living!]) Deno.removeSync(path, { recursive: true });
+});
+
 Deno.test("--clean-cache leaves what this file needs; a truncated file unpacks nothing", async () => {
   Deno.mkdirSync(join(cache, "service-0.0.1-0000000000000000"));
   assert.equal((await run(service, ["--clean-cache"])).code, 0);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { describedPayload } from "../../src/model/events/description.ts";
+import { foldedText } from "../../src/model/events/folded_text.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { BLOCK_TEXTS, SEGMENT_TEXTS } from "../../src/store/search/text_segment.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
@@ -27,7 +28,7 @@ interface Described {
   readonly seq: number;
   readonly owner: string;
   readonly runId: string;
-  readonly lower: string;
+  readonly folded: string;
 }
 
 /** What a search without an index would read: every event of every run that is not deleted. */
@@ -36,8 +37,8 @@ function described(timeline: Timeline): Described[] {
     const run = timeline.view.run(stored.runId);
     const description = describedPayload(stored.payload)?.description;
     if (!run || run.deleted || description === undefined) return [];
-    const lower = description.toLowerCase().toWellFormed();
-    return [{ seq: stored.seq, owner: run.principalKey, runId: run.runId, lower }];
+    const folded = foldedText(description).toWellFormed();
+    return [{ seq: stored.seq, owner: run.principalKey, runId: run.runId, folded }];
   });
 }
 
@@ -46,10 +47,10 @@ function naive(
   owner: string,
   query: { text: string; runId?: string; limit: number },
 ): { total: number; seqs: number[] } {
-  const needle = query.text.toLowerCase().toWellFormed();
+  const needle = foldedText(query.text).toWellFormed();
   const seqs = texts.filter((each) =>
     each.owner === owner && (query.runId === undefined || each.runId === query.runId) &&
-    each.lower.includes(needle)
+    each.folded.includes(needle)
   ).map(({ seq }) => seq);
   return { total: seqs.length, seqs: seqs.slice(0, query.limit) };
 }

@@ -8,9 +8,12 @@ import { needing, SMALL_DISK } from "../support/needs.ts";
 
 const world = realWorld(quietLog());
 
+/** All but the records of names. */
 function names(folder: string): string[] {
-  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name !== ".names").sort();
 }
+
+const named = (name: string) => ({ name, label: name });
 
 Deno.test("an upload is hidden until it is published, and then complete", async () => {
   using folder = new TemporaryFolder();
@@ -20,7 +23,7 @@ Deno.test("an upload is hidden until it is published, and then complete", async 
   assert.deepEqual(names(folder.path).map((name) => name.replace(/[0-9a-f]{32}$/, "*")), [".part__*"]);
   assert.equal(Deno.readTextFileSync(upload.path), "one two");
   assert.equal(Deno.statSync(upload.path).mode! & 0o777, 0o600);
-  assert.equal(await upload.publish("a.mp4"), join(folder.path, "a.mp4"));
+  assert.equal(await upload.publish(named("a.mp4")), join(folder.path, "a.mp4"));
   upload[Symbol.dispose]();
   assert.deepEqual(names(folder.path), ["a.mp4"]);
   assert.equal(Deno.readTextFileSync(join(folder.path, "a.mp4")), "one two");
@@ -38,6 +41,27 @@ Deno.test("an upload that is not published is removed, and an older file of its 
   assert.equal(Deno.readTextFileSync(join(folder.path, "a.mp4")), "first");
 });
 
+Deno.test("names of uploads are there after a restart, without those that are gone and a line that was cut", async () => {
+  using folder = new TemporaryFolder();
+  const publish = async (uploads: Uploads, name: string, label: string, text: string) => {
+    using upload = await uploads.create();
+    await upload.write(new TextEncoder().encode(text));
+    return await upload.publish({ name, label });
+  };
+  const uploads = Uploads.open(folder.path, world);
+  const kept = await publish(uploads, "public__a.mp4", "ä (1).mp4", "one");
+  const gone = await publish(uploads, "public__b.mp4", "b?.mp4", "two");
+  Deno.removeSync(gone);
+  Deno.writeTextFileSync(join(folder.path, ".names"), '{"name":"public__c.mp4","lab', { append: true });
+  const again = Uploads.open(folder.path, world);
+  assert.equal(again.labelOf(kept), "ä (1).mp4");
+  assert.equal(again.labelOf(join(folder.path, "public__old.mp4")), "old.mp4");
+  assert.equal(again.labelOf("/elsewhere/public__a.mp4"), null);
+  assert.equal(Deno.readTextFileSync(join(folder.path, ".names")).trimEnd().split("\n").length, 1);
+  assert.equal(await publish(again, "public__a.mp4", "ä (1).mp4", "one"), kept);
+  assert.notEqual(await publish(again, "public__a.mp4", "ä (1).mp4", "three"), kept);
+});
+
 Deno.test("publishing replaces a link and not the target of the link", async () => {
   using folder = new TemporaryFolder();
   const uploads = Uploads.open(folder.path, world);
@@ -45,7 +69,7 @@ Deno.test("publishing replaces a link and not the target of the link", async () 
   Deno.symlinkSync("target", join(folder.path, "a.mp4"));
   using upload = await uploads.create();
   await upload.write(new TextEncoder().encode("new"));
-  await upload.publish("a.mp4");
+  await upload.publish(named("a.mp4"));
   assert.ok(Deno.lstatSync(join(folder.path, "a.mp4")).isFile);
   assert.equal(Deno.readTextFileSync(join(folder.path, "target")), "untouched");
 });
@@ -60,7 +84,7 @@ Deno.test("opening the root removes the uploads of a killed process, and none th
   using upload = await Uploads.open(folder.path, world).create();
   Uploads.open(folder.path, world);
   await upload.write(new Uint8Array(3));
-  await upload.publish("b.mp4");
+  await upload.publish(named("b.mp4"));
   assert.deepEqual(names(folder.path), [".hidden", ".part__folder", "a.mp4", "b.mp4", "part__x"]);
 });
 
@@ -71,7 +95,7 @@ Deno.test("a root that was removed is created again", async () => {
   const uploads = Uploads.open(root, world);
   Deno.removeSync(root);
   using upload = await uploads.create();
-  await upload.publish("a.mp4");
+  await upload.publish(named("a.mp4"));
   assert.deepEqual(names(root), ["a.mp4"]);
   assert.equal(Deno.statSync(root).mode! & 0o777, 0o700);
 });
@@ -82,8 +106,8 @@ Deno.test("an error of the disk is 503 and leaves no file", async () => {
   Deno.mkdirSync(join(folder.path, "taken.mp4"));
   {
     using upload = await uploads.create();
-    await assert.rejects(upload.publish("taken.mp4"), { code: "storage_unavailable", status: 503 });
-    await assert.rejects(upload.publish(`${"x".repeat(300)}.mp4`), { code: "storage_unavailable" });
+    await assert.rejects(upload.publish(named("taken.mp4")), { code: "storage_unavailable", status: 503 });
+    await assert.rejects(upload.publish(named(`${"x".repeat(300)}.mp4`)), { code: "storage_unavailable" });
   }
   assert.deepEqual(names(folder.path), ["taken.mp4"]);
 });
@@ -102,7 +126,7 @@ Deno.test({
       assert.deepEqual(names(path), []);
       using upload = await uploads.create();
       await upload.write(new Uint8Array(900_000));
-      await upload.publish("a.mp4");
+      await upload.publish(named("a.mp4"));
       assert.deepEqual(names(path), ["a.mp4"]);
     });
   },

@@ -40,6 +40,8 @@ export interface TestService extends AsyncDisposable {
   readonly uploadRoot: string;
   /** Moves the service's wall clock forward. */
   advance(ms: number): void;
+  /** Lets so much time pass for the service: its clocks move, its timers do not end. */
+  pass(ms: number): void;
   /** A JSON request with `key`: KEY_A by default, null for none. */
   call(method: string, path: string, body?: unknown, key?: string | null): Promise<Answer>;
   send(path: string, init: RequestInit): Promise<Answer>;
@@ -101,7 +103,7 @@ interface Opener {
   /** Removes the root folder, or leaves it empty for the next service. */
   end(): void;
   /** Throws for a service that is not in this isolate. */
-  reach(): { service: Service; advance(ms: number): void };
+  reach(): { service: Service; advance(ms: number): void; pass(ms: number): void };
 }
 
 async function startSandboxed(env: Record<string, string>, options: TestOptions): Promise<TestService> {
@@ -144,6 +146,7 @@ async function startInProcess(
     options;
   const root = options.root ?? Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   let offsetMs = 0;
+  let passedMs = 0;
   const real = realWorld(log);
   const startMs = real.now();
   const world: World = clock
@@ -156,7 +159,7 @@ async function startInProcess(
     : {
       ...real,
       now: () => real.now() + offsetMs,
-      monotonicMs: () => real.monotonicMs() * timerSpeed,
+      monotonicMs: () => real.monotonicMs() * timerSpeed + passedMs,
       sleep: (ms, signal) => real.sleep(timerMs(ms) / timerSpeed, signal),
     };
   let service: Service;
@@ -195,7 +198,14 @@ async function startInProcess(
       await broker[Symbol.asyncDispose]();
     },
     end: () => options.root === undefined && Deno.removeSync(root, { recursive: true }),
-    reach: () => ({ service, advance: (ms) => void (offsetMs += ms) }),
+    reach: () => ({
+      service,
+      advance: (ms) => void (offsetMs += ms),
+      pass: (ms) => {
+        offsetMs += ms;
+        passedMs += ms;
+      },
+    }),
   };
   return await startWith(opener, env, options);
 }
@@ -282,6 +292,7 @@ async function startWith(
     mediaDir: join(root, "media"),
     uploadRoot: join(root, "uploads"),
     advance: (ms) => opener.reach().advance(ms),
+    pass: (ms) => opener.reach().pass(ms),
     call: (method, path, body, key = KEY_A) =>
       test.send(path, {
         method,

@@ -1,6 +1,6 @@
 /** `analyze` without a model: every frame is measured, and what follows from that is printed. */
 
-import type { Client } from "../../../client/mod.ts";
+import { type Client, MAX_ROWS } from "../../../client/mod.ts";
 import { clock, type Mark, marksOf } from "../../contact_sheet/marks.ts";
 import { Progress } from "../../output/progress.ts";
 import { timelineLines } from "../../output/timeline.ts";
@@ -8,7 +8,7 @@ import { visible } from "../../output/visible.ts";
 import type { Flags, Session } from "../../session.ts";
 import { withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
-import { DEFAULT_MODEL, ingestRequest } from "./requests.ts";
+import { DEFAULT_MODEL, ingestRequest, truncatedText } from "./requests.ts";
 import { writeSheet } from "./sheet_file.ts";
 import { sourceEndWarnings } from "./source_end.ts";
 
@@ -25,7 +25,10 @@ export async function measure(
 ): Promise<void> {
   const { out, signal } = session;
   const { mode, model = DEFAULT_MODEL } = flags;
-  const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
+  const { run_id } = await client.createRun({
+    ...(flags.model !== undefined && { model: flags.model }),
+    ...(mode !== undefined && { mode }),
+  }, { signal });
   try {
     const ingested = await withDecodeProgress(
       session,
@@ -35,11 +38,17 @@ export async function measure(
     const { decoded_frames: frames, sample_fps: fps, truncated } = ingested;
     out.note(`decoded ${frames} frames at ${fps} a second, ${clock(frames / fps * 1000)} of video`);
     sourceEndWarnings(ingested).forEach((warning) => out.warn(warning));
-    if (truncated) out.warn(`only the first ${frames} frames: --max-frames ended it before the source did`);
+    if (truncated) out.warn(truncatedText(frames));
     const analyzed = await timed(
       session,
       "looking for marks",
-      () => client.analyzeRun(run_id, { model, ...(mode !== undefined && { mode }) }, { signal }),
+      () =>
+        client.analyzeRun(run_id, {
+          model,
+          ...(mode !== undefined && { mode }),
+          include_frame_metadata: frames <= MAX_ROWS,
+          complete: true,
+        }, { signal }),
     );
     const markers = await client.getMarkers(run_id, {}, { signal });
     const marks = marksOf(markers, (frame) => noteOf(analyzed.metadata, frame));

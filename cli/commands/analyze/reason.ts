@@ -8,7 +8,7 @@ import { tableLines } from "../../output/table.ts";
 import type { Flags, Session } from "../../session.ts";
 import { asking, withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
-import { DEFAULT_MODEL, ingestRequest, reasonRequest } from "./requests.ts";
+import { DEFAULT_MODEL, ingestRequest, reasonRequest, truncatedText } from "./requests.ts";
 import { sourceEndWarnings } from "./source_end.ts";
 
 const POLL_MS = 750;
@@ -39,6 +39,7 @@ export async function reasonAbout(
       () => client.reason(run_id, request, { signal }),
     );
     const { metadata, ...rest } = answer;
+    if (answer.truncated) out.warn(truncatedText(answer.decoded_frames));
     const interactions = await client.getInteractions(run_id, undefined, { signal });
     if (out.isJson) {
       return out.json({ ...rest, ...(flags.includeFrameMetadata && { metadata }), interactions });

@@ -1,13 +1,11 @@
 /** What `analyze` asks of the server, made of its flags. */
 
+import { MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
 import { CliError } from "../../failure.ts";
 import type { Flags } from "../../session.ts";
 
 /** Names a row of signals; no model is asked without a prompt. */
 export const DEFAULT_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
-const MAX_FRAMES = 120_000;
-const CHUNK_SIZE = 25;
-const FPS = 1;
 const MODEL_TIMEOUT_MS = 30_000;
 
 /** Flags that only `reason` knows. */
@@ -15,6 +13,7 @@ const REASON_FLAGS = [
   ...[
     "prompt",
     "chunkSize",
+    "framesPerChunk",
     "semanticTimeoutMs",
     "indexName",
     "crop",
@@ -42,8 +41,12 @@ export function ingestRequest(
     source_uri,
     max_frames: maxFrames,
     ...(policy !== undefined && { sampling_policy: policy }),
-    ...(policy === "fixed" && { fixed_fps: fixedFps ?? FPS }),
+    ...(policy === "fixed" && { fixed_fps: fixedFps ?? USUAL_QUESTION.fixed_fps }),
   };
+}
+
+export function truncatedText(frames: number): string {
+  return `only the first ${frames} frames: --max-frames ended it before the source did`;
 }
 
 export function reasonRequest(source_uri: string, model: string, flags: Flags) {
@@ -57,9 +60,12 @@ export function reasonRequest(source_uri: string, model: string, flags: Flags) {
     model,
     ...(flags.mode !== undefined && { mode: flags.mode }),
     sampling_policy: policy,
-    ...(policy === "fixed" && { fixed_fps: flags.fixedFps ?? FPS }),
+    ...(policy === "fixed" && { fixed_fps: flags.fixedFps ?? USUAL_QUESTION.fixed_fps }),
     max_frames: flags.maxFrames ?? MAX_FRAMES,
-    ...(!isNative && { chunk_size: flags.chunkSize ?? CHUNK_SIZE }),
+    ...(!isNative && { chunk_size: flags.chunkSize ?? USUAL_QUESTION.chunk_size }),
+    ...(!isNative && {
+      semantic_frames_per_chunk: flags.framesPerChunk ?? USUAL_QUESTION.semantic_frames_per_chunk,
+    }),
     semantic_timeout_ms: flags.semanticTimeoutMs ?? MODEL_TIMEOUT_MS,
     ...(flags.prompt !== undefined && { semantic_prompt: flags.prompt }),
     ...(flags.indexName !== undefined && { index_name: flags.indexName }),

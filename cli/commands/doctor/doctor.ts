@@ -56,10 +56,10 @@ async function* examine(session: Session, flags: Flags): AsyncGenerator<Finding>
   yield* await checkSystem(session, client);
   yield await checkSources(session, client);
   const catalog = await checkModels(session, client);
-  yield catalog.finding;
+  yield* catalog.findings;
   const { out } = session;
   using progress = new Progress(out, { what: "trying decoder, models and WebRTC" });
-  const asked = flags.modelCall === false ? undefined : flags.model ?? catalog.ready[0];
+  const asked = flags.modelCall === false ? undefined : flags.model ?? catalog.toTry;
   const found = here.ffmpeg === undefined
     ? [unseen("decoding", "it was not tried: there is no ffmpeg here to make a film with")]
     : await tryMedia(session, { ffmpeg: here.ffmpeg, model: asked });

@@ -93,10 +93,10 @@ async function tryModel(
     });
     const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
     const { matches } = await client.query({ run_id, kind: "semantic_chunk_inferred" }, { signal });
-    const { semantic_error: fault, provider } = matches[0]?.payload ?? {};
+    const { semantic_error: fault, semantic_error_text: why, provider } = matches[0]?.payload ?? {};
     if (matches.length === 0) return failure(check, "it was not asked", advice);
     return typeof fault === "string" && fault !== ""
-      ? failure(check, `asked about a picture, it did not answer: ${fault}`, advice)
+      ? failure(check, `asked about a picture, it did not answer: ${why ?? fault}`, advice)
       : ok(check, `${provider} described a picture in ${seconds} s`);
   } catch (error) {
     signal.throwIfAborted();

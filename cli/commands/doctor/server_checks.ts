@@ -60,12 +60,15 @@ function clock(date: string | null, nowMs: number): Finding {
 /** Versions, decoders and free disk, which a server of another version may not tell. */
 export async function checkSystem({ signal }: Session, client: Client): Promise<readonly Finding[]> {
   try {
-    const { version, deno, ffmpeg, decode_backend, disk } = await client.getSystem({ signal });
+    const { version, deno, ffmpeg, decoder_faults, decode_backend, disk } = await client.getSystem({
+      signal,
+    });
     return [
       version === VERSION
         ? ok("version", `${version} here and there, on Deno ${deno}`)
         : warning("version", `${version} there, ${VERSION} here`, "use the program of the server's version"),
       serverFfmpeg(ffmpeg, decode_backend),
+      ...serverDecoding(decoder_faults),
       serverDisk(disk),
     ];
   } catch (error) {
@@ -95,6 +98,14 @@ function serverFfmpeg(ffmpeg: SystemAnswer["ffmpeg"], backend: SystemAnswer["dec
   if (missing.length === 0) return ok(check, detail);
   const advice = `install an ffmpeg there that decodes ${missing.join(", ")}`;
   return missing.includes("h264") ? failure(check, detail, advice) : warning(check, detail, advice);
+}
+
+/** What the server has tried its ffmpeg for. A server of another version may not tell. */
+function serverDecoding(faults: SystemAnswer["decoder_faults"]): Finding[] {
+  const advice = "install another ffmpeg there; docs/deployment.md#trials-of-ffmpeg says what it needs";
+  return (faults ?? []).map(({ cannot, reason }) =>
+    failure("server's ffmpeg", `it cannot ${cannot}: ${reason}`, advice)
+  );
 }
 
 function serverDisk(disk: SystemAnswer["disk"]): Finding {
@@ -156,27 +167,81 @@ export async function checkSources({ signal }: Session, client: Client): Promise
   }
 }
 
+/** The models, the one of live sessions, and each model server with a fault; and which model may be tried. */
 export async function checkModels(
   session: Session,
   client: Client,
-): Promise<{ finding: Finding; ready: string[] }> {
-  const all = await client.listModels({ signal: session.signal });
-  const ready = all.filter(({ availability }) => availability === "ready").map(({ id }) => id);
-  const saturated = all.filter(({ availability }) => availability === "saturated").map(({ id }) => id);
-  const finding = ready.length > 0
-    ? ok("models", `${ready.length} of ${all.length} are ready, such as ${ready[0]}`)
-    : saturated.length > 0
-    ? warning(
-      "models",
-      `${saturated.length} answer slowly, none is ready`,
-      "ask later, or give the backend more room",
-    )
-    : warning(
-      "models",
-      "none can be reached",
-      "set SERVICE_VLLM_BASE_URL or a backend file on the server; without a model frames are measured only",
-    );
-  return { finding, ready: [...ready, ...saturated] };
+): Promise<{ readonly findings: readonly Finding[]; readonly toTry: string | undefined }> {
+  const { signal } = session;
+  const all = await client.listModels({ signal });
+  const has = (availability: string) => all.filter((model) => model.availability === availability);
+  const usable = [...has("ready"), ...has("saturated")];
+  const { backends, live_model: live } = await systemOf(client, signal);
+  return {
+    findings: [
+      modelsFinding(all.length, usable.map(({ id }) => id)),
+      ...liveModel(live, await unknownModels(client, signal)),
+      ...faultyServers(backends),
+    ],
+    toTry: usable.find(({ id }) => id === live?.id)?.id ?? usable[0]?.id,
+  };
+}
+
+/** A server of another version may not tell. */
+async function systemOf(client: Client, signal: AbortSignal): Promise<Partial<SystemAnswer>> {
+  try {
+    return await client.getSystem({ signal });
+  } catch {
+    signal.throwIfAborted();
+    return {};
+  }
+}
+
+/** What the server's health says of models that their servers do not know. */
+async function unknownModels(client: Client, signal: AbortSignal): Promise<readonly string[]> {
+  const { reasons } = await client.getSystemHealth({ signal });
+  return reasons.filter(({ code }) => code === "model_unknown").map(({ text }) => text);
+}
+
+function modelsFinding(count: number, usable: readonly string[]): Finding {
+  if (usable.length > 0) {
+    return ok("models", `${usable.length} of ${count} can be asked, such as ${usable[0]}`);
+  }
+  return warning(
+    "models",
+    "none can be reached",
+    "set SERVICE_VLLM_BASE_URL or a backend file on the server; without a model frames are measured only",
+  );
+}
+
+/** A model that its server does not know describes nothing. */
+function liveModel(live: SystemAnswer["live_model"], reasons: readonly string[]): readonly Finding[] {
+  if (live == null) return [];
+  const check = "live model";
+  if (live.is_known !== false) return [ok(check, live.id)];
+  return [failure(
+    check,
+    reasons[0] ?? `its server does not know ${live.id}`,
+    "set SERVICE_WEBRTC_FIRST_PASS_MODEL there to a model that its server has",
+  )];
+}
+
+/** One finding a server, whatever its number of models. */
+function faultyServers(backends: SystemAnswer["backends"] = []): readonly Finding[] {
+  return backends.flatMap(({ name, provider, circuit, fault, is_slow }) => {
+    const check = `model server ${name ?? provider}`;
+    if (fault != null) {
+      return [warning(check, fault, "see that it runs, and that its address and its key are right")];
+    }
+    if (circuit === "open") {
+      return [
+        warning(check, "it is skipped for now, because its last calls failed", "the server's log says why"),
+      ];
+    }
+    return is_slow === true
+      ? [warning(check, "too many of its answers took longer than 5 s", "give it more room, or ask it less")]
+      : [];
+  });
 }
 
 /** What the metrics say of the decoder's cage, of the log and of capacity. */

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { WatchedSession } from "../../../client/mod.ts";
+import { serviceHealth } from "../../service/health.ts";
 import { client } from "../../service/session.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
 import type { RunMarks } from "../../timeline/run_marks.ts";
@@ -54,6 +55,9 @@ export function OpenSession(
       <p class={state.tone === "bad" ? "fault" : "dim"} role="status">
         {isAway ? "The service does not answer; what is shown is what was known last." : state.sentence}
       </p>
+      {(serviceHealth.value?.notes ?? []).filter(({ code }) => code === "model_unknown").map(({ text }) => (
+        <p key={text} class="fault" role="status">{text}</p>
+      ))}
       {publication && publication.state !== "connected" &&
         publication.state !== "connecting" && <Reconnect publication={publication} />}
       <div class="live-columns">

@@ -1,8 +1,10 @@
 /** The analysis under way: it goes on while the reader looks at other pages, and ends when it is cancelled or the tab is closed. */
 
 import { type ReadonlySignal, signal } from "@preact/signals";
+import { MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
 import type { Crop } from "./crop.tsx";
 import { client, whenCallerChanges } from "../../service/session.ts";
+import { ROW_LABEL } from "../../text/names.ts";
 import { describedEvents } from "./described.ts";
 
 /** What is to be analyzed, and how. */
@@ -17,6 +19,8 @@ export interface Prompted {
   /** Empty: the built-in one. */
   readonly prompt: string;
   readonly framesASecond: number;
+  /** Of each chunk, how many the model is shown. */
+  readonly picturesAChunk: number;
   readonly crop: Crop | null;
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
 }
@@ -40,9 +44,6 @@ export interface Job {
   readonly lastMs: number;
   readonly failure: unknown;
 }
-
-/** As many frames as one decode may have. */
-const FRAMES_MAX = 500_000;
 
 const present = signal<Job | null>(null);
 let ending: AbortController | null = null;
@@ -110,14 +111,15 @@ async function work(
     : (await service.uploadFile(source, (sent, size) => change({ sent, size: size ?? sent }), { signal }))
       .file_path;
   change({ step: "decode" });
-  const model = prompted?.model ?? await labelModel(signal);
-  const { run_id: runId } = await service.createRun({ model }, { signal });
+  const { run_id: runId } = await service.createRun(prompted ? { model: prompted.model } : {}, { signal });
   change({ runId });
   if (prompted === null) {
-    await service.ingestRun(runId, { source_uri, max_frames: FRAMES_MAX }, {
+    await service.ingestRun(runId, { source_uri, max_frames: MAX_FRAMES }, {
       signal,
     });
-    await service.analyzeRun(runId, { model }, { signal });
+    await service.analyzeRun(runId, { model: ROW_LABEL, complete: true, include_frame_metadata: false }, {
+      signal,
+    });
     return runId;
   }
   const following = new AbortController();
@@ -125,10 +127,13 @@ async function work(
   try {
     await service.reason(runId, {
       source_uri,
-      model,
+      model: prompted.model,
       sampling_policy: "fixed",
       fixed_fps: prompted.framesASecond,
-      max_frames: FRAMES_MAX,
+      max_frames: MAX_FRAMES,
+      chunk_size: USUAL_QUESTION.chunk_size,
+      semantic_frames_per_chunk: prompted.picturesAChunk,
+      include_frame_metadata: false,
       ...(prompted.prompt !== "" && { semantic_prompt: prompted.prompt }),
       ...(prompted.crop && { crop: prompted.crop }),
       ...(prompted.outputSchema && { output_schema: prompted.outputSchema }),
@@ -137,12 +142,6 @@ async function work(
     following.abort();
   }
   return runId;
-}
-
-/** Rows are labelled with a model even where none is asked. */
-async function labelModel(signal: AbortSignal): Promise<string> {
-  const [first] = await client.peek().listModels({ signal });
-  return first!.id;
 }
 
 /** What the model says while the request is under way. Without it the request goes on all the same. */

@@ -1,6 +1,7 @@
 /** A film is chosen, and what is to be found in it; the run page shows what was. */
 
 import { useState } from "preact/hooks";
+import { USUAL_QUESTION } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { go, place } from "../../shell/place.ts";
@@ -14,7 +15,8 @@ import { SourceChoice } from "./source_choice.tsx";
 import "./new.css";
 
 /** What the service takes for the rate of `fixed`. */
-const RATE = { least: 0.2, most: 120, usual: "2" };
+const RATE = { least: 0.2, most: 120, usual: String(USUAL_QUESTION.fixed_fps) };
+const PICTURES_MOST = 4;
 const PROMPT_BYTES = 4096;
 
 export function NewAnalysis() {
@@ -37,6 +39,7 @@ function WishesForm() {
   const [prompt, setPrompt] = useState("");
   const [chosenModel, setModel] = useState("");
   const [rate, setRate] = useState(RATE.usual);
+  const [pictures, setPictures] = useState<number>(USUAL_QUESTION.semantic_frames_per_chunk);
   const [schema, setSchema] = useState("");
   const [crop, setCrop] = useState<Crop | null>(null);
   const [isTried, setTried] = useState(false);
@@ -68,6 +71,7 @@ function WishesForm() {
           model,
           prompt: prompt.trim(),
           framesASecond: Number(rate),
+          picturesAChunk: pictures,
           crop,
           outputSchema: schema.trim() === "" ? null : JSON.parse(schema),
         }
@@ -150,12 +154,24 @@ function WishesForm() {
             )}
           </Shown>
           <TextField
-            label="Pictures a second"
+            label="Frames a second"
             type="number"
             value={rate}
             onInput={setRate}
             fault={isTried ? faults.rate : undefined}
-            hint="How many frames are looked at; fewer cost less"
+            hint={`An answer is about ${USUAL_QUESTION.chunk_size} of these frames${
+              isRate(rate) ? `: ${spanText(USUAL_QUESTION.chunk_size / Number(rate))} of film` : ""
+            }`}
+          />
+          <ChoiceField
+            label="Pictures for each answer"
+            value={String(pictures)}
+            onChange={(value) => setPictures(Number(value))}
+            choices={Array.from({ length: PICTURES_MOST }, (_, i) => ({
+              value: String(i + 1),
+              text: String(i + 1),
+            }))}
+            hint={picturesText(pictures, rate)}
           />
           <CropField file={file} crop={crop} onChange={setCrop} />
           <details>
@@ -177,6 +193,17 @@ function WishesForm() {
       </div>
     </form>
   );
+}
+
+/** What the model sees, so that nobody takes two pictures for the whole film. */
+function picturesText(pictures: number, rate: string): string {
+  const seen = pictures === 1 ? "one picture" : `${pictures} pictures`;
+  const span = isRate(rate) ? ` of each ${spanText(USUAL_QUESTION.chunk_size / Number(rate))}` : "";
+  return `The model sees ${seen}${span}; more cost more`;
+}
+
+function spanText(seconds: number): string {
+  return `${Math.round(seconds * 10) / 10} s`;
 }
 
 function isRate(text: string): boolean {

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Run } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
+import { ROW_LABEL } from "../../text/names.ts";
 import { EmptyNote, FailureNote } from "../../ui/states.tsx";
 import type { RunHistory } from "./history.ts";
 import { isOver } from "./run_state.ts";
@@ -59,8 +60,7 @@ function Decoded({ run, onChanged }: EmptyRunProps) {
     setBusy(true);
     setFailure(undefined);
     try {
-      const model = run.model !== "" ? run.model : (await client.value.listModels())[0]!.id;
-      await client.value.analyzeRun(run.run_id, { model });
+      await client.value.analyzeRun(run.run_id, { model: run.model !== "" ? run.model : ROW_LABEL });
     } catch (thrown) {
       setFailure(thrown);
     }

@@ -2,13 +2,14 @@
 
 import type { EventFormat, MarkerFilter, MarkerFormat } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
-import { shortId, sourceName } from "../../text/names.ts";
+import { shortId } from "../../text/names.ts";
 import { saveFile } from "../../ui/save_file.ts";
 import { tell, tellFailure } from "../../ui/toast.tsx";
 
 export interface ExportedRun {
   readonly runId: string;
-  readonly sourceUri: string;
+  /** What the run is of, as pages show it; empty without a source. */
+  readonly film: string;
 }
 
 export const EVENT_FORMATS: readonly {
@@ -56,18 +57,23 @@ export async function exportMarkers(
 }
 
 async function save(
-  { runId, sourceUri }: ExportedRun,
+  { runId, film }: ExportedRun,
   what: string,
   format: MarkerFormat,
   load: () => Promise<string>,
 ): Promise<void> {
-  const film = sourceUri === "" ? "" : `${sourceName(sourceUri).replace(/\.\w+$/, "")}-`;
-  const name = `${film}${shortId(runId).replace("…", "-")}-${what}.${format}`
-    .replace(/[^\w.-]+/g, "_");
+  const of = film === "" ? "" : `${film.replace(/\.\w+$/, "")}-`;
+  const name = fileName(`${of}${shortId(runId).replace("…", "-")}-${what}.${format}`);
   try {
     saveFile(name, new Blob([await load()]));
     tell(`Saved ${name}`);
   } catch (failure) {
     tellFailure(`The ${what} were not saved`, failure);
   }
+}
+
+/** What some file systems refuse in names becomes `_`; letters of every script stay. */
+function fileName(name: string): string {
+  // deno-lint-ignore no-control-regex -- control characters are what is looked for
+  return name.replace(/[\u0000-\u001f\u007f"*/:<>?\\|]+/g, "_");
 }

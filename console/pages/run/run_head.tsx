@@ -58,7 +58,7 @@ function Actions(
   { run, history, range, stretch, onChanged, onRate, link }: RunHeadProps,
 ) {
   const name = runName(run);
-  const exported = { runId: run.run_id, sourceUri: run.source_uri };
+  const exported = { runId: run.run_id, film: run.source_uri === "" ? "" : name };
   const stop = async () => {
     const isWanted = await confirm({
       title: "Stop this run?",

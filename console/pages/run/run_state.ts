@@ -86,7 +86,7 @@ export function stateText(run: Run, history: RunHistory): StateText {
       if (reason === "rolled_over") {
         return calm(`The camera goes on in the run ${textAt(end!.payload, "successor_run_id")}.`);
       }
-      return calm(ENDS[reason ?? ""] ?? "The analysis is complete.");
+      return calm(ENDS[reason ?? ""] ?? "The analysis is complete.", boundText(history));
     case "cancelled":
       return calm(
         `Stopped${end ? ` ${ago(end.pts_ms)}` : ""}; what was found until then stays.`,
@@ -104,7 +104,7 @@ export function stateText(run: Run, history: RunHistory): StateText {
     default:
       return history.isLive
         ? liveText(run, history)
-        : calm("Open: it takes more analyses until it is stopped.");
+        : calm("Open: it takes more analyses until it is stopped.", boundText(history));
   }
 }
 
@@ -122,6 +122,14 @@ function liveText(run: Run, history: RunHistory): StateText {
   return calm(
     `Live${since}; the last event came ${ago(Date.parse(run.updated_at))}.`,
   );
+}
+
+/** That a bound cut the last analysis; empty where none did. */
+function boundText(history: RunHistory): string {
+  const pass = history.last(["analysis_generated"])?.payload;
+  return pass?.truncated === true
+    ? `Only the first ${pass.frames} frames were looked at: max_frames ended the analysis before the film did.`
+    : "";
 }
 
 function calm(what: string, todo = ""): StateText {

@@ -108,7 +108,8 @@ const PURPOSES = [
   ["other_bytes", "search index and others"],
 ] as const;
 
-export function Disk({ of: { disk } }: { of: System }) {
+/** `deletes`: whether retention has any limit; null while that is not known. */
+export function Disk({ of: { disk }, deletes }: { of: System; deletes: boolean | null }) {
   if (disk === null) {
     return (
       <section class="part" aria-label="Disk">
@@ -148,7 +149,9 @@ export function Disk({ of: { disk } }: { of: System }) {
         </>
       )}
       <p class="hint">
-        Nothing is deleted by age.
+        {deletes === false && "Nothing is deleted by age."}
+        {deletes === true &&
+          "What is too old or too much is deleted, as the retention settings and the file of sources say."}
         {used !== null && (
           <>
             &#32;Counted <Ago ms={used.counted_at_ms} />.

@@ -14,9 +14,12 @@ import { Settings } from "./settings.tsx";
 import "./system.css";
 
 const RELOAD_MS = 5_000;
+/** What the service looks at every run for. */
+const SELDOM_MS = 60_000;
 
 export function SystemPage({ query }: Place) {
   const system = useLoaded((signal) => client.value.getSystem({ signal }), [client.value], RELOAD_MS);
+  const retention = useLoaded((signal) => client.value.getRetention({ signal }), [client.value], SELDOM_MS);
   const sampled = useMetrics();
   const metrics = sampled.last;
   return (
@@ -30,7 +33,7 @@ export function SystemPage({ query }: Place) {
             <ModelPart backends={of.backends} metrics={metrics} />
             <div class="cards">
               {metrics !== null && <LiveCapacity of={metrics} />}
-              <Disk of={of} />
+              <Disk of={of} deletes={retention.value?.is_on ?? null} />
               <Sidecars system={of} metrics={metrics} />
               <Versions version={of.version} deno={of.deno} startedMs={of.started_at_ms} />
             </div>

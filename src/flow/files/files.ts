@@ -22,6 +22,11 @@ export interface FilesOptions {
   readonly isShared: boolean;
 }
 
+export interface StoredUpload {
+  readonly path: string;
+  readonly label: string;
+}
+
 export class Files implements Disposable {
   readonly #options: FilesOptions;
   readonly #receiving: PermitQueue;
@@ -38,11 +43,11 @@ export class Files implements Disposable {
   }
 
   /**
-   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri. The file gets its final
+   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri, and the name that it had. The file gets its final
    * name only after it was received completely and probed as media; until then, and after a failure, it is not visible.
    * Errors: 422 `file`, 503 `storage_unavailable`, 507 `storage_quota`, and every error of reading `content`.
    */
-  async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
+  async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<StoredUpload> {
     const { principalKey, signal } = caller;
     const name = uploadName(ownerPrefix(principalKey), filename);
     this.#options.uploads.requireRoom(principalKey);
@@ -55,7 +60,7 @@ export class Files implements Disposable {
     for await (const bytes of content) await upload.write(bytes);
     await this.#checkIsMedia(upload.path, caller);
     signal.throwIfAborted();
-    return await upload.publish(name);
+    return { path: await upload.publish(name), label: name.label };
   }
 
   /**

@@ -5,19 +5,23 @@ import type { World } from "../../base/world.ts";
 import type { InferBatchBody } from "../../model/api/infer.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import { InferenceFailed } from "../../model/infer/inference.ts";
+import type { IdentifyModel } from "../../model/infer/catalog.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Caller } from "../caller.ts";
 import { type CheckedRequest, checkedRequest } from "./checked_request.ts";
 import {
   type DirectInference,
   type InferAnswer,
-  ITEM_ERRORS,
   type ItemErrorCode,
+  itemErrorOf,
   type ProviderFault,
 } from "./direct_inference.ts";
+import type { Inference } from "./inference.ts";
 
 export interface InferBatchOptions {
   readonly direct: DirectInference;
+  /** Knows the models that a caller may name. */
+  readonly inference: Pick<Inference, "identify">;
   readonly world: World;
   /** Calls that one principal may have under way. */
   readonly perPrincipalLimit: number;
@@ -50,9 +54,10 @@ export class InferBatch {
 
   /** See {@link Infer.batch}. */
   async run(caller: Caller, body: InferBatchBody): Promise<BatchAnswer> {
-    const { direct, perPrincipalLimit } = this.#options;
+    const { direct, inference, perPrincipalLimit } = this.#options;
     direct.requireProvider();
-    const { requests, maxParallel } = checkedBatch(body);
+    const identify = await inference.identify(body.requests.map(({ model }) => model), caller.signal);
+    const { requests, maxParallel } = checkedBatch(body, identify);
     for (const [index, request] of requests.entries()) {
       withItemIndex(index, () => direct.checkRun(caller, request));
     }
@@ -100,7 +105,7 @@ export class InferBatch {
   }
 
   #itemError(caller: Caller, error: unknown): NonNullable<BatchItem["error"]> {
-    if (error instanceof InferenceFailed) return ITEM_ERRORS[error.failure];
+    if (error instanceof InferenceFailed) return itemErrorOf(error);
     // The run ended while its item was under way, or the disk refused the event.
     if (error instanceof Refusal) {
       const code = error.status < 500 ? "validation_error" : "internal_error";
@@ -116,7 +121,10 @@ export class InferBatch {
 }
 
 /** Refuses with the faults of the first wrong item; fields are named as in a single request. */
-function checkedBatch(body: InferBatchBody): { requests: CheckedRequest[]; maxParallel: number } {
+function checkedBatch(
+  body: InferBatchBody,
+  identify: IdentifyModel,
+): { requests: CheckedRequest[]; maxParallel: number } {
   const sizes = LIMITS.infer.batchRequests;
   const { length } = body.requests;
   const maxParallel = body.max_parallel ?? LIMITS.infer.batchParallelDefault;
@@ -128,7 +136,7 @@ function checkedBatch(body: InferBatchBody): { requests: CheckedRequest[]; maxPa
   rules.check();
   const requests = body.requests.map((item, index) => {
     const ofItem = new FieldRules();
-    const request = checkedRequest(item, ofItem);
+    const request = checkedRequest(item, ofItem, identify);
     withItemIndex(index, () => ofItem.check());
     return request;
   });

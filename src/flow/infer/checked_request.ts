@@ -4,6 +4,7 @@ import { utf8Length } from "../../base/bytes.ts";
 import type { InferBody } from "../../model/api/infer.ts";
 import { type FieldRules, quoted } from "../../model/field_rules.ts";
 import { isRunId } from "../../model/identifiers.ts";
+import type { IdentifyModel } from "../../model/infer/catalog.ts";
 import { type InferenceRequest, PROVIDER_KINDS, type ProviderKind } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
@@ -16,7 +17,11 @@ export interface CheckedRequest {
 }
 
 /** Adds what is wrong to `rules`; the result must not be used then. See docs/models.md#infer. */
-export function checkedRequest(body: InferBody, rules: FieldRules): CheckedRequest {
+export function checkedRequest(
+  body: InferBody,
+  rules: FieldRules,
+  identify: IdentifyModel,
+): CheckedRequest {
   const prompt = body.prompt.trim();
   const promptBytes = utf8Length(prompt);
   const maxTokens = body.max_tokens ?? LIMITS.infer.maxTokensDefault;
@@ -28,7 +33,7 @@ export function checkedRequest(body: InferBody, rules: FieldRules): CheckedReque
   if (body.run_id != null && !isRunId(body.run_id)) {
     rules.fault("run_id", "must be run- followed by 32 or 16 hexadecimal digits");
   }
-  const model = rules.model(body.model);
+  const model = rules.model(body.model, identify);
   const { minimum, maximum } = LIMITS.infer.promptBytes;
   if (promptBytes < minimum || promptBytes > maximum) {
     rules.fault("prompt", `must have ${minimum} to ${maximum} bytes when trimmed: got ${promptBytes}`);

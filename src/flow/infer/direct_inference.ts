@@ -178,7 +178,7 @@ function answerOf(caller: Caller, { runId }: CheckedRequest, answer: InferenceAn
 const FAULTS_OF_PROVIDERS: readonly InferenceFailure[] = ["http_status", "transport", "invalid_response"];
 
 /** The error of a batch item for each failure. It never contains text of the provider. */
-export const ITEM_ERRORS: Readonly<
+const ITEM_ERRORS: Readonly<
   Record<InferenceFailure, { readonly code: ItemErrorCode; readonly message: string }>
 > = {
   no_provider: { code: "internal_error", message: "No inference provider is configured" },
@@ -194,12 +194,22 @@ export const ITEM_ERRORS: Readonly<
   },
 };
 
+/** The error of a batch item. Of a model that its server does not know, it names those that there are. */
+export function itemErrorOf(error: InferenceFailed): (typeof ITEM_ERRORS)[InferenceFailure] {
+  const known = ITEM_ERRORS[error.failure];
+  const { told: message } = error;
+  return message === null ? known : { ...known, message };
+}
+
 /** The error response of a single request for each failure. */
-export function asRefusal({ failure }: InferenceFailed): Refusal {
+export function asRefusal({ failure, told }: InferenceFailed): Refusal {
   const { message } = ITEM_ERRORS[failure];
   switch (failure) {
     case "unsupported_model":
-      return refuse.invalid("model", "is served by no configured backend");
+      return refuse.invalid(
+        "model",
+        `is served by no configured backend${told === null ? "" : `: ${told}`}`,
+      );
     case "budget_exceeded":
       return refuse.invalid("request", "is larger than a whole inference budget of this service");
     case "saturated":

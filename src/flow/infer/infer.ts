@@ -31,7 +31,7 @@ export class Infer {
   constructor({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }: InferOptions) {
     this.#inference = inference;
     this.#direct = new DirectInference({ timeline, world, work, inference, streamTtlMs });
-    this.#batch = new InferBatch({ direct: this.#direct, world, perPrincipalLimit });
+    this.#batch = new InferBatch({ direct: this.#direct, inference, world, perPrincipalLimit });
   }
 
   /**
@@ -42,7 +42,8 @@ export class Infer {
   async one(caller: Caller, body: InferBody): Promise<InferAnswer> {
     this.#direct.requireProvider();
     const rules = new FieldRules();
-    const request = checkedRequest(body, rules);
+    const identify = await this.#inference.identify([body.model], caller.signal);
+    const request = checkedRequest(body, rules, identify);
     rules.check();
     this.#direct.checkRun(caller, request);
     try {
@@ -61,7 +62,7 @@ export class Infer {
     return this.#batch.run(caller, body);
   }
 
-  /** Every model of the catalog, and whether one of its backends answers right now. */
+  /** Every model of the catalog and of the model servers, and whether one of its backends answers right now. */
   models(caller: Caller): Promise<CatalogEntry[]> {
     return this.#inference.catalog(caller.signal);
   }

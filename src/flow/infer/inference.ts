@@ -12,7 +12,7 @@ import type { Metrics } from "../../base/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
 import { abortWith } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { CatalogEntry } from "../../model/infer/catalog.ts";
+import type { CatalogEntry, IdentifyModel } from "../../model/infer/catalog.ts";
 import {
   type InferenceAnswer,
   InferenceFailed,
@@ -21,7 +21,7 @@ import {
   PROVIDER_KINDS,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
-import type { BackendLook, Providers } from "../../remote/models/providers.ts";
+import type { BackendLook, Providers, UnknownModel } from "../../remote/models/providers.ts";
 
 export interface InferenceOptions {
   readonly providers: Providers;
@@ -78,7 +78,15 @@ export class Inference implements Disposable {
     return this.#options.providers.isConfigured;
   }
 
-  /** The canonical ids that a backend is configured for. */
+  /**
+   * What knows the ids that callers mean. Where `models` has one that only a server's list can tell, the servers are asked first.
+   * Errors: the reason of the signal.
+   */
+  async identify(models: readonly string[], signal: AbortSignal): Promise<IdentifyModel> {
+    return await this.#options.providers.identify(models, signal);
+  }
+
+  /** The ids that a backend serves as far as is known. */
   get served(): readonly string[] {
     return this.#options.providers.served;
   }
@@ -91,6 +99,36 @@ export class Inference implements Disposable {
   /** Every model with the state of its backends as of now. */
   catalog(signal: AbortSignal): Promise<CatalogEntry[]> {
     return this.#options.providers.catalog(signal);
+  }
+
+  /** Asks the servers for their models whose lists are older than a minute. Errors: the reason of the signal. */
+  renewModels(signal: AbortSignal): Promise<void> {
+    return this.#options.providers.renew(signal);
+  }
+
+  /** See {@link Providers.unknown}. */
+  unknown(model: string): UnknownModel | null {
+    return this.#options.providers.unknown(model);
+  }
+
+  /** See {@link Providers.knows}. */
+  knows(model: string): boolean | null {
+    return this.#options.providers.knows(model);
+  }
+
+  /** See {@link Providers.refused}. */
+  refused(withinMs: number): readonly UnknownModel[] {
+    return this.#options.providers.refused(withinMs);
+  }
+
+  /** See {@link Providers.choose}. */
+  choose(usual: string): string {
+    return this.#options.providers.choose(usual);
+  }
+
+  /** Whether a backend serves `model` as far as is known. */
+  serves(model: string): boolean {
+    return this.#options.providers.serves(model);
   }
 
   /** The backends, and whether they are skipped now. */
@@ -118,7 +156,10 @@ export class Inference implements Disposable {
         this.#countAnswer(answer);
         return answer;
       } catch (error) {
-        if (error instanceof InferenceFailed && !FAULTS_OF_THE_CALLER.includes(error.failure)) {
+        if (
+          error instanceof InferenceFailed &&
+          (!FAULTS_OF_THE_CALLER.includes(error.failure) || error.provider !== null)
+        ) {
           const provider = failedProvider(error, options);
           const tookMs = world.monotonicMs() - startedMs;
           this.#options.metrics.observe("service_infer_latency_ms", { provider }, tookMs);
@@ -183,7 +224,8 @@ export class Inference implements Disposable {
   }
 
   #countFailure(error: InferenceFailed, call: InferenceCall): void {
-    if (FAULTS_OF_THE_CALLER.includes(error.failure)) return;
+    // A server that was asked and does not know the model is a fault of the operator.
+    if (FAULTS_OF_THE_CALLER.includes(error.failure) && error.provider === null) return;
     const provider = failedProvider(error, call);
     this.#ended.get(provider)!.failed += 1;
     this.#options.metrics.add("service_infer_requests_total", { provider, status: "error" });

@@ -5,6 +5,8 @@ import { refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import { clipVideo } from "../../media/live/clip_codecs.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
+import { liveAbilities } from "../../media/trials/abilities.ts";
+import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { LiveSourceBody } from "../../model/api/live.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { event } from "../../model/events/event_table.ts";
@@ -42,6 +44,7 @@ export interface LiveSourcesOptions {
   readonly sessions: LiveSessionFactory;
   readonly sources: Sources;
   readonly decoder: Decoder;
+  readonly trials: Pick<ToolTrials, "require">;
   readonly attach: AttachContext;
   readonly metrics: Metrics;
   readonly world: World;
@@ -69,13 +72,14 @@ export class LiveSources {
   /**
    * Starts a session that analyzes the source until it is ended. Errors: 422 and 404 on the run, 409 where it is terminal
    * or has had a live session, 422 on `source_uri` and on the fields of the attach configuration, 507 beyond the quota, 503 where there is no
-   * capacity, or no audio sidecar for `local_audio`.
+   * capacity, no audio sidecar for `local_audio`, or an ffmpeg that cannot do it.
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
     const { timeline, registry, sources } = this.#options;
     const { principalKey } = caller;
-    this.#attach(body, this.#policyOf(this.#checkRun(timeline.view, caller, runId)));
+    const asked = this.#attach(body, this.#policyOf(this.#checkRun(timeline.view, caller, runId)));
     timeline.requireRoom(principalKey);
+    await this.#options.trials.require(...liveAbilities({ withSound: asked.localAudio !== null }));
     const located = sources.locate(body.source_uri, principalKey, { isWatched: true });
     const sourceUri = located.uri;
     const find = this.#finder(located, principalKey);
@@ -108,6 +112,7 @@ export class LiveSources {
     const { timeline, sources, world, metrics } = this.#options;
     const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
     timeline.requireRoom(principalKey);
+    await this.#options.trials.require(...liveAbilities({ withSound: attach.localAudio !== null }));
     const located = sources.ofNamed(source, { isWatched: true });
     await using opening = new AsyncDisposableStack();
     const reconnector = opening.use(await Reconnector.open(this.#finder(located, principalKey), signal));
@@ -304,7 +309,10 @@ export class LiveSources {
       }
       const held = opening.move();
       before = source.progress ?? null;
-      return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
+      return {
+        ...{ input: source.input, info, lossReason: () => source.lossReason() },
+        [Symbol.asyncDispose]: () => held.disposeAsync(),
+      };
     };
   }
 }

@@ -14,6 +14,8 @@ import type { LiveJournal, SessionIdentity } from "./journal.ts";
 export interface FoundSource extends AsyncDisposable {
   readonly input: MediaInput;
   readonly info: MediaInfo;
+  /** Why it gives no more media, where its connection knows it: ffmpeg sees the end alone. */
+  lossReason(): string | undefined;
 }
 
 /** Opens and probes the source; rejects where it cannot. `signal` closes the connection at the latest. */
@@ -73,7 +75,8 @@ export class Reconnector implements AsyncDisposable {
     this.#find = find;
     this.#life = life;
     this.#current = first;
-    this.first = first;
+    // Alone, as a Worker gets it.
+    this.first = { input: first.input, info: first.info };
   }
 
   /** Finds the source for the first time; `signal` ends only this attempt. Rejects like `find`. */
@@ -98,12 +101,15 @@ export class Reconnector implements AsyncDisposable {
 
   /** The Worker has lost its input. */
   onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: SourceLoss): void {
-    if (!this.#gap) {
+    const reason = this.#current?.lossReason() ?? report.reason;
+    if (this.#gap) this.#gap.reason = reason;
+    else {
       const sinceEpochMs = world.now();
-      const { reason, lastPtsMs: pts_ms, silentMs } = report;
+      const { lastPtsMs: pts_ms, silentMs } = report;
       const sinceMs = world.monotonicMs();
       this.#gap = { sinceMs, silentMs, sinceEpochMs, attempts: 0, nextAttemptMs: null, reason };
       journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
+      world.log.warn("a live source gives no more media", { run_id: runId, session_id: sessionId, reason });
     }
     this.#due.resolve();
   }

@@ -28,6 +28,7 @@ import { Describer } from "./describing/describer.ts";
 import { CauseEvents } from "./evidence/cause_events.ts";
 import { EvidenceClips } from "./evidence/clips.ts";
 import { EvidenceWriter } from "./evidence/evidence.ts";
+import type { LiveModelChoice } from "./describing/live_model_choice.ts";
 import type { SemanticNovelty } from "./describing/novelty.ts";
 import { LiveQuestions } from "./describing/questions.ts";
 import type { LiveRegistry } from "./registry.ts";
@@ -45,8 +46,7 @@ export interface LiveSessionFactoryOptions {
   readonly capacity: MediaCapacity;
   readonly inference: Inference;
   readonly models: LiveModels;
-  /** Why no backend answers for the first model; null where one does. */
-  readonly notServed: string | null;
+  readonly choice: LiveModelChoice;
   /** Null where no embedding sidecar is configured. */
   readonly novelty: SemanticNovelty | null;
   /** Null where no audio sidecar is configured. */
@@ -121,7 +121,7 @@ export class LiveSessionFactory {
     const causes = new CauseEvents();
     const enricher: Enricher | null = attach.enrich && new Enricher({
       plan: attach.enrich,
-      hasModel: this.#options.notServed === null,
+      hasModel: () => this.#options.choice.now.notServed === null,
       append: (events) => journal.appendToOwn(events),
       metrics,
       world,
@@ -191,17 +191,15 @@ export class LiveSessionFactory {
   }
 
   #describer({ identity, attach, policy }: LiveSessionPlan, journal: LiveJournal): Describer {
-    const { metrics, world, inference, models, notServed, novelty } = this.#options;
+    const { metrics, world, inference, models, choice, novelty } = this.#options;
     const { prompt, tokensPerSecond } = attach;
-    const questions = notServed === null
-      ? new LiveQuestions({ inference, models, metrics, world, identity, tokensPerSecond })
-      : null;
     return new Describer({
       identity,
       journal,
-      questions,
-      notServed: notServed ?? "",
-      novelty: questions && novelty ? novelty.session(identity.principalKey) : null,
+      questions: new LiveQuestions({
+        ...{ inference, models, choice, metrics, world, identity, tokensPerSecond },
+      }),
+      novelty: novelty && novelty.session(identity.principalKey),
       prompt,
       outputSchema: policy && policy.outputSchema,
       metrics,

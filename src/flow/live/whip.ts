@@ -5,6 +5,8 @@ import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings } from "../../live/messages.ts";
 import type { LiveCodecs } from "../../media/live/live_codecs.ts";
+import { liveAbilities } from "../../media/trials/abilities.ts";
+import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { PromptBody } from "../../model/api/live.ts";
 import { event } from "../../model/events/event_table.ts";
 import { FieldRules } from "../../model/field_rules.ts";
@@ -33,6 +35,7 @@ export interface WhipOptions {
   readonly world: World;
   readonly attach: AttachContext;
   readonly codecs: Pick<LiveCodecs, "list">;
+  readonly trials: Pick<ToolTrials, "require">;
   readonly ice: IceSettings;
   readonly activeStreamLimit: number;
   readonly streamTtlMs: number;
@@ -82,6 +85,7 @@ export class Whip {
     if (attach.localAudio && !sessions.hasAudioSidecar) {
       throw new LiveRefused(503, "local_audio needs an audio sidecar and none is configured");
     }
+    await this.#checkTools(attach.localAudio !== null);
     this.#checkStreams(this.#options.timeline.view, caller);
     const maxFrame = pictureBound(offer);
     const reservation = reserved(() => sessions.reserve(caller.principalKey, maxFrame, attach));
@@ -178,6 +182,15 @@ export class Whip {
   }
 
   /** Creates the run and starts the session's stages; where that fails, neither is left. */
+  /** 503 where the machine's ffmpeg cannot do what the session needs. */
+  async #checkTools(withSound: boolean): Promise<void> {
+    try {
+      await this.#options.trials.require(...liveAbilities({ withSound }));
+    } catch (error) {
+      throw error instanceof Refusal ? new LiveRefused(503, error.message) : error;
+    }
+  }
+
   async #createRun(session: LiveSession, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
     const { timeline, registry, metrics } = this.#options;
     const { runId, sessionId, principalKey } = session.identity;

@@ -54,6 +54,8 @@ interface Finding {
   readonly reply: ChunkReply | null;
   /** `semantic_error`, null where the model gave a valid answer. See docs/reason.md#failed-chunks. */
   readonly error: string | null;
+  /** What is known of the error for people; null where the error says all. */
+  readonly errorText?: string | null;
   readonly rawOutput: unknown;
   readonly overlay: RowOverlay | null;
   readonly moments: readonly ChunkMoment[];
@@ -206,7 +208,7 @@ export class ChunkReasoner {
     } catch (error) {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
-      return failed(semanticErrorOf(error));
+      return { ...failed(semanticErrorOf(error)), errorText: error.told };
     }
   }
 

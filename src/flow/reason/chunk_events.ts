@@ -45,6 +45,8 @@ export interface ChunkReport extends Stored {
   readonly provider: Provider | null;
   readonly isFallback: boolean;
   readonly error: string | null;
+  /** What is known of the error for people; null where the error says all. */
+  readonly errorText?: string | null;
   readonly rawOutput: unknown;
   readonly overlay: RowOverlay | null;
   readonly moments: readonly ChunkMoment[];
@@ -56,14 +58,21 @@ export interface ChunkReport extends Stored {
 /** Media windows and streams are reported only where clips are cut out of them. */
 export function ingestReceivedPayload(
   plan: ReasonPlan,
-  source: { requestId: string; sourceUri: string; coordinates: ImageCoordinates; info: MediaInfo },
+  source: {
+    requestId: string;
+    uri: string;
+    name?: string;
+    coordinates: ImageCoordinates;
+    info: MediaInfo;
+  },
 ): PayloadOf<"ingest_received"> {
   const { info } = source;
   const mediaMode = sentMediaMode(plan);
   const hasClips = mediaMode !== "frames";
   return {
     request_id: source.requestId,
-    source_uri: source.sourceUri,
+    source_uri: source.uri,
+    ...(source.name !== undefined && { source_name: source.name }),
     index_name: plan.indexName,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates: source.coordinates,
@@ -88,6 +97,7 @@ export function chunkInferred(
     provider_fallback_used: reply?.answer.fallbackUsed ?? false,
     semantic_fallback_used: report.isFallback,
     semantic_error: report.error,
+    ...(report.errorText && { semantic_error_text: report.errorText }),
     finish_reason: reply?.answer.finishReason ?? null,
     response_chars: reply ? Array.from(reply.answer.outputText).length : 0,
     event_type: overlay?.eventType ?? null,
@@ -180,6 +190,7 @@ export function analysisGeneratedPayload(
     markers: number;
     sampling: SamplingPlan;
     coordinates: ImageCoordinates;
+    isTruncated: boolean;
     lag: LagPercentiles;
     spent: Spent;
   },
@@ -195,6 +206,7 @@ export function analysisGeneratedPayload(
     sample_fps: sampling.sampleFps,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates: found.coordinates,
+    truncated: found.isTruncated,
     lag_p95_ms: lag.p95Ms,
     lag_p99_ms: lag.p99Ms,
     mode: plan.mode,

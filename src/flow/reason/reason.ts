@@ -5,6 +5,7 @@ import { refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
+import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { Extractor } from "../../media/windows/extractor.ts";
 import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
 import { GateKernel } from "../../media/kernels/gate_kernel.ts";
@@ -42,6 +43,7 @@ export interface ReasonOptions {
   readonly work: RunWork;
   readonly decoder: Decoder;
   readonly extractor: Extractor;
+  readonly trials: Pick<ToolTrials, "require">;
   readonly sources: Sources;
   readonly blobs: Blobs;
   readonly inference: Inference;
@@ -105,18 +107,21 @@ export class Reason {
    * client that disconnects, a stop and a delete end the call at once; events that were written stay.
    *
    * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault, 503 without
-   * the sidecar or the provider that the request needs, 507 `storage_quota` as soon as the caller stores too much. A chunk
+   * the sidecar, the provider or the ffmpeg that the request needs, 507 `storage_quota` as soon as the caller stores too much. A chunk
    * that fails is no error of the request.
    */
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
     const compileSchema = body.output_schema == null ? null : await schemaCompiler();
+    const named = [body.model, body.first_pass_model, body.second_pass_model].filter((name) => name != null);
+    const identify = await inference.identify(named, caller.signal);
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
     timeline.requireRoom(caller.principalKey);
     const plan = readReason(body, {
       requestId: caller.requestId,
       hasProvider: inference.isConfigured,
       hasBinaryMedia: (model) => inference.hasBinaryMedia(model),
+      identify,
       compileSchema,
     });
     this.#checkAvailable(plan);
@@ -156,6 +161,9 @@ export class Reason {
     if (plan.media.mode === "audio_video") checkAudioStreams(info);
     const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
     const isSemantic = plan.semanticInference && inference.isConfigured;
+    const needsClips = isNative(plan) || (isSemantic && plan.clip !== null);
+    if (needsClips) await this.#options.trials.require("clip");
+    if (plan.localAudio) await this.#options.trials.require("sound");
     const asksWithImages = isSemantic && !plan.clip && !isNative(plan);
     await using stream = await source.explained(decoder.streamFrames({
       principalKey,
@@ -336,7 +344,10 @@ function checkAudioStreams({ video, audioStreams }: MediaInfo): void {
 function firstEvents({ caller, runId, plan, info, source, stream, isSemantic }: ReasonCall): NewEvent[] {
   const requestId = caller.requestId;
   const { coordinates } = stream;
-  const received = ingestReceivedPayload(plan, { requestId, sourceUri: source.uri, coordinates, info });
+  const received = ingestReceivedPayload(plan, {
+    ...{ requestId, uri: source.uri, coordinates, info },
+    ...(source.name !== undefined && { name: source.name }),
+  });
   const ingested = event("ingest_received", runId, received);
   if (isSemantic || !plan.semanticInference) return [ingested];
   return [
@@ -355,7 +366,7 @@ function* lastEvents(
   reasoned: Reasoned,
 ): Generator<NewEvent> {
   const { requestId } = caller;
-  const { chunks, markers, lag, spent } = reasoned;
+  const { chunks, markers, lag, spent, isTruncated } = reasoned;
   for (let chunkIndex = 0; chunkIndex < chunks.count; chunkIndex++) {
     const generated = chunkGenerated({ requestId, chunkIndex, plan }, chunks.at(chunkIndex));
     yield event("semantic_chunk_generated", runId, generated);
@@ -370,7 +381,9 @@ function* lastEvents(
     "analysis_generated",
     runId,
     {
-      ...analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, lag, spent }),
+      ...analysisGeneratedPayload(plan, {
+        ...{ requestId, ...counts, sampling, coordinates, isTruncated, lag, spent },
+      }),
       ...reasoned.end,
     },
   );

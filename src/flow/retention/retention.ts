@@ -21,6 +21,7 @@ import { DiskReserve } from "../../store/space/disk_reserve.ts";
 import type { DiskRoom } from "../../store/space/disk_room.ts";
 import type { StoredBytes } from "../../store/space/stored_bytes.ts";
 import type { Caller } from "../caller.ts";
+import type { AgeClock } from "./age_clock.ts";
 import { MediaRemoval } from "./media_removal.ts";
 import type { RecordingRemoval } from "./recording_removal.ts";
 import { type RetentionLook, RetentionReport } from "./retention_report.ts";
@@ -53,8 +54,13 @@ export interface RetentionOptions {
   readonly sweep: (onRemoval: (bytes: number) => void) => Pick<BlobSweep, "run">;
   readonly room: (folder: string) => Promise<Pick<DiskRoom, "free_bytes"> | null>;
   readonly world: World;
+  /** By which ages are judged; the wall clock unless given. */
+  readonly ages?: AgeClock;
   readonly metrics: Metrics;
 }
+
+/** From so much on the log says that the clock has run ahead. */
+const AHEAD_TOLD_MS = 5 * 60_000;
 
 /**
  * ```
@@ -67,6 +73,7 @@ export interface RetentionOptions {
 export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions;
   readonly #log: Log;
+  readonly #ages: Pick<World, "now">;
   readonly #tasks = new TaskGroup();
   readonly #media: MediaRemoval;
   readonly #reserve: DiskReserve;
@@ -81,9 +88,10 @@ export class Retention implements AsyncDisposable {
     this.#log = options.world.log.child("retention");
     this.#lastPassAtMs = options.world.monotonicMs();
     const { timeline, rules, standing, dataDir, world } = options;
+    this.#ages = options.ages ?? world;
     this.#reserve = new DiskReserve({ dataDir, world });
     this.#media = new MediaRemoval({
-      ...{ timeline, dataDir, world },
+      ...{ timeline, dataDir, world: this.#ages },
       limits: {
         picture: { hours: rules.pictureHours, bytes: rules.pictureBytes },
         clip: { hours: rules.clipHours, bytes: rules.clipBytes },
@@ -150,6 +158,7 @@ export class Retention implements AsyncDisposable {
   async #pass(): Promise<void> {
     const { world } = this.#options;
     this.#lastPassAtMs = world.monotonicMs();
+    this.#tellClock();
     const recorded = await this.#options.recordings.byLimits(this.#tasks.signal);
     if (recorded.segments > 0) this.#log.info("removed what recordings have too much", { ...recorded });
     const runs = await this.#removeRuns({ bytesToFree: 0, most: Infinity });
@@ -161,6 +170,15 @@ export class Retention implements AsyncDisposable {
     }
     await this.#makeRoom();
     this.#lastPassMs = Math.floor(world.now());
+  }
+
+  #tellClock(): void {
+    const aheadMs = this.#options.ages?.aheadMs ?? 0;
+    if (aheadMs < AHEAD_TOLD_MS) return;
+    this.#log.warn(
+      "the clock of this machine has run ahead, so ages are judged without what it gained; a start takes it as right",
+      { ahead_s: Math.round(aheadMs / 1000) },
+    );
   }
 
   /**
@@ -280,12 +298,14 @@ export class Retention implements AsyncDisposable {
   }
 
   async #removeUploads(): Promise<number> {
-    const { rules: { uploadHours: hours, uploadBytes: bytes }, uploadRoot, world, metrics } = this.#options;
+    const { rules: { uploadHours: hours, uploadBytes: bytes }, uploadRoot, metrics } = this.#options;
     if (hours === undefined && bytes === undefined) return 0;
     const used = await this.#usedNames();
     const isUsed = (name: string) => used.has(name);
     let removed = 0;
-    for (const upload of await oldUploads(uploadRoot, { hours, bytes }, { nowMs: world.now(), isUsed })) {
+    for (
+      const upload of await oldUploads(uploadRoot, { hours, bytes }, { nowMs: this.#ages.now(), isUsed })
+    ) {
       this.#tasks.signal.throwIfAborted();
       metrics.add("service_retention_removed_total", { what: "uploads" });
       metrics.add("service_retention_removed_bytes_total", { what: "uploads" }, upload.bytes);
@@ -314,11 +334,11 @@ export class Retention implements AsyncDisposable {
 
   /** All runs that have events, the oldest first; decided in steps, with turns for others in between. */
   async *#choices(bytesToFree: number): AsyncGenerator<RunChoice, void> {
-    const { timeline, standing, rules, world } = this.#options;
+    const { timeline, standing, rules } = this.#options;
     const hours = standing.sourceHours();
     const isByAge = rules.runHours !== undefined || hours.size > 0;
     const plan = new RemovalPlan({
-      nowMs: world.now(),
+      nowMs: this.#ages.now(),
       deletedLimitMs: isByAge ? LIMITS.retention.deletedHours * 3_600_000 : undefined,
       bytesMax: rules.runBytes,
       bytesToFree,

@@ -16,11 +16,14 @@ export interface RunStandingOptions {
   readonly named: Pick<NamedSources, "all">;
   readonly streamTtlMs: number;
   readonly runHours: number | undefined;
-  readonly world: World;
+  /** The clock by which ages are judged. */
+  readonly world: Pick<World, "now">;
 }
 
 export class RunStanding {
   readonly #options: RunStandingOptions;
+  /** When a run was looked at first whose last event is of a time to come: the clock was ahead when it was written. */
+  readonly #seenMs = new Map<string, number>();
 
   constructor(options: RunStandingOptions) {
     this.#options = options;
@@ -46,7 +49,8 @@ export class RunStanding {
 
   /** `hours` is that of {@link sourceHours}. */
   factsOf(run: RunView, hours: ReadonlyMap<string, number>): RunFacts {
-    const { runId, principalKey, lastActivityMs: endedMs, logBytes: bytes, deleted } = run;
+    const { runId, principalKey, logBytes: bytes, deleted } = run;
+    const endedMs = this.#lastActivityMs(run);
     const ageHours = hours.get(run.sourceUri) ?? this.#options.runHours;
     return {
       ...{ runId, principalKey, endedMs, bytes, deleted },
@@ -68,6 +72,20 @@ export class RunStanding {
     const { work, world, streamTtlMs } = this.#options;
     if (work.isUnderWay(run.runId)) return false;
     if (run.deleted || isTerminal(run.state)) return true;
-    return run.source === "" && isTerminal(statusOf(run, world.now(), streamTtlMs));
+    const lastActivityMs = this.#lastActivityMs(run);
+    return run.source === "" &&
+      isTerminal(statusOf({ state: run.state, lastActivityMs }, world.now(), streamTtlMs));
+  }
+
+  /** A time to come counts as the one at which it was seen first, so that no run stays until a wrong clock is right. */
+  #lastActivityMs({ runId, lastActivityMs }: RunView): number {
+    const nowMs = this.#options.world.now();
+    if (lastActivityMs <= nowMs) {
+      this.#seenMs.delete(runId);
+      return lastActivityMs;
+    }
+    const seenMs = this.#seenMs.get(runId) ?? nowMs;
+    this.#seenMs.set(runId, seenMs);
+    return seenMs;
   }
 }

@@ -12,6 +12,7 @@ import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts"
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";
+import type { Inference } from "../infer/inference.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
 import type { RunWork, WorkProgress } from "./run_work.ts";
 
@@ -22,6 +23,8 @@ export interface RunSummary {
   readonly mode: string;
   readonly model: string;
   readonly source_uri: string;
+  /** The name that its upload had. */
+  readonly source_name?: string;
   readonly on_hold: boolean;
   readonly events_removed: boolean;
   readonly created_at: string;
@@ -54,6 +57,8 @@ export interface RunsOptions {
   readonly world: World;
   readonly metrics: Metrics;
   readonly work: RunWork;
+  /** Knows the models that a caller may name. */
+  readonly inference: Pick<Inference, "identify">;
   readonly activeStreamLimit: number;
   readonly streamTtlMs: number;
 }
@@ -66,11 +71,12 @@ export class Runs {
   }
 
   /** Errors: 422 on `mode` and `model`, 409 on `run_id` when the caller's active runs reach the limit. */
-  create(caller: Caller, body: CreateRunBody): CreatedRun {
-    const { timeline, world, metrics, activeStreamLimit, streamTtlMs } = this.#options;
+  async create(caller: Caller, body: CreateRunBody): Promise<CreatedRun> {
+    const { timeline, world, metrics, inference, activeStreamLimit, streamTtlMs } = this.#options;
+    const identify = await inference.identify(body.model == null ? [] : [body.model], caller.signal);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
-    const model = body.model == null ? null : rules.model(body.model);
+    const model = body.model == null ? null : rules.model(body.model, identify);
     rules.check();
     const runId = newRunId(world.randomBytes);
     timeline.commit((view) => {
@@ -175,6 +181,7 @@ export class Runs {
       mode: run.mode,
       model: run.model,
       source_uri: run.sourceUri,
+      ...(run.sourceName !== "" && { source_name: run.sourceName }),
       on_hold: run.onHold,
       events_removed: run.removedSeq > 0,
       created_at: new Date(run.createdMs).toISOString(),

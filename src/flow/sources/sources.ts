@@ -55,6 +55,8 @@ export interface SourcesOptions {
   };
   readonly outbound: TrustedOutbound;
   readonly named: NamedSources;
+  /** The name that the upload at a path had; null for other files. */
+  readonly labelOf: (path: string) => string | null;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
 }
@@ -75,6 +77,8 @@ export interface OpenedSource extends AsyncDisposable {
   /** As the caller sent it, trimmed, so `source:<name>` for a named one; events and responses report it. */
   readonly uri: string;
   readonly input: MediaInput;
+  /** The name that an upload had; absent for other sources. */
+  readonly name?: string;
   /** Of an HLS source: how far it is read. */
   readonly progress?: HlsProgress;
   /**
@@ -82,6 +86,8 @@ export interface OpenedSource extends AsyncDisposable {
    * error is that of the connection, as ffmpeg itself does not know the reason.
    */
   explained<T>(work: Promise<T>): Promise<T>;
+  /** Why it gives no more media, where its relay or tunnel knows it; undefined where it does not. */
+  lossReason(): string | undefined;
   /** Why a part of the source did not come, as far as its connection knows; null for nothing. */
   fault(): string | null;
 }
@@ -104,7 +110,7 @@ export class Sources implements Disposable {
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
     this.#allowedNetworks = mediaAllowedNetworks;
-    this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
+    this.#agent = new PinnedAgent({ roots, allowInsecureTls, isLenient: true, ...(reroute && { reroute }) });
   }
 
   /**
@@ -154,7 +160,8 @@ export class Sources implements Disposable {
     if (remote === null) {
       const local = { ...this.#options.local, principalKey };
       const found = await resolveLocalSource(target, local);
-      return opened(named ? uri : found.uri, fileInput(found.path));
+      const name = this.#options.labelOf(found.path);
+      return { ...opened(named ? uri : found.uri, fileInput(found.path)), ...(name !== null && { name }) };
     }
     const context = this.#context(signal, named);
     if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, context });
@@ -231,6 +238,8 @@ const WAITERS_MAX = 4096;
 interface HeldResource extends AsyncDisposable {
   /** The first fault of the connection to the source. */
   readonly fault?: Refusal | undefined;
+  /** Why no more media comes from it now; undefined as long as some may. */
+  readonly end?: string | undefined;
 }
 
 function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSource {
@@ -244,6 +253,7 @@ function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSour
         throw error instanceof Refusal && error.kind === "validation_error" ? held?.fault ?? error : error;
       }
     },
+    lossReason: () => held?.end,
     fault: () => held?.fault ? held.fault.details[0]?.message ?? held.fault.message : null,
     [Symbol.asyncDispose]: async () => await held?.[Symbol.asyncDispose](),
   };

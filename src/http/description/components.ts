@@ -9,6 +9,7 @@ import { cloudEventEnvelope } from "../../model/schemas/published.ts";
 import { frameMetadata } from "../../model/schemas/frame_metadata.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { triggerSample } from "../../model/triggers/samples.ts";
+import { shapesByName } from "../../model/schemas/named_shapes.ts";
 import * as analysis from "../../model/api/analysis.ts";
 import * as infer from "../../model/api/infer.ts";
 import * as live from "../../model/api/live.ts";
@@ -136,6 +137,7 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
 export function namedShapes(): Record<string, ZodType> {
   const payloads = Object.fromEntries(Object.entries(EVENTS).map(([kind, { payload }]) => [kind, payload]));
   return {
+    ...shapesByName(),
     ...REQUESTS,
     ...ANSWERS,
     EventPayloads: open(payloads).describe("The payload of each kind of event, by kind"),

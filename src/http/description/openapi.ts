@@ -4,6 +4,7 @@ import type { ZodType } from "zod";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_schema.ts";
 import { ROUTES } from "../app.ts";
+import { mayBeEmpty } from "../body.ts";
 import type { Route } from "../call.ts";
 import { namedShapes } from "./components.ts";
 import { eventWebhooks } from "./event_webhooks.ts";
@@ -129,7 +130,12 @@ function described(route: Route, operation: Operation, context: Context): object
     ...(access === "open" && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body &&
-      { requestBody: { required: true, content: contentOf(body, context.names, context.example?.request) } }),
+      {
+        requestBody: {
+          required: isRequired(body),
+          content: contentOf(body, context.names, context.example?.request),
+        },
+      }),
     responses: {
       ...Object.fromEntries(
         Object.entries(answers).map(([status, answer]) => [
@@ -144,6 +150,10 @@ function described(route: Route, operation: Operation, context: Context): object
       ),
     },
   };
+}
+
+function isRequired({ [JSON_TYPE]: schema }: Content): boolean {
+  return schema === undefined || typeof schema === "string" || !mayBeEmpty(schema);
 }
 
 /** An answer that may be given again, to the same idempotency key. */

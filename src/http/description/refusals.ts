@@ -21,23 +21,25 @@ export function refusalsOf({ method, once }: Route, { failures, body, access }: 
   return [...new Set(statuses)].toSorted((a, b) => a - b);
 }
 
-/** Refusals that come as plain text from every route. */
-const PLAIN_ONLY = [408, 412, 413, 414, 415, 416];
-/** Refusals that come from before the handler, so that they have the envelope on every route. */
+/** Refusals that are plain text for every caller. */
+const PLAIN_ONLY = [412, 416];
+/** Refusals that come from before the handler: text, or the envelope for a caller that asks for JSON. */
+const BEFORE_HANDLERS = [400, 404, 405, 408, 413, 414, 415];
+/** Refusals that come from before the handler and have the envelope for every caller. */
 const ENVELOPE_ONLY = [401, 421, 429];
 
 /** The name of the response of a status; of a route that refuses in text, it may have that too. */
 export function refusalName(status: number, isPlain: boolean): string {
-  const hasBoth = isPlain && !PLAIN_ONLY.includes(status) && !ENVELOPE_ONLY.includes(status);
+  const hasBoth = isPlain && ![...PLAIN_ONLY, ...BEFORE_HANDLERS, ...ENVELOPE_ONLY].includes(status);
   return hasBoth ? `Live${status}` : `Refused${status}`;
 }
 
-/** A response for each status of a refusal, with the codes that it may have. */
+/** A response for each status of a refusal; all that are JSON have one shape, so that a generated client has one class of them. */
 export function refusalResponses(): Record<string, object> {
   const statuses = new Set([...Object.values(REFUSALS).map(({ status }) => status), ...PLAIN_ONLY]);
   return Object.fromEntries(
     [...statuses].toSorted((a, b) => a - b).flatMap((status) => {
-      const inText = PLAIN_ONLY.includes(status) || status === 400;
+      const inText = PLAIN_ONLY.includes(status) || BEFORE_HANDLERS.includes(status);
       const ordinary = [refusalName(status, false), refusalResponse(status, { inText })] as const;
       const ofLive = refusalName(status, true);
       return ofLive === ordinary[0]
@@ -52,14 +54,12 @@ const HEADERS: Readonly<Record<number, AnswerHeaderName>> = { 416: "content-rang
 
 function refusalResponse(status: number, { inText }: { inText: boolean }): object {
   const rows = Object.values(REFUSALS).filter((row) => row.status === status);
-  const codes = [...new Set(rows.map(({ code }) => code))];
-  const coded = { properties: { error: { properties: { code: { enum: codes } } } } };
   const reasons = rows.map(({ code, when }) => `\`${code}\`: ${when}`);
   const header = HEADERS[status];
   return {
     description: [
       ...reasons,
-      ...(inText ? [PLAIN_REASONS[status] ?? "In plain text from a live session."] : []),
+      ...(inText ? [textReason(status)] : []),
     ]
       .join("\n\n"),
     ...(header && { headers: { [header]: { $ref: `#/components/headers/${header}` } } }),
@@ -67,19 +67,17 @@ function refusalResponse(status: number, { inText }: { inText: boolean }): objec
       { headers: { "retry-after": { $ref: "#/components/headers/retry-after-of-key" } } }),
     content: {
       ...(rows.length > 0 &&
-        { [JSON_TYPE]: { schema: { allOf: [{ $ref: refTo("ErrorEnvelope") }, coded] } } }),
+        { [JSON_TYPE]: { schema: { $ref: refTo("ErrorEnvelope") } } }),
       ...(inText && { "text/plain": { schema: { type: "string" } } }),
     },
   };
 }
 
-/** See docs/api.md#plain-rejections. */
-const PLAIN_REASONS: Readonly<Record<number, string>> = {
-  400: "Malformed JSON, a body that was cut short, or a value in the URL that is no number; in plain text.",
-  408: "The body did not arrive in time.",
-  412: "A condition on a file or an ICE session does not hold.",
-  413: "The body is too long.",
-  414: "The URL is too long.",
-  415: "The content type is not what the route takes.",
-  416: "No byte of the file is in the range.",
-};
+/** Says when the answer is text. See docs/api.md#plain-rejections. */
+function textReason(status: number): string {
+  if (status === 412) return "A condition on a file or an ICE session does not hold; in plain text.";
+  if (status === 416) return "No byte of the file is in the range; in plain text.";
+  return BEFORE_HANDLERS.includes(status)
+    ? "In plain text where the request reached no handler and does not ask for JSON by `Accept`, and from a live session."
+    : "In plain text from a live session.";
+}

@@ -34,7 +34,9 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
 /** Rows or markers in one chunk of the response. */
 const ROWS_PER_CHUNK = 64;
 
-async function* analysisJson({ context, frames, markers, end }: AnalyzeResult): AsyncIterable<string> {
+async function* analysisJson(
+  { context, frames, markers, end, includesRows }: AnalyzeResult,
+): AsyncIterable<string> {
   const rows = frames.gate.count;
   const head = JSON.stringify({
     request_id: context.requestId,
@@ -43,7 +45,7 @@ async function* analysisJson({ context, frames, markers, end }: AnalyzeResult): 
     ...end,
   });
   yield `${head.slice(0, -1)},"metadata":[`;
-  yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row)));
+  yield* jsonItems(includesRows ? rows : 0, (row) => JSON.stringify(frameRow(context, frames, row)));
   yield `],"markers":[`;
   yield* jsonItems(markers.length, (index) => JSON.stringify(markers[index]));
   yield "]}";

@@ -14,7 +14,8 @@ export const FILE_ROUTES: readonly Route[] = [
     handle: async (call) => {
       await using part = await firstFilePart(call, "file");
       if (!part) throw refuse.invalid("file", "must be a part of the form");
-      return json({ file_path: await call.files.upload(call.caller, part.filename, part.content) });
+      const { path, label } = await call.files.upload(call.caller, part.filename, part.content);
+      return json({ file_path: path, name: label });
     },
   },
   {

@@ -12,7 +12,7 @@ export const RUN_ROUTES: readonly Route[] = [
     path: "/v1/runs",
     summary: "Creates a run.",
     once: { kinds: ["run_created"], rebuild: recreated },
-    handle: async (call) => json(call.runs.create(call.caller, await readJson(call, CREATE_RUN_BODY))),
+    handle: async (call) => json(await call.runs.create(call.caller, await readJson(call, CREATE_RUN_BODY))),
   },
   {
     method: "GET",

@@ -7,7 +7,7 @@ import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";
 import { CORS_METHODS } from "../cors.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
-import { COMMON_HEADERS, json, plainText, Rejection } from "../reply.ts";
+import { COMMON_HEADERS, json, PlainRejection, plainText } from "../reply.ts";
 
 const WHIP = "/v1/stream/whip";
 
@@ -96,9 +96,9 @@ async function withPlainErrors(handle: () => Promise<Response>): Promise<Respons
   try {
     return await handle();
   } catch (error) {
-    if (error instanceof LiveRefused) throw new Rejection(error.status, error.message);
+    if (error instanceof LiveRefused) throw new PlainRejection(error.status, error.message);
     if (error instanceof Refusal && error.kind === "storage_unavailable") {
-      throw new Rejection(500, error.message);
+      throw new PlainRejection(500, error.message);
     }
     throw error;
   }

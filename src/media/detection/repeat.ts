@@ -63,6 +63,8 @@ interface Follow {
   /** First frame that fits, and the last. */
   first: number;
   last: number;
+  /** Time of the first frame of the first playing: a long repeat outlasts the ring. */
+  startMs: number;
   fitting: number;
   misses: number;
   /** Where `#sums` has the sums over the frames that fit: differences at the lag, and at the places between the middle and the least one. */
@@ -84,6 +86,7 @@ export class RepeatDetector implements RangeDetector {
     lag: 0,
     first: 0,
     last: 0,
+    startMs: 0,
     fitting: 0,
     misses: 0,
     at: SUMS * n,
@@ -255,16 +258,21 @@ export class RepeatDetector implements RangeDetector {
     const limit = this.#limit(difference, this.#kernel.least(frame, lag));
     const earliest = Math.max(lag, this.#floor, frame - TRACED_FRAMES + 1);
     follow.first = this.#kernel.trace(frame, lag, limit, earliest, VARIATION_MIN * LEVEL, RATIO_MAX);
+    follow.startMs = this.#ptsMs[this.#startOf(follow) & this.#last]!;
     this.#add(follow, follow.first, frame);
   }
 
+  /** The first frame of the first playing. */
+  #startOf({ lag, first }: Follow): number {
+    return Math.max(this.#floor, first - lag);
+  }
+
   #tell(follow: Follow): void {
-    const { lag, first, last, at } = follow;
+    const { last, startMs, at } = follow;
     const difference = this.#sums[at]!, variation = this.#sums[at + 1]!;
-    const start = Math.max(this.#floor, first - lag);
+    const start = this.#startOf(follow);
     const ratio = difference / variation;
     const margin = Math.min(1 - ratio / RATIO_MAX, variation / follow.fitting / (VARIATION_MIN * LEVEL) - 1);
-    const startMs = this.#ptsMs[start & this.#last]!;
     this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & this.#last]!, confidenceOf(margin));
     this.#floor = last + 1;
     for (const other of this.#followed) other.lag = 0;

@@ -39,7 +39,10 @@ export async function readJpegs(
     for (let next = reader.read(window, at, end); next !== -1; next = reader.read(window, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
-      on.jpeg({ pts: reader.framePts, jpeg: window.slice(reader.frameOffset, reader.frameOffset + reader.frameBytes) });
+      on.jpeg({
+        pts: reader.framePts,
+        jpeg: window.slice(reader.frameOffset, reader.frameOffset + reader.frameBytes),
+      });
     }
   }
 }

@@ -29,7 +29,7 @@ export class OpusWavFailed extends Error {
 
 /** Enough for two minutes of sound; a live window has four seconds. */
 const WAV_BYTES_MAX = LIMITS.localAudio.wavBytesMax;
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 60_000;
 const ERROR_BYTES = 4 << 10;
 
 /** Decodes consecutive packets of one stream. Rejects with OpusWavFailed, or with the reason of `signal`. */
@@ -48,7 +48,7 @@ export async function opusWav(
     maxStderrBytes: ERROR_BYTES,
     input: ogg.bytes,
   });
-  if (end === "out_of_time") throw new OpusWavFailed("decoding took too long");
+  if (end === "out_of_time" || end === "out_of_cpu") throw new OpusWavFailed("decoding took too long");
   if (end === "out_of_space") throw new OpusWavFailed(`the WAV would have more than ${WAV_BYTES_MAX} bytes`);
   if (end !== "exited" || code !== 0 || stdout.length < SAMPLE_BYTES) {
     throw new OpusWavFailed("the units cannot be decoded");

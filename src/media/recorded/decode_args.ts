@@ -167,7 +167,9 @@ export function ownTimes(timeBase: string): string[] {
 function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameSelection): string[] {
   const rate = isSampled ? SteadyRate.of(plan) : null;
   const chosen = `select='${select}'`;
-  return isSampled ? [...numberingFilters(rate?.expression() ?? null), chosen] : [chosen, ...numberingFilters(null)];
+  return isSampled
+    ? [...numberingFilters(rate?.expression() ?? null), chosen]
+    : [chosen, ...numberingFilters(null)];
 }
 
 /** `exact=1` allows odd positions and sizes where chroma has a lower resolution than luma. */

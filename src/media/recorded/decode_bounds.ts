@@ -3,7 +3,7 @@
 import { endedEarly, type SourceEnd } from "../../model/frames/ended_early.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
-import { mediaFault, reasonIn } from "../media_fault.ts";
+import { faultIn, mediaFault, reasonIn, timeFault } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import { processors } from "../tool_limits.ts";
@@ -62,19 +62,23 @@ export function framesToDecode(scope: DecodeScope): number | null {
 }
 
 /**
- * Throws a Refusal where no frame was decoded or one of our limits was reached. Frames and then an error are a damaged file: see
+ * Throws a Refusal where no frame was decoded or one of our limits was reached, of which `late` tells. Frames and then an error are a damaged file: see
  * `endOf`.
  */
 export function refuseFailure(
   outcome: Omit<Outcome, "stdout">,
   frames: number,
-  { isEndless, limit }: { isEndless: boolean; limit: string },
+  { scope, late }: { scope: Pick<DecodeScope, "input" | "info">; late: string },
 ): void {
-  if (outcome.end === "out_of_time" && isEndless && frames > 0) return;
-  if (outcome.end === "out_of_time") throw mediaFault(limit);
+  const { end } = outcome;
+  if (end === "out_of_time" && isEndless(scope) && frames > 0) return;
+  if (end === "out_of_time" || end === "out_of_cpu") {
+    throw timeFault(end, { isStream: scope.input.path === null, work: "decoding it", late });
+  }
   if (outcome.end === "killed") throw mediaFault("the decoder broke down on it");
   if (frames > 0) return;
-  throw mediaFault(outcome.stderr === "" ? "no frame of it can be decoded" : reasonIn(outcome.stderr));
+  if (outcome.stderr === "") throw mediaFault("no frame of it can be decoded");
+  throw faultIn(outcome.stderr);
 }
 
 /** How a source ended of which all frames that there are were decoded. `sourceFault` is why a part of it did not come; null where all came. */

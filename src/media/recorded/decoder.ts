@@ -23,6 +23,8 @@ import { type MediaInfo, probeMedia } from "../probe.ts";
 import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
 import { niced, type ToolRunner } from "../tools/runner.ts";
+import type { Ability } from "../trials/abilities.ts";
+import type { ToolTrials } from "../trials/tool_trials.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
 import type { DecodeOrder } from "./decode_worker.ts";
 import {
@@ -52,6 +54,8 @@ export interface DecoderOptions {
   readonly hardware?: Hardware;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
+  /** Refuses (503 `decoder_unusable`) what this machine's ffmpeg cannot do; everything is tried without it. */
+  readonly trials?: Pick<ToolTrials, "require" | "requireDecoder">;
 }
 
 export interface ProbeOptions {
@@ -104,7 +108,7 @@ export interface DecodedSignals {
  *   streamFrames:   the same in chunks, with JPEGs of chosen frames; ffmpeg waits for the consumer
  * ```
  *
- * Faults of the medium are 422 `source_uri`. A damaged file gives the frames that can be decoded.
+ * Faults of the medium are 422 `source_uri`, those of the machine's ffmpeg 503 `decoder_unusable`. A damaged file gives the frames that can be decoded.
  */
 export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
@@ -143,7 +147,8 @@ export class Decoder implements AsyncDisposable {
     { principalKey, deadlineMs, isWatched = false }: ProbeOptions = {},
   ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
-      const { runner, world, work } = this.#options;
+      const { runner, world, work, trials } = this.#options;
+      await trials?.require("probe");
       const queue = input.path === null ? this.#streamProbes : this.#probes;
       using _place = await queue.acquire({ principalKey, signal: either });
       using piece = work?.begin(principalKey);
@@ -174,6 +179,7 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
+      await this.#require(video.codec, "decode");
       const gate = isEndless(request) ? this.#streams : this.#decodes;
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       using piece = this.#options.work?.begin(request.principalKey);
@@ -222,6 +228,7 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
+      await this.#require(video.codec, "decode", ...(request.images ? ["jpegs" as const] : []));
       const place = await this.#streams.acquire({
         principalKey: request.principalKey,
         signal,
@@ -282,8 +289,8 @@ export class Decoder implements AsyncDisposable {
       hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
     }
     const { outcome, ...rows } = await this.#decodeOn(null, runner, subject, signal);
-    const limit = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
-    if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
+    const late = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
+    if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
     const isOver = outcome !== null && !isEndless(subject);
     const end = isOver ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
     return { ...rows, decodeBackend: "cpu-ffmpeg", end };
@@ -337,6 +344,11 @@ export class Decoder implements AsyncDisposable {
     } finally {
       this.#pool.giveBack(worker);
     }
+  }
+
+  async #require(codec: string, ...abilities: readonly Ability[]): Promise<void> {
+    await this.#options.trials?.require(...abilities);
+    await this.#options.trials?.requireDecoder(codec);
   }
 
   /** Runs `work` so that closing the decoder stops it and waits for it. */

@@ -71,10 +71,12 @@ function selectFrames(frames: readonly number[]): string {
 
 /** The frames at these times on the clock of the decode, as an expression. */
 function selectTimes(timesS: readonly number[]): string {
-  const ranges = timesS.toSorted((left, right) => left - right).map((timeS) => [
-    (timeS - EPSILON_S).toFixed(9),
-    (timeS + EPSILON_S).toFixed(9),
-  ] as const);
+  const ranges = timesS.toSorted((left, right) => left - right).map((timeS) =>
+    [
+      (timeS - EPSILON_S).toFixed(9),
+      (timeS + EPSILON_S).toFixed(9),
+    ] as const
+  );
   return isInOneOf("t", ranges);
 }
 

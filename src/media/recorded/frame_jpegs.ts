@@ -12,7 +12,11 @@ export class FrameJpegs {
   /** By the number of the row. */
   readonly #byRow = new Map<number, Uint8Array<ArrayBuffer>>();
   /** JPEGs whose row has not come yet, each with the number of its frame since a beginning of ffmpeg's filters. */
-  #unmatched: { readonly jpeg: Uint8Array<ArrayBuffer>; readonly number: number; readonly beginning: number }[] = [];
+  #unmatched: {
+    readonly jpeg: Uint8Array<ArrayBuffer>;
+    readonly number: number;
+    readonly beginning: number;
+  }[] = [];
   /** How often ffmpeg has begun its filters so far, and the value of the JPEGs since then. */
   #beginnings = 0;
   #beginning = NaN;

@@ -281,8 +281,8 @@ export class FrameStream implements AsyncDisposable {
     if (end >= maxFrames) return queued;
     if (!this.#run.outcome) return null;
     refuseFailure(this.#run.outcome, end, {
-      isEndless: isEndless(this.#request),
-      limit: "decoding came to a halt or took more time than is allowed",
+      scope: this.#request,
+      late: "decoding came to a halt or took more time than is allowed",
     });
     return queued;
   }

@@ -17,10 +17,13 @@ const THREADS_MAX = 32;
  *   thread a errs         [h264 @ a] concealing ...            frame 700
  *   thread b takes it     [h264 @ b] nal_unit_type: 1
  * ```
+ *
+ * From version 6.1 on a thread of its own reads packets, far ahead: then only their order counts.
  */
 export class ConcealedFrames {
   readonly #packetPts = new Float64Array(KEPT);
   #packets = 0;
+  #isFarAhead = false;
   /** The number of the packet that was taken last, and by whom. */
   #taken = -1;
   #taker = NaN;
@@ -30,19 +33,25 @@ export class ConcealedFrames {
   readonly #concealed = new Float64Array(KEPT).fill(NaN);
   #concealedCount = 0;
 
-  /** A packet comes; NaN where it has no time. */
-  packet(pts: number): void {
+  /** A packet comes; NaN where it has no time. `isFarAhead`: the decoder may get it much later. */
+  packet(pts: number, isFarAhead: boolean): void {
+    this.#isFarAhead = isFarAhead;
     this.#packetPts[this.#packets % KEPT] = pts;
     this.#packets++;
   }
 
+  get hasPackets(): boolean {
+    return this.#packets > 0;
+  }
+
   /** A thread reads the headers of a packet, or finds none. */
   header(thread: number): void {
-    if (this.#packets === 0) return;
+    if (!this.hasPackets) return;
     const newest = this.#packets - 1;
-    const isAlone = this.#threadCount <= 1;
+    const isAlone = this.#threadCount <= 1 && !this.#isFarAhead;
     if (thread === this.#taker && !(isAlone && this.#taken < newest)) return;
-    this.#taken = isAlone ? newest : Math.min(newest, Math.max(this.#taken + 1, newest - 1));
+    const latest = this.#isFarAhead ? this.#taken + 1 : Math.max(this.#taken + 1, newest - 1);
+    this.#taken = isAlone ? newest : Math.min(newest, latest);
     this.#taker = thread;
     this.#threadPts[this.#placeOf(thread)] = this.#packetPts[this.#taken % KEPT]!;
   }

@@ -28,9 +28,12 @@ const NEWLINE = 10, SPACE = 32, OPEN = 91, CLOSE = 93, DIGIT_0 = 48, LETTER_A = 
 const INTRA = 1, BIDIRECTIONAL = 3;
 
 const FRAME = bytesOf("decoder -> ");
-/** Versions 5 and 6.0: the time as it is in packets. Later versions read packets far ahead, in another thread. */
-const FRAME_PTS = bytesOf(" best_effort_ts:");
-const PACKET = bytesOf("demuxer+ffmpeg -> ");
+/** The time as it is in packets, in versions 5 and 6.0, and in later ones. */
+const FRAME_PTS = [" best_effort_ts:", " pts:"].map(bytesOf);
+const PACKET = bytesOf("demuxer+ffmpeg -> ist_index:");
+const OF_VIDEO = bytesOf(" type:video ");
+/** Of versions that read packets far ahead, in another thread, the stream has two numbers. */
+const COLON = 58;
 const PACKET_PTS = bytesOf(" pkt_pts:");
 const H264 = bytesOf("[h264 @ 0x");
 /** Decoders that say what they miss, or give no frame that is made of it. */
@@ -169,7 +172,10 @@ export class DecoderLog {
     const isSplitting = beginsWith(bytes, start, end, H264) &&
       SPLITTING.some((words) => beginsWith(bytes, text, end, words));
     if (level === "detail") this.#noteDecoder(bytes, place);
-    if (level !== "error" && beginsWith(bytes, text, end, JUMP)) this.#report |= REPORT.isJump;
+    else {
+      this.#noteInterrupted(bytes, text, end);
+      if (level !== "error" && beginsWith(bytes, text, end, JUMP)) this.#report |= REPORT.isJump;
+    }
     if (isSplitting) this.#concealed.header(hexAt(bytes, start + H264.length, end));
     else if (level === "info") this.#noteInfo(bytes, place);
     else if (level === "warning") {
@@ -196,18 +202,42 @@ export class DecoderLog {
   }
 
   #noteInfo(bytes: Uint8Array, { start, text, end }: LinePlace): void {
-    if (beginsWith(bytes, text, end, FRAME)) this.#endReport(bytes, text, end);
-    else if (beginsWith(bytes, text, end, PACKET)) {
-      this.#concealed.packet(numberAfter(bytes, PACKET_PTS, text, end));
-    } else if (beginsWith(bytes, text, end, CONCEALING) && beginsWith(bytes, start, end, H264)) {
+    if (this.#noteTimes(bytes, text, end)) return;
+    if (beginsWith(bytes, text, end, CONCEALING) && beginsWith(bytes, start, end, H264)) {
       this.#concealed.conceal(hexAt(bytes, start + H264.length, end));
     } else if (beginsWith(bytes, text, end, STREAM) && indexOf(bytes, CAREFUL, text, end) !== -1) {
       this.#common |= REPORT.isCareful;
     }
   }
 
+  /**
+   * Some lines are written in pieces, the list of the output's streams for one, and a thread may put its own line between two of them.
+   * Before the first packet there are no threads yet, but texts of the film.
+   */
+  #noteInterrupted(bytes: Uint8Array, text: number, end: number): void {
+    if (!this.#concealed.hasPackets) return;
+    for (const words of [FRAME, PACKET]) {
+      const at = indexOf(bytes, words, text + 1, end);
+      if (at !== -1) this.#noteTimes(bytes, at, end);
+    }
+  }
+
+  /** Returns whether the text is a frame or a packet of the video. */
+  #noteTimes(bytes: Uint8Array, text: number, end: number): boolean {
+    if (beginsWith(bytes, text, end, FRAME)) {
+      this.#endReport(bytes, text, end);
+      return true;
+    }
+    if (!beginsWith(bytes, text, end, PACKET)) return false;
+    if (indexOf(bytes, OF_VIDEO, text, end) === -1) return true;
+    let at = text + PACKET.length;
+    while (bytes[at]! >= DIGIT_0 && bytes[at]! <= DIGIT_0 + 9) at++;
+    this.#concealed.packet(numberAfter(bytes, PACKET_PTS, text, end), bytes[at] === COLON);
+    return true;
+  }
+
   #endReport(bytes: Uint8Array, text: number, end: number): void {
-    const isConcealed = this.#concealed.take(numberAfter(bytes, FRAME_PTS, text, end));
+    const isConcealed = this.#concealed.take(timeOf(bytes, text, end));
     if (isConcealed) this.#report |= REPORT.isCorrupt;
     else if (this.#concealed.isDecisive) this.#report &= ~REPORT.isCorrupt;
     if (numberAfter(bytes, KEYFRAME, text, end) === 1) this.#report |= REPORT.isKey;
@@ -288,6 +318,15 @@ function numberAfter(bytes: Uint8Array, words: Uint8Array, at: number, end: numb
     value = (Number.isNaN(value) ? 0 : value * 10) + digit;
   }
   return isNegative ? -value : value;
+}
+
+/** The time of a frame; NaN without one. */
+function timeOf(bytes: Uint8Array, text: number, end: number): number {
+  for (const words of FRAME_PTS) {
+    const pts = numberAfter(bytes, words, text, end);
+    if (!Number.isNaN(pts)) return pts;
+  }
+  return NaN;
 }
 
 /** The number in small hexadecimal digits from `at` on. */

@@ -5,6 +5,7 @@ import type { CageTools, Tools } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { run } from "../process.ts";
+import { BUSY_FACTOR } from "../tool_limits.ts";
 import { type Cage, enclosureOf, NO_CAGE, type Streams } from "./cage.ts";
 import type { UnshareTools } from "./cage_unshare.ts";
 import { Forwarder, type ForwarderCommand, type ForwarderTools } from "./forwarder.ts";
@@ -39,7 +40,9 @@ export interface FoundCage {
 class Miss extends Error {}
 
 const TRIAL_PORT = 8000;
-const TRIAL_DEADLINE_MS = 10_000;
+/** Of the processor; a busy machine may take longer, and its cage must not be weaker for that. */
+const TRIAL_CPU_SECONDS = 10;
+const TRIAL_DEADLINE_MS = TRIAL_CPU_SECONDS * 1000 * BUSY_FACTOR;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 
 /** The strongest level that works here. */
@@ -179,10 +182,14 @@ async function trial(
   const { end, code, stderr } = await run(program, ["-version"], {
     ...{ world, signal, deadlineMs: TRIAL_DEADLINE_MS },
     ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
-    limits: { prlimit, cpuSeconds: TRIAL_DEADLINE_MS / 1000, addressSpaceBytes: 2 ** 32 },
+    limits: { prlimit, cpuSeconds: TRIAL_CPU_SECONDS, addressSpaceBytes: 2 ** 32 },
     enclosure: enclosureOf(cage, program, touches, joining),
   });
   if (end === "exited" && code === 0) return;
   const why = stderr.trim().split("\n").at(-1) || `exit code ${code}`;
-  throw new Miss(`${program} does not start in it: ${end === "out_of_time" ? "no end after 10 s" : why}`);
+  throw new Miss(
+    `${program} does not start in it: ${
+      end === "out_of_time" ? `no end after ${TRIAL_DEADLINE_MS / 1000} s` : why
+    }`,
+  );
 }

@@ -191,7 +191,7 @@ interface Bounds {
   readonly fileBytes?: number;
 }
 
-/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
+/** Twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first frames on all processors. */
 const PROBE_CPU_SECONDS = 20;
 const QUERY_CPU_SECONDS = 5;
 const OPUS_CPU_SECONDS = 10;
@@ -491,11 +491,16 @@ const JUMP_S = 10;
 /** Forward, where times are those at which JPEGs come: a shorter one is a camera that sends a picture now and then. */
 const JPEG_JUMP_S = 60;
 
-/** The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks. */
+/**
+ * The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks.
+ * ffmpeg knows no time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT. Behind a
+ * jump it is shown after all pictures before the jump.
+ */
 function packetTimes(step: string): string {
   const jumped = `st(0,ld(0)+if(gt(N,0)*gt(abs(DTS-PREV_INDTS)*TB,10),DTS-PREV_INDTS-${step},0))`;
-  // ffmpeg knows no time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT.
-  return `setts=pts='${jumped};if(eq(PTS,NOPTS),DTS,PTS)-ld(0)':dts='${jumped};DTS-ld(0)'`;
+  const guessed = `max(DTS-ld(0),if(gt(N,0),ld(1)+${step},DTS-ld(0)))`;
+  const shown = `st(2,if(eq(PTS,NOPTS),${guessed},PTS-ld(0)))`;
+  return `setts=pts='${jumped};${shown};st(1,if(gt(N,0),max(ld(1),ld(2)),ld(2)));ld(2)':dts='${jumped};DTS-ld(0)'`;
 }
 const PICTURE_TIMES = packetTimes("0.04/TB");
 const SOUND_TIMES = packetTimes("if(gt(PREV_INDURATION,0),PREV_INDURATION,0.02/TB)");

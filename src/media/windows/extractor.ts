@@ -425,14 +425,16 @@ function deadlineOf(window: SourceWindow, seek: SeekPlan): number {
 const WAITERS_MAX = 4096;
 /** Longest extraction: this many times the length of the media that is read, plus a start; for slow and busy machines. */
 const DEADLINE_PER_MEDIA = 10;
-const DEADLINE_START_MS = 10_000;
+const DEADLINE_START_MS = 60_000;
 const DEADLINE_MAX_MS = 1_800_000;
 const ERROR_BYTES = 8 << 10;
 /** Two minutes at 120 frames a second, 72 bytes a line. */
 const PACKET_LIST_BYTES = 1 << 20;
 
 function refuseFailure(outcome: Outcome): void {
-  if (outcome.end === "out_of_time") throw new ExtractionFailed("out_of_time", "it took too long");
+  if (outcome.end === "out_of_time" || outcome.end === "out_of_cpu") {
+    throw new ExtractionFailed("out_of_time", "it took too long");
+  }
   if (outcome.end === "out_of_space") throw new ExtractionFailed("too_large", "more came than was asked for");
   if (outcome.end === "killed") throw new ExtractionFailed("ffmpeg_failed", "ffmpeg broke down on it");
   if (outcome.code !== 0) throw new ExtractionFailed("ffmpeg_failed", reasonIn(outcome.stderr));

@@ -12,6 +12,7 @@ import {
   sourceUri,
 } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
+import { namedEnum } from "../schemas/named_shapes.ts";
 
 const MAX_U64 = 18446744073709551615n;
 
@@ -51,7 +52,7 @@ const CALLER_FRAME = z.strictObject({
   cut_score: SCORE.optional(),
   cut_pts_ms: z.int().nonnegative().optional(),
   artifact_score: SCORE.optional(),
-  artifact_kind: z.enum(ARTIFACT_KINDS).optional(),
+  artifact_kind: namedEnum("ArtifactKind", ARTIFACT_KINDS).optional(),
 });
 
 export const ANALYZE_BODY = z.strictObject({
@@ -69,6 +70,12 @@ export const ANALYZE_BODY = z.strictObject({
   ),
   segment_ms: countWithin(LIMITS.analyze.segmentMs, LIMITS.analyze.segmentMsDefault),
   detectors: DETECTOR_NAMES.nullish(),
+  include_frame_metadata: z.boolean().nullish().describe(
+    "Whether the answer has the rows; true unless given",
+  ),
+  complete: z.boolean().nullish().describe(
+    "Whether the run is complete after this analysis; false unless given",
+  ),
 });
 
 export type AnalyzeBody = z.infer<typeof ANALYZE_BODY>;

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { LIMITS, type Range } from "../limits.ts";
 import { MODES } from "../runs/mode.ts";
+import { named } from "../schemas/named_shapes.ts";
 
 /** An optional number between two ends that belong to the range. */
 export function numberWithin(range: Range, unlessGiven: string | number, meaning = "") {
@@ -14,22 +15,38 @@ export function countWithin(range: Range, unlessGiven: string | number, meaning 
   return z.int().nonnegative().meta({ ...range }).nullish().describe(withDefault(meaning, unlessGiven));
 }
 
+/**
+ * A text whose length in bytes belongs to the range. The published bounds are characters, of which each has at least one byte; the rule
+ * itself is checked by the flow.
+ */
+export function textWithin(bytes: Range, meaning: string) {
+  return z.string().meta({ minLength: bytes.minimum, maxLength: bytes.maximum }).describe(meaning);
+}
+
 function withDefault(meaning: string, unlessGiven: string | number): string {
   return `${meaning}${meaning && "; "}${unlessGiven} unless given`;
 }
 
-/** A text that each event or row of a call repeats. */
-export const callName = z.string().nullish().describe(
-  `Not blank, at most ${LIMITS.name.bytesMax} bytes, without control characters`,
+/** A part of a live picture, as fractions; unknown keys are accepted and dropped. */
+export const liveCrop = named(
+  "LiveCrop",
+  z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() }),
 );
 
-export const sourceUri = z.string().describe(
+/** A text that each event or row of a call repeats. */
+export const callName = textWithin(
+  { minimum: 1, maximum: LIMITS.name.bytesMax },
+  `Not blank, at most ${LIMITS.name.bytesMax} bytes, without control characters`,
+).nullish();
+
+export const sourceUri = textWithin(
+  { minimum: 1, maximum: LIMITS.ingest.sourceUriBytesMax },
   `A file of an ingest root or an upload, or the URL of a remote source; at most ${LIMITS.ingest.sourceUriBytesMax} bytes`,
 );
 
 export const runMode = z.string().nullish().describe(`${MODES.join(", ")}, in any case`);
 
-export const modelId = z.string().describe("An id of the model catalog or an alias, in any case");
+export const modelId = z.string().describe("An id of the model catalog, an alias, or an id of a model server, in any case");
 
 export const samplingPolicyName = z.string().nullish().describe(
   "`source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed`",

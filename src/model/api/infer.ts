@@ -2,12 +2,14 @@
 
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
-import { modelId, numberWithin } from "./described_fields.ts";
+import { modelId, numberWithin, textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
+import { jsonObject } from "../events/payload_shapes.ts";
 
 export const INFER_BODY = z.strictObject({
   model: modelId,
-  prompt: z.string().describe(
+  prompt: textWithin(
+    LIMITS.infer.promptBytes,
     `${LIMITS.infer.promptBytes.minimum} to ${LIMITS.infer.promptBytes.maximum} bytes when trimmed`,
   ),
   run_id: z.string().nullish(),
@@ -16,11 +18,11 @@ export const INFER_BODY = z.strictObject({
   timeout_ms: z.int().meta({ ...LIMITS.infer.timeoutMs }).nullish(),
   allow_fallback: z.boolean().nullish(),
   primary_provider: z.string().nullish(),
-  output_schema: z.record(z.string(), z.unknown()).nullish(),
+  output_schema: jsonObject.nullish(),
 });
 
 export const INFER_BATCH_BODY = z.strictObject({
-  requests: boundedList(INFER_BODY, LIMITS.infer.batchRequests.maximum),
+  requests: boundedList(INFER_BODY, LIMITS.infer.batchRequests.maximum, LIMITS.infer.batchRequests.minimum),
   max_parallel: z.int().meta({ ...LIMITS.infer.batchParallel }).nullish(),
 });
 

@@ -2,24 +2,32 @@
 
 import * as z from "zod";
 import { POLICY_STAGES } from "../policies/policy.ts";
+import { named } from "../schemas/named_shapes.ts";
+import { LIMITS } from "../limits.ts";
+import { liveCrop, textWithin } from "./described_fields.ts";
 
 const SEQ = z.int().nonnegative();
 
-/** Unknown keys of the region are accepted, as in every crop, and dropped. */
-export const ZONE_BODY = z.strictObject({
-  policy_id: z.string(),
-  policy_version: z.int().nonnegative(),
-  device_id: z.string(),
-  region: z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() }),
-  enter_motion_score: z.number(),
-  exit_motion_score: z.number(),
-  enter_after_frames: z.int().nonnegative(),
-  exit_after_frames: z.int().nonnegative(),
-});
+export const ZONE_BODY = named(
+  "RestrictedZoneRequest",
+  z.strictObject({
+    policy_id: z.string(),
+    policy_version: z.int().nonnegative(),
+    device_id: z.string(),
+    region: liveCrop,
+    enter_motion_score: z.number(),
+    exit_motion_score: z.number(),
+    enter_after_frames: z.int().nonnegative(),
+    exit_after_frames: z.int().nonnegative(),
+  }),
+);
 
 export const CREATE_POLICY_BODY = z.strictObject({
   parent_revision: SEQ.nullish(),
-  prompt: z.string().nullish(),
+  prompt: textWithin(
+    { minimum: 0, maximum: LIMITS.policy.promptBytesMax },
+    `At most ${LIMITS.policy.promptBytesMax} bytes`,
+  ).nullish(),
   /** Any JSON value: a value that is no object is refused together with the faults of the other fields. */
   output_schema: z.unknown().optional(),
   parameters: z.strictObject({ restricted_zone: ZONE_BODY.nullish() }).nullish(),

@@ -13,7 +13,9 @@ import {
   runMode,
   samplingPolicyName,
   sourceUri,
+  textWithin,
 } from "./described_fields.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /** The parser makes a bigint of an integer beyond 2^53. */
 const UNSIGNED = z.union([z.int().nonnegative(), z.bigint().nonnegative()], {
@@ -25,20 +27,26 @@ const INTEGER = z.union([z.int(), z.bigint()], { error: "must be an integer" });
 
 const CROP = z.strictObject({ x: z.number(), y: z.number(), width: z.number(), height: z.number() });
 
-const MEDIA = z.strictObject({
-  mode: z.enum(MEDIA_MODES),
-  window_ms: z.int().nonnegative().meta({ ...LIMITS.mediaWindow.lengthMs }).nullish(),
-  resolution: z.enum(MEDIA_RESOLUTIONS).nullish(),
-  persist_evidence: z.boolean().nullish(),
-});
+const MEDIA = named(
+  "MediaRequest",
+  z.strictObject({
+    mode: namedEnum("MediaMode", MEDIA_MODES),
+    window_ms: z.int().nonnegative().meta({ ...LIMITS.mediaWindow.lengthMs }).nullish(),
+    resolution: namedEnum("MediaResolution", MEDIA_RESOLUTIONS).nullish(),
+    persist_evidence: z.boolean().nullish(),
+  }),
+);
 
-const LOCAL_AUDIO = z.strictObject({
-  profile: z.enum(AUDIO_PROFILES).nullish(),
-  speech_engine: z.enum(SPEECH_ENGINES).nullish(),
-  min_confidence: numberWithin(LIMITS.localAudio.confidence, LIMITS.localAudio.confidenceDefault),
-  max_events: countWithin(LIMITS.localAudio.events, LIMITS.localAudio.eventsDefault),
-  voice_feedback: z.boolean().nullish(),
-});
+const LOCAL_AUDIO = named(
+  "SoundRequest",
+  z.strictObject({
+    profile: namedEnum("AudioProfile", AUDIO_PROFILES).nullish(),
+    speech_engine: namedEnum("SpeechEngine", SPEECH_ENGINES).nullish(),
+    min_confidence: numberWithin(LIMITS.localAudio.confidence, LIMITS.localAudio.confidenceDefault),
+    max_events: countWithin(LIMITS.localAudio.events, LIMITS.localAudio.eventsDefault),
+    voice_feedback: z.boolean().nullish(),
+  }),
+);
 
 export const REASON_BODY = z.strictObject({
   source_uri: sourceUri,
@@ -76,9 +84,10 @@ export const REASON_BODY = z.strictObject({
     LIMITS.reason.semanticTimeoutMs,
     `${LIMITS.reason.semanticTimeoutMsFrames}, and ${LIMITS.reason.semanticTimeoutMsNative} with clips,`,
   ),
-  semantic_prompt: z.string().nullish().describe(
+  semantic_prompt: textWithin(
+    { minimum: 1, maximum: LIMITS.reason.promptBytesMax },
     `1 to ${LIMITS.reason.promptBytesMax} bytes when trimmed; a built-in one unless given`,
-  ),
+  ).nullish(),
   // Any JSON: `compileOutputSchema` checks it, with a bound on its depth that zod does not have.
   output_schema: z.unknown().optional(),
   first_pass_model: callName,

@@ -1,10 +1,14 @@
 /** Request body of a search: its shape. The rules about values are checked by the flow. */
 
 import * as z from "zod";
+import { textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 
 export const SEARCH_BODY = z.strictObject({
-  query: z.string().describe(`At most ${LIMITS.search.queryBytes.maximum} bytes when trimmed; any case`),
+  query: textWithin(
+    LIMITS.search.queryBytes,
+    `At most ${LIMITS.search.queryBytes.maximum} bytes when trimmed; any case and spelling in Unicode`,
+  ),
   run_id: z.string().nullish(),
   limit: z.int().meta({ ...LIMITS.search.hits }).nullish().describe(
     `${LIMITS.search.hitsDefault} unless given`,

@@ -2,16 +2,19 @@
 
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
+import { textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";
 import { ARMED_CHOICES, type WebhookFilter } from "../webhooks/filter.ts";
 import type { WebhookOfSource } from "../webhooks/webhook.ts";
+import { namedEnum } from "../schemas/named_shapes.ts";
 
 const FILTER_ENTRIES = boundedList(z.string(), LIMITS.webhook.filterEntriesMax).nullish();
 
 export const REGISTER_WEBHOOK_BODY = z.strictObject({
-  url: z.string().describe(
+  url: textWithin(
+    { minimum: 1, maximum: LIMITS.webhook.urlBytesMax },
     `An https URL of a public host, at most ${LIMITS.webhook.urlBytesMax} bytes`,
   ),
   event_kinds: boundedList(z.string(), LIMITS.webhook.eventKindsMax).nullish().describe(
@@ -28,7 +31,7 @@ export const REGISTER_WEBHOOK_BODY = z.strictObject({
   }).nullish().describe("What holds for a delivered event besides its kind"),
   cooldown: z.strictObject({
     interval_ms: z.int().describe("After a delivery, events with the same key are withheld for so long"),
-    per: boundedList(z.enum(COOLDOWN_KEYS), COOLDOWN_KEYS.length).nullish().describe(
+    per: boundedList(namedEnum("CooldownKey", COOLDOWN_KEYS), COOLDOWN_KEYS.length).nullish().describe(
       "What makes the key; kind and source unless given",
     ),
   }).nullish(),

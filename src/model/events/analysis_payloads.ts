@@ -21,6 +21,9 @@ import {
   tokenFields,
   unit,
 } from "./payload_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
+import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
+import { MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 
 /** With an index name where reason had one, with a session where a live session wrote it. */
 export const markerEmitted = open({
@@ -31,6 +34,10 @@ export const markerEmitted = open({
 });
 
 /** The coordinates are present when the signals came from decoded video. */
+const truncated = z.boolean().optional().describe(
+  "Whether `max_frames` ended the decode, and not the source",
+);
+
 const analysisGeneratedByAnalyze = open({
   request_id: text,
   stream_id: text,
@@ -44,6 +51,7 @@ const analysisGeneratedByAnalyze = open({
   markers: count.describe("How many markers the pass derived"),
   coordinate_schema: coordinateSchema.optional(),
   coordinates: coordinates.optional(),
+  truncated,
   ...sourceEndFields,
 });
 
@@ -57,6 +65,7 @@ const analysisGeneratedByReason = open({
   sample_fps: fps,
   coordinate_schema: coordinateSchema,
   coordinates,
+  truncated,
   lag_p95_ms: durationMs,
   lag_p99_ms: durationMs,
   mode,
@@ -71,51 +80,65 @@ const analysisGeneratedByReason = open({
 export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
 
 /** The answer of the audio sidecar, unchanged. See docs/protocols.md#audio-analysis. */
-export const localAudio = open({
-  profile: z.enum(["general", "gameplay", "screen_recording", "physical_world"]),
-  speech_engine: z.enum(["none", "auto", "whisper", "sensevoice", "moonshine", "qwen3_asr", "lfm2_5_audio"]),
-  models: z.array(text),
-  observations: z.array(open({
-    start_offset_ms: count,
-    end_offset_ms: count,
-    kind: z.enum(["voice_activity", "audio_event", "speech"]),
-    label: text,
-    confidence: unit,
-    model: text,
-    transcript: z.string().nullish(),
-    language: z.string().nullish(),
-    emotion: z.string().nullish(),
-  })),
-  audio_duration_ms: durationMs,
-  audio_bytes: count,
-  queue_wait_ms: durationMs,
-  stages: open({ decode_ms: durationMs, vad_ms: durationMs, classifier_ms: durationMs, asr_ms: durationMs }),
-  capacity: open({ active: count, queued: count, limit: count }),
-  processing_ms: durationMs,
-});
+export const localAudio = named(
+  "LocalAudio",
+  open({
+    profile: namedEnum("AudioProfile", AUDIO_PROFILES),
+    speech_engine: namedEnum("SpeechEngine", SPEECH_ENGINES),
+    models: z.array(text),
+    observations: z.array(open({
+      start_offset_ms: count,
+      end_offset_ms: count,
+      kind: z.enum(["voice_activity", "audio_event", "speech"]),
+      label: text,
+      confidence: unit,
+      model: text,
+      transcript: z.string().nullish(),
+      language: z.string().nullish(),
+      emotion: z.string().nullish(),
+    })),
+    audio_duration_ms: durationMs,
+    audio_bytes: count,
+    queue_wait_ms: durationMs,
+    stages: open({
+      decode_ms: durationMs,
+      vad_ms: durationMs,
+      classifier_ms: durationMs,
+      asr_ms: durationMs,
+    }),
+    capacity: open({ active: count, queued: count, limit: count }),
+    processing_ms: durationMs,
+  }),
+);
 
-const modalities = z.array(z.enum(["audio", "video"])).min(1);
-const momentKind = z.enum([
-  "speech",
-  "sound_effect",
-  "music",
-  "ambient",
-  "interaction",
-  "mechanical",
-  "other",
-]);
+const modalities = z.array(named("Modality", z.enum(["audio", "video"]))).min(1);
+const momentKind = named(
+  "MomentKind",
+  z.enum([
+    "speech",
+    "sound_effect",
+    "music",
+    "ambient",
+    "interaction",
+    "mechanical",
+    "other",
+  ]),
+);
 
 /** One of `moments[]`; offsets are milliseconds from the start of the clip of the chunk. */
-export const chunkMoment = open({
-  start_offset_ms: count,
-  end_offset_ms: count,
-  modalities,
-  kind: momentKind,
-  description: text,
-  intent: z.string().nullish(),
-  audio_visual_relation: z.string().nullish(),
-  confidence: unit,
-});
+export const chunkMoment = named(
+  "ChunkMoment",
+  open({
+    start_offset_ms: count,
+    end_offset_ms: count,
+    modalities,
+    kind: momentKind,
+    description: text,
+    intent: z.string().nullish(),
+    audio_visual_relation: z.string().nullish(),
+    confidence: unit,
+  }),
+);
 
 /** For a failed chunk the fields of the overlay are null and `semantic_error` names the reason. */
 const chunkInferredFields = {
@@ -126,6 +149,9 @@ const chunkInferredFields = {
   provider_fallback_used: z.boolean(),
   semantic_fallback_used: z.boolean(),
   semantic_error: text.nullable(),
+  semantic_error_text: text.optional().describe(
+    "Of a model that its server does not know: a sentence for people with the models that there are",
+  ),
   finish_reason: z.string().nullable(),
   response_chars: count.nullable(),
   event_type: z.string().nullable(),
@@ -152,7 +178,7 @@ const chunkInferredFromFrames = open({
 const chunkInferredFromClip = open({
   ...chunkInferredFields,
   media_mode: z.enum(["video", "audio_video"]),
-  media_resolution: z.enum(["low", "medium", "high"]).nullable(),
+  media_resolution: namedEnum("MediaResolution", MEDIA_RESOLUTIONS).nullable(),
   pts_start_ms: count,
   pts_end_ms: count,
   timestamp_resolution_ms: positive,

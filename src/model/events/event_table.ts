@@ -66,7 +66,7 @@ export const EVENTS = {
   ),
   inference_completed: row("A direct inference on the run was answered.", run.inferenceCompleted),
   run_completed: row(
-    "The run ended normally: reason finished, or a live session was ended.",
+    "The run ended normally: reason or a last analyze finished, or a live session was ended.",
     run.runCompleted,
   ),
   run_failed: row("A live session ended unexpectedly.", run.sessionEnded),

@@ -16,6 +16,7 @@ import {
   text,
   unit,
 } from "./payload_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /** The frame of an event. */
 const frameFields = {
@@ -26,12 +27,15 @@ const frameFields = {
 };
 
 /** `description` of a state_transition is itself JSON text: from_state, to_state, trigger, confidence. */
-export const observation = open({
-  session_id: text,
-  ...frameFields,
-  confidence: unit,
-  description: z.string(),
-});
+export const observation = named(
+  "Observation",
+  open({
+    session_id: text,
+    ...frameFields,
+    confidence: unit,
+    description: z.string(),
+  }),
+);
 
 /**
  * This service writes the session and the confidence; a reader must not require them.
@@ -45,7 +49,7 @@ export const keyframeStored = open({
   ...imageFields,
 });
 
-const imageEvidence = open(imageFields);
+const imageEvidence = named("StoredPicture", open(imageFields));
 
 /** The decoder of a live session was replaced; frames between the two are lost. */
 export const decoderRestarted = open({
@@ -80,15 +84,18 @@ export const sourceResumed = open({
 const ARMED_REASONS = ["schedule", "call", "call_ended", "file"] as const;
 
 /** Whether what zone and trigger of a camera find is an alarm from here on. See docs/cameras.md#armed-times. */
-export const sourceArmed = open({
-  session_id: text,
-  source_uri: text,
-  reason: z.enum(ARMED_REASONS).describe(
-    "`call_ended`: the time for which a call held is over; `file`: the file of sources was changed",
-  ),
-  principal_key: text.nullable().describe("Who called; null for every other reason"),
-  until_ms: count.nullable().describe("When it changes next, as far as is known, epoch milliseconds"),
-});
+export const sourceArmed = named(
+  "ArmingChange",
+  open({
+    session_id: text,
+    source_uri: text,
+    reason: z.enum(ARMED_REASONS).describe(
+      "`call_ended`: the time for which a call held is over; `file`: the file of sources was changed",
+    ),
+    principal_key: text.nullable().describe("Who called; null for every other reason"),
+    until_ms: count.nullable().describe("When it changes next, as far as is known, epoch milliseconds"),
+  }),
+);
 
 /** Of an always-on camera. */
 const armed = { armed: z.boolean().optional().describe("Of an always-on camera: whether it was armed") };
@@ -100,13 +107,15 @@ export const clipStored = open({
   bytes: positive,
   start_pts_ms: count.describe("Media time of the first frame"),
   end_pts_ms: count.describe("Media time at which the last frame ends"),
-  cause: z.enum(CLIP_CAUSES).describe("What began the clip; later causes prolong it"),
+  cause: namedEnum("ClipCause", CLIP_CAUSES).describe("What began the clip; later causes prolong it"),
   cause_seq: positive.nullable().describe(
     "The event of the cause; null where none was written, or in a run before a roll-over",
   ),
   cause_pts_ms: count,
   codec: text.describe("By RFC 6381, such as avc1.42e01f, opus"),
-  sound: z.enum(CLIP_SOUND_STATES).describe("not_supported: the source has sound that MP4 cannot carry"),
+  sound: namedEnum("ClipSound", CLIP_SOUND_STATES).describe(
+    "not_supported: the source has sound that MP4 cannot carry",
+  ),
   still: imageEvidence.describe("The picture of the cause"),
 });
 /** Why an event got no description. See docs/live.md#enrichment. */

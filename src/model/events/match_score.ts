@@ -1,5 +1,7 @@
 /** How well a description matches the text that was searched for. See docs/api.md#search. */
 
+import { foldedText } from "./folded_text.ts";
+
 /** By how the best occurrence stands in the description: as whole words, at the start of a word, inside of one. */
 const QUALITY = { wholeWords: 1, wordStart: 0.8, inside: 0.6 } as const;
 /** So many characters that were not searched for weigh as much as one that was. */
@@ -8,11 +10,11 @@ const WORD_END = /[\p{L}\p{N}\p{M}]$/u;
 const WORD_BEGIN = /^[\p{L}\p{N}\p{M}]/u;
 
 /**
- * Above 0, and 1 where the description is the text and nothing else. Both are compared in lower case. For a description that
+ * Above 0, and 1 where the description is the text and nothing else. Both are compared as `foldedText` has them. For a description that
  * is known to contain the text.
  */
 export function matchScore(description: string, text: string): number {
-  const [searched, wanted] = [description.toLowerCase(), text.toLowerCase()];
+  const [searched, wanted] = [foldedText(description), foldedText(text)];
   let count = 0;
   let quality: number = QUALITY.inside;
   for (let at = searched.indexOf(wanted); at >= 0; at = searched.indexOf(wanted, at + wanted.length)) {

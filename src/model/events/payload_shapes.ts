@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
 import { MODES } from "../runs/mode.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /**
  * An object that accepts unknown fields when it is read, because later versions may add fields to payloads. Its type
@@ -43,7 +44,7 @@ export const text = z.string().min(1);
 /** 64 lower-case hex digits: the content hash of a blob. */
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A JSON object with any keys, such as a caller's JSON Schema. */
-export const jsonObject = z.record(z.string(), z.unknown());
+export const jsonObject = named("JsonObject", z.record(z.string(), z.unknown()));
 /** Any JSON value, but not undefined. */
 export const jsonValue = z.union([
   jsonObject,
@@ -54,33 +55,42 @@ export const jsonValue = z.union([
   z.null(),
 ]);
 
-export const mode = z.enum(MODES);
+export const mode = namedEnum("RunMode", MODES);
 /** The canonical names, whichever alias the caller used. */
-export const samplingPolicy = z.enum(["source_fps_adaptive", "fixed"]);
+export const samplingPolicy = named("SamplingPolicy", z.enum(["source_fps_adaptive", "fixed"]));
 /** The kind of backend that answered a semantic question. */
-export const provider = z.enum(["vllm", "sglang", "gemini", "mlx", "local_audio"]);
+export const provider = named("ChunkProvider", z.enum(["vllm", "sglang", "gemini", "mlx", "local_audio"]));
 
 /** A rectangle as fractions of the picture, origin at the top left. */
-export const normalizedRegion = z.strictObject({
-  x: unit,
-  y: unit,
-  width: z.number().gt(0).max(1),
-  height: z.number().gt(0).max(1),
-});
+export const normalizedRegion = named(
+  "NormalizedRegion",
+  z.strictObject({
+    x: unit,
+    y: unit,
+    width: z.number().gt(0).max(1),
+    height: z.number().gt(0).max(1),
+  }),
+);
 
-const extent = z.strictObject({ width: positive, height: positive });
+const extent = named("Extent", z.strictObject({ width: positive, height: positive }));
 
 /** The version of the meaning of `coordinates`. */
 export const coordinateSchema = z.literal(COORDINATE_SCHEMA);
 
 /** `service.image.v1`. Closed: a new field would make it a new version. See docs/frames.md#coordinates. */
-export const coordinates = z.strictObject({
-  source_extent: extent.describe("Decoded extent before crop or resize, pixels"),
-  requested_region: normalizedRegion.describe("The caller's crop as given, fractions of the source"),
-  resolved_region: z.strictObject({ x: count, y: count, width: positive, height: positive })
-    .describe("The even-aligned rectangle that was cropped, source pixels"),
-  analysis_extent: extent.describe("Extent after the crop that the deterministic filter inspected, pixels"),
-});
+export const coordinates = named(
+  "ImageCoordinates",
+  z.strictObject({
+    source_extent: extent.describe("Decoded extent before crop or resize, pixels"),
+    requested_region: normalizedRegion.describe("The caller's crop as given, fractions of the source"),
+    resolved_region: named(
+      "PixelRegion",
+      z.strictObject({ x: count, y: count, width: positive, height: positive }),
+    )
+      .describe("The even-aligned rectangle that was cropped, source pixels"),
+    analysis_extent: extent.describe("Extent after the crop that the deterministic filter inspected, pixels"),
+  }),
+);
 
 /** The fields of a marker. See docs/frames.md#markers. */
 export const markerFields = {
@@ -88,7 +98,7 @@ export const markerFields = {
   run_id: text,
   stream_id: text,
   event_type: text,
-  status: z.enum(["exact", "provisional", "finalized"]),
+  status: named("MarkerStatus", z.enum(["exact", "provisional", "finalized"])),
   start_frame: count,
   end_frame: count,
   start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
@@ -115,30 +125,36 @@ export const imageFields = {
 
 const mediaFields = {
   media_ref: text.describe("Path of the blob under the data directory"),
-  media_type: z.enum(["video/mp4", "audio/wav"]),
+  media_type: named("StoredMediaType", z.enum(["video/mp4", "audio/wav"])),
   media_bytes: positive,
   media_sha256: sha256,
   created: z.boolean().describe("False when the same content was stored before"),
 };
 
 /** A stored clip. */
-export const mediaEvidence = open(mediaFields);
+export const mediaEvidence = named("MediaEvidence", open(mediaFields));
 
 /** A stored spoken answer. */
-export const feedbackAudio = open({
-  ...mediaFields,
-  model: text,
-  sample_rate_hz: positive,
-  processing_ms: durationMs,
-});
+export const feedbackAudio = named(
+  "FeedbackAudio",
+  open({
+    ...mediaFields,
+    model: text,
+    sample_rate_hz: positive,
+    processing_ms: durationMs,
+  }),
+);
 
 /** See docs/api.md#early-ends. */
 export const sourceEndFields = {
-  ended_early: open({
-    ended_at_ms: count.describe("When the last decoded frame ends, milliseconds from the first one"),
-    expected_end_ms: count.describe("When the source says that its video ends"),
-    reason: text.describe("What is known of the cause"),
-  }).optional().describe("The source ended before the end that it announces; absent where it did not"),
+  ended_early: named(
+    "EarlyEnd",
+    open({
+      ended_at_ms: count.describe("When the last decoded frame ends, milliseconds from the first one"),
+      expected_end_ms: count.describe("When the source says that its video ends"),
+      reason: text.describe("What is known of the cause"),
+    }),
+  ).optional().describe("The source ended before the end that it announces; absent where it did not"),
   source_warning: text.optional().describe(
     "What failed or is missing in the middle of a source that did not end early; absent for nothing",
   ),

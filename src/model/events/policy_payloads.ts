@@ -13,9 +13,13 @@ import {
   text,
   unit,
 } from "./payload_shapes.ts";
+import { named } from "../schemas/named_shapes.ts";
 
-const status = z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]);
-const stage = z.enum(["shadow", "canary", "active"]);
+export const policyStatus = named(
+  "PolicyStatus",
+  z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]),
+);
+const stage = named("PolicyStage", z.enum(["shadow", "canary", "active"]));
 
 /** See docs/triggers-policies.md#restricted-zone. */
 export const restrictedZone = open({
@@ -30,26 +34,34 @@ export const restrictedZone = open({
 });
 
 /** The number of the revision is the sequence number of this event. */
+export const policyParameters = named(
+  "PolicyParameters",
+  open({ restricted_zone: restrictedZone.optional() }),
+);
+
 export const policyRevisionCreated = open({
   parent_revision: positive.nullable(),
   prompt: text.nullable(),
   output_schema: jsonObject.nullable(),
-  parameters: open({ restricted_zone: restrictedZone.optional() }),
+  parameters: policyParameters,
 });
 
 /** How a live session applied the request; nulls when none was live. */
-export const application = open({
-  session_id: text.nullable(),
-  generation: positive.nullable(),
-  prompt_acknowledged: z.boolean(),
-  effective_on_current_generation: z.boolean(),
-  deferred_fields: z.array(text),
-  note: z.string(),
-});
+export const application = named(
+  "PolicyApplication",
+  open({
+    session_id: text.nullable(),
+    generation: positive.nullable(),
+    prompt_acknowledged: z.boolean(),
+    effective_on_current_generation: z.boolean(),
+    deferred_fields: z.array(text),
+    note: z.string(),
+  }),
+);
 
 export const policyDeploymentRequested = open({
   revision: positive,
-  from_status: status,
+  from_status: policyStatus,
   to_status: stage,
   expected_generation: positive.nullable(),
 });
@@ -104,13 +116,16 @@ const replayedEvents = {
 };
 
 /** An interval of activity that the zone would have reported; the last one may have no end. */
-const zoneInterval = open({
-  entered_frame: count,
-  entered_pts_ms: count.describe("Media time, milliseconds"),
-  left_frame: count.nullable(),
-  left_pts_ms: count.nullable(),
-  peak_motion_score: unit,
-});
+const zoneInterval = named(
+  "ZoneInterval",
+  open({
+    entered_frame: count,
+    entered_pts_ms: count.describe("Media time, milliseconds"),
+    left_frame: count.nullable(),
+    left_pts_ms: count.nullable(),
+    peak_motion_score: unit,
+  }),
+);
 
 /**
  * A replay over the signals of the media: `accepted_events` counts the intervals, `candidate_events` the stored events.
@@ -127,7 +142,7 @@ const replayedSignals = open({
   intervals: z.array(zoneInterval),
 });
 
-export const policyReplayEvaluated = z.union([
-  open({ ...replayedEvents, source: z.literal("local_wal") }),
-  replayedSignals,
-]);
+export const policyReplayEvaluated = named(
+  "PolicyEvaluation",
+  z.union([open({ ...replayedEvents, source: z.literal("local_wal") }), replayedSignals]),
+);

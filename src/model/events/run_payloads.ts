@@ -21,6 +21,8 @@ import {
   u64,
   unit,
 } from "./payload_shapes.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
+import { MEDIA_MODES } from "../reason/media_mode.ts";
 
 const runCreatedByRequest = open({
   request_id: text,
@@ -30,11 +32,16 @@ const runCreatedByRequest = open({
   tenant_id: z.string().nullable(),
 });
 
+const triggerProgramId = named(
+  "TriggerProgramId",
+  open({ program_id: text, version: positive, isa_version: positive }),
+);
+
 const runCreatedByWhip = open({
   principal_key: text,
   session_id: text,
   source: z.literal("whip"),
-  trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
+  trigger_program: triggerProgramId.nullable(),
 });
 
 /** A run of a camera that is always watched, which no request made. */
@@ -59,6 +66,7 @@ const removedRun = open({
   mode: z.string(),
   model: z.string(),
   source_uri: z.string(),
+  source_name: z.string().optional(),
   source: z.enum(["whip", "live", ""]),
   session_id: z.string(),
   state: z.enum(["pending", "processing", "completed", "failed", "cancelled"]),
@@ -68,7 +76,7 @@ const removedRun = open({
 });
 
 export const eventsRemoved = open({
-  reason: z.enum(REMOVAL_REASONS),
+  reason: namedEnum("RemovalReason", REMOVAL_REASONS),
   events: positive.describe("How many events were removed"),
   bytes: positive.describe("The size of their records in the log"),
   through_seq: positive.describe("The last one of them"),
@@ -76,14 +84,16 @@ export const eventsRemoved = open({
 });
 
 export const mediaRemoved = open({
-  media: z.enum(MEDIA_KINDS),
-  reason: z.enum(MEDIA_REMOVAL_REASONS),
+  media: namedEnum("MediaKind", MEDIA_KINDS),
+  reason: namedEnum("MediaRemovalReason", MEDIA_REMOVAL_REASONS),
   through_seq: positive.describe("What events of the run up to this one name"),
   blobs: positive.describe("How many were named"),
   bytes: count.describe("Their size; one that another run still names stays for that one"),
 });
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
+
+const uploadLabel = text.optional().describe("The name that an upload had; absent for other sources");
 
 /** `ingest` is the request body as given, with null for absent fields. */
 const ingestReceivedByIngest = open({
@@ -98,6 +108,7 @@ const ingestReceivedByIngest = open({
   }),
   decoded_frames: positive,
   source_uri: text,
+  source_name: uploadLabel,
   sampling_policy: samplingPolicy,
   sample_fps: fps,
 });
@@ -106,10 +117,11 @@ const ingestReceivedByIngest = open({
 const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
+  source_name: uploadLabel,
   index_name: z.string().nullable(),
   coordinate_schema: coordinateSchema,
   coordinates,
-  media_mode: z.enum(["frames", "video", "audio_video"]),
+  media_mode: namedEnum("MediaMode", MEDIA_MODES),
   media_window_ms: durationMs.nullable(),
   video_streams: count.nullable(),
   audio_streams: count.nullable(),
@@ -119,29 +131,37 @@ const ingestReceivedByReason = open({
 export const ingestReceived = z.union([ingestReceivedByIngest, ingestReceivedByReason]);
 
 /** See docs/frames.md#signals. */
-export const frameSignals = open({
-  frame_index: count.describe("Counts sampled frames from 0"),
-  pts_ms: count.describe("Media time, milliseconds from the first frame"),
-  perceptual_hash: u64,
-  luma_mean: unit,
-  flicker_score: unit,
-  ghosting_score: unit,
-  noise_variance_score: unit,
-  cut_score: unit.optional(),
-  cut_pts_ms: count.optional().describe("Media time of the cut, where `cut_score` is 0.5 or more"),
-  artifact_score: unit.optional(),
-  artifact_kind: z.enum(ARTIFACT_KINDS).optional().describe("What is wrong with the frame, if anything is"),
-});
+export const frameSignals = named(
+  "FrameSignals",
+  open({
+    frame_index: count.describe("Counts sampled frames from 0"),
+    pts_ms: count.describe("Media time, milliseconds from the first frame"),
+    perceptual_hash: u64,
+    luma_mean: unit,
+    flicker_score: unit,
+    ghosting_score: unit,
+    noise_variance_score: unit,
+    cut_score: unit.optional(),
+    cut_pts_ms: count.optional().describe("Media time of the cut, where `cut_score` is 0.5 or more"),
+    artifact_score: unit.optional(),
+    artifact_kind: namedEnum("ArtifactKind", ARTIFACT_KINDS).optional().describe(
+      "What is wrong with the frame, if anything is",
+    ),
+  }),
+);
 
 /** See docs/frames.md#ranges. */
-export const rowRange = open({
-  type: z.enum(DETECTORS),
-  start_frame: count.describe("Row of the first frame inside"),
-  end_frame: count.describe("Row of the last frame inside"),
-  start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
-  end_pts_ms: count.describe("Media time of the last frame, milliseconds"),
-  confidence: unit,
-});
+export const rowRange = named(
+  "DetectedRange",
+  open({
+    type: namedEnum("Detector", DETECTORS),
+    start_frame: count.describe("Row of the first frame inside"),
+    end_frame: count.describe("Row of the last frame inside"),
+    start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
+    end_pts_ms: count.describe("Media time of the last frame, milliseconds"),
+    confidence: unit,
+  }),
+);
 
 export const framesDecoded = open({
   request_id: text,
@@ -156,7 +176,7 @@ export const framesDecoded = open({
   width: positive,
   height: positive,
   pixel_format: text,
-  decode_backend: z.enum(DECODE_BACKENDS).optional().describe(
+  decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).optional().describe(
     "What decoded: docs/deployment.md#hardware-decoding",
   ),
   coordinate_schema: coordinateSchema,
@@ -182,7 +202,10 @@ export const LIVE_SOURCES = ["whip", "live"] as const;
 export type LiveSource = typeof LIVE_SOURCES[number];
 
 /** See docs/live.md#session-end. */
-export const sessionEnded = open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text });
+export const sessionEnded = named(
+  "SessionEnded",
+  open({ source: namedEnum("LiveSourceKind", LIVE_SOURCES), session_id: text, reason: text }),
+);
 
 /** See docs/cameras.md#always-on-cameras. */
 const rolledOver = open({
@@ -199,7 +222,7 @@ export const liveSourceOpened = open({
   source: z.literal("live"),
   source_uri: text.describe("As the caller gave it"),
   pipeline_generation: positive,
-  trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
+  trigger_program: triggerProgramId.nullable(),
   armed: z.boolean().optional().describe("Of an always-on camera: whether it is armed as the run begins"),
 });
 
@@ -215,7 +238,7 @@ const analysisCompleted = open({
 export const runCompleted = z.union([analysisCompleted, rolledOver, sessionEnded]);
 
 /** Payload of an event that names only its request. */
-export const requested = open({ request_id: text });
+export const requested = named("RequestOnly", open({ request_id: text }));
 
 /** The second form removes the run of a live session that failed after the run was created. */
 export const runDeleted = z.union([requested, sessionEnded]);
@@ -229,23 +252,29 @@ export const operatorFeedbackSubmitted = open({
 });
 
 /** See docs/events.md#filters. */
-export const webhookFilter = open({
-  labels: z.array(text).optional(),
-  zones: z.array(text).optional(),
-  sources: z.array(text).optional(),
-  min_confidence: unit.optional(),
-  armed: z.enum(["disarmed", "any"]).optional().describe(
-    "Of events that say whether their camera was armed; absent for those that say so",
-  ),
-});
+export const webhookFilter = named(
+  "WebhookFilter",
+  open({
+    labels: z.array(text).optional(),
+    zones: z.array(text).optional(),
+    sources: z.array(text).optional(),
+    min_confidence: unit.optional(),
+    armed: z.enum(["disarmed", "any"]).optional().describe(
+      "Of events that say whether their camera was armed; absent for those that say so",
+    ),
+  }),
+);
 
 /** See docs/events.md#cooldown. */
-export const webhookCooldown = open({
-  interval_ms: positive,
-  per: z.array(z.enum(COOLDOWN_KEYS)),
-});
+export const webhookCooldown = named(
+  "WebhookCooldown",
+  open({
+    interval_ms: positive,
+    per: z.array(namedEnum("CooldownKey", COOLDOWN_KEYS)),
+  }),
+);
 
-export const webhookSource = open({ name: text, webhook: text }).describe(
+export const webhookSource = named("WebhookSource", open({ name: text, webhook: text })).describe(
   "Which webhook of the file of sources it is",
 );
 

@@ -18,15 +18,24 @@ export function ownerPrefixIn(name: string): string | null {
   return /^(?:public|[0-9a-f]{64})__/.exec(name)?.[0] ?? null;
 }
 
+/** How an upload is named. */
+export interface UploadName {
+  /** Under which it is stored, unless another upload has it already. */
+  readonly name: string;
+  /** The name that the file had at its caller's. */
+  readonly label: string;
+}
+
 /**
  * The stored name of an upload: the prefix of the owner and the name of the caller in normal form C, in which everything
  * but letters, digits, space and `.-_` became `_`. Several dots in a row become one, as a name with `..` could not be
  * requested again. Refuses with 422 `file` a name that is no video file name, or is too long.
  *
- *     uploadName("public__", "動画 (1).mp4") // "public__動画 _1_.mp4"
+ *     uploadName("public__", "動画 (1).mp4") // { name: "public__動画 _1_.mp4", label: "動画 (1).mp4" }
  */
-export function uploadName(ownerPrefix: string, given: string): string {
-  const name = percentDecoded(given).normalize("NFC")
+export function uploadName(ownerPrefix: string, given: string): UploadName {
+  const label = percentDecoded(given).normalize("NFC");
+  const name = label
     .replace(KEPT_OR_NOT, (_all, kept?: string) => kept ?? "_")
     .replace(/\.{2,}/g, ".");
   if (videoTypeOf(name) === undefined) throw refuse.invalid("file", VIDEO_FILE_RULE);
@@ -36,7 +45,22 @@ export function uploadName(ownerPrefix: string, given: string): string {
       `must have a name of at most ${LIMITS.upload.filenameBytesMax} bytes of UTF-8`,
     );
   }
-  return ownerPrefix + name;
+  const last = label.replace(/^.*[\\/]/s, "");
+  const isKept = last !== "" && utf8Length(last) <= LIMITS.upload.labelBytesMax;
+  return { name: ownerPrefix + name, label: isKept ? last : name };
+}
+
+/** Another stored name for other bytes under the same name; equal bytes get the same one again. */
+export function distinctName(name: string, sha256: string): string {
+  const dot = name.lastIndexOf(".");
+  return `${name.slice(0, dot)}-${sha256.slice(0, DISTINCT_DIGITS)}${name.slice(dot)}`;
+}
+
+const DISTINCT_DIGITS = 16;
+
+/** A stored name without the prefix of its owner. */
+export function bareName(name: string): string {
+  return name.slice(ownerPrefixIn(name)?.length ?? 0);
 }
 
 /**

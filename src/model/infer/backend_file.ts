@@ -13,13 +13,13 @@ export interface OpenaiCompatSettings {
   readonly type: "openai_compat";
   readonly name: string;
   readonly kind: OpenaiKind;
-  /** Without a slash at the end and without `/v1`. */
+  /** Without a slash at the end and without `/v1`, which each request adds. */
   readonly baseUrl: string;
   /** Sent as a bearer token; null sends none. */
   readonly apiKey: string | null;
-  /** The only canonical id that it serves; null when it serves every id of the catalog. */
+  /** The only id that it serves; null when it serves every id of the catalog and of its server. */
   readonly model: string | null;
-  /** The name of that model on the server; null when it is the canonical id. */
+  /** The name of that model on the server; null when it is the id. */
   readonly upstreamModel: string | null;
   /** Backends with smaller numbers are asked first. */
   readonly priority: number;
@@ -31,7 +31,7 @@ export interface GeminiSettings {
   /** Without a slash at the end. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** The only canonical id that it serves. */
+  /** The only id that it serves. */
   readonly model: string;
   readonly priority: number;
 }
@@ -75,16 +75,13 @@ export function backendsOfVariables(
   const backends = rows.flatMap(({ kind, baseUrl, apiKey }, index): BackendSettings[] => {
     if (baseUrl === undefined) return [];
     const name = `SERVICE_${kind.toUpperCase()}`;
-    if (endsInVersion(baseUrl)) {
-      faults.push(`${name}_BASE_URL ${VERSION_RULE}; set ${name}_BASE_URL=${baseUrl.replace(/\/v1$/i, "")}`);
-    }
     if (apiKey !== null && !isToken(apiKey)) {
       faults.push(
         `${name}_API_KEY ${TOKEN_RULE}; set it to the key alone, or remove it for a server without keys`,
       );
     }
     const common = { type: "openai_compat", name: kind, model: null, upstreamModel: null } as const;
-    return [{ ...common, kind, baseUrl, apiKey, priority: index + 1 }];
+    return [{ ...common, kind, baseUrl: serverUrl(baseUrl), apiKey, priority: index + 1 }];
   });
   if (faults.length > 0) throw new BackendFaults(faults);
   return backends.length === 0 ? null : { backends, restrictedZone: null };
@@ -135,8 +132,7 @@ function readBackend(table: TomlTable): BackendSettings | undefined {
 }
 
 function readOpenaiCompat(table: TomlTable, name: string, priority: number): OpenaiCompatSettings {
-  const baseUrl = readBaseUrl(table, { isRequired: true }) ?? "";
-  if (endsInVersion(baseUrl)) table.fault("base_url", VERSION_RULE);
+  const baseUrl = serverUrl(readBaseUrl(table, { isRequired: true }) ?? "");
   const model = readModel(table) ?? null;
   const upstreamModel = table.text("upstream_model", { isOptional: true }) ?? null;
   if (upstreamModel !== null && !table.has("model")) {
@@ -179,13 +175,18 @@ function readBaseUrl(table: TomlTable, { isRequired }: { isRequired: boolean }):
 
 function readModel(table: TomlTable): string | undefined {
   const id = table.text("model", { isOptional: true });
-  const model = id === undefined ? undefined : canonicalModel(id);
-  if (id !== undefined && model === undefined) table.fault("model", "must be an id of the model catalog");
-  return model;
+  if (id === undefined) return undefined;
+  const rules = new FieldRules();
+  rules.name("model", id);
+  rules.faults.forEach(({ message }) => table.fault("model", message));
+  const model = id.trim();
+  return canonicalModel(model) ?? model;
 }
 
-const VERSION_RULE = "must not end in /v1, which is added to it";
-const endsInVersion = (url: string) => /\/v1$/i.test(url);
+/** Without the `/v1` that the pages of most servers print, and without what follows it there. */
+function serverUrl(url: string): string {
+  return url.replace(/\/v1(\/chat\/completions|\/models)?$/i, "");
+}
 
 /** The rules are those of every zone. An unreadable field, already a fault, gets a value that breaks none of them. */
 function readZone(table: TomlTable, faults: string[]): RestrictedZone {

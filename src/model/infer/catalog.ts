@@ -44,15 +44,19 @@ export interface CatalogEntry {
   readonly fallback_candidates: readonly string[];
 }
 
-/**
- * The whole catalog. `reachable` gives the kinds of the backends that serve a model and are reachable now; a model is
- * saturated when one of them is among `alarmed`.
- */
-export function catalogEntries(
-  reachable: (model: string) => ReadonlySet<ProviderKind>,
-  alarmed: ReadonlySet<ProviderKind>,
-): CatalogEntry[] {
-  return CATALOG.map((model) => {
+export interface ServedCatalog {
+  /** Ids outside the catalog that a backend serves. */
+  readonly others: readonly string[];
+  /** The kinds of the backends that have a model and are reachable now. */
+  reachable(model: string): ReadonlySet<ProviderKind>;
+  /** Kinds that are slow: a model is saturated when one of its kinds is among them. */
+  readonly alarmed: ReadonlySet<ProviderKind>;
+}
+
+/** The whole catalog, then the models outside of it, of which this service does not know how well they describe pictures. */
+export function catalogEntries({ others, reachable, alarmed }: ServedCatalog): CatalogEntry[] {
+  const outside = others.map((id) => ({ id, tier: "experimental", aliases: [] }) as const);
+  return [...CATALOG, ...outside].map((model) => {
     const kinds = reachable(model.id);
     const isSaturated = !kinds.isDisjointFrom(alarmed);
     return {
@@ -87,7 +91,10 @@ export function canonicalModel(id: string): string | undefined {
   return CANONICAL.get(id) ?? CANONICAL.get(asciiLowerCase(id));
 }
 
+/** The id that events have for what a caller names: of the catalog, or of a model server. Undefined where nobody knows it. */
+export type IdentifyModel = (model: string) => string | undefined;
+
 /** Changes A to Z only, so that no other letter is mapped to one in the name of a model. */
-function asciiLowerCase(text: string): string {
+export function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

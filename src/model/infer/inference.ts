@@ -77,20 +77,24 @@ export class InferenceFailed extends Error {
   readonly provider: ProviderKind | null;
   /** The backend reports that its quota is used up, so it will refuse the next request as well. */
   readonly isQuotaSpent: boolean;
+  /** What callers may read of the failure, a sentence without its full stop: of an unknown model, which there are. Else null. */
+  readonly told: string | null;
 
   constructor(
     readonly failure: InferenceFailure,
     message: string,
-    { status = null, provider = null, isQuotaSpent = false }: {
+    { status = null, provider = null, isQuotaSpent = false, told = null }: {
       status?: number | null;
       provider?: ProviderKind | null;
       isQuotaSpent?: boolean;
+      told?: string | null;
     } = {},
   ) {
     super(message);
     this.status = status;
     this.provider = provider;
     this.isQuotaSpent = isQuotaSpent;
+    this.told = told;
   }
 }
 

@@ -24,6 +24,8 @@ import { checkNamedCauses } from "./recording/causes.ts";
 import { readRecord, RECORD } from "./recording/record_field.ts";
 import type { RecordPlan } from "./recording/record_plan.ts";
 import { ENRICHED_CAUSES, type EnrichPlan } from "../events/enrichment.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
+import { liveCrop, textWithin } from "../api/described_fields.ts";
 
 /** 400 in plain text. The message names the field and the rule, never the prompt. */
 export class AttachRefused extends Error {
@@ -100,32 +102,47 @@ const CLIP_FRAMES_MIN = 3;
 const { minimum: TOKENS_MIN, maximum: TOKENS_MAX } = LIMITS.live.outputTokensPerSecond;
 const TOKENS = z.int().min(TOKENS_MIN).max(TOKENS_MAX).nullish();
 
+/** An empty text is no prompt. */
+export const livePrompt = textWithin(
+  { minimum: 0, maximum: LIMITS.policy.promptBytesMax },
+  `At most ${LIMITS.policy.promptBytesMax} bytes`,
+);
+
 /** Closed, except that unknown keys of regions are accepted and dropped. */
 export const ATTACH = z.strictObject({
-  prompt: z.string().nullish(),
+  prompt: livePrompt.nullish(),
   max_output_tokens_per_second: TOKENS,
   token_cap: TOKENS,
   "token-cap": TOKENS,
-  clip_mode: z.strictObject({
-    target_fps: z.number().nullish(),
-    clip_length_seconds: z.number().nullish(),
-    delay_seconds: z.number().nullish(),
-  }).nullish(),
-  crop: z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() }).nullish(),
+  clip_mode: named(
+    "ClipMode",
+    z.strictObject({
+      target_fps: z.number().nullish(),
+      clip_length_seconds: z.number().nullish(),
+      delay_seconds: z.number().nullish(),
+    }),
+  ).nullish(),
+  crop: liveCrop.nullish(),
   restricted_zone: ZONE_BODY.nullish(),
   trigger_program: triggerProgram.nullish(),
-  local_audio: z.strictObject({
-    profile: z.enum(AUDIO_PROFILES).nullish(),
-    speech_engine: z.enum(SPEECH_ENGINES).nullish(),
-    min_confidence: z.number().nullish(),
-    max_events: z.int().nonnegative().nullish(),
-    voice_feedback: z.boolean().nullish(),
-  }).nullish(),
+  local_audio: named(
+    "LiveSound",
+    z.strictObject({
+      profile: namedEnum("AudioProfile", AUDIO_PROFILES).nullish(),
+      speech_engine: namedEnum("SpeechEngine", SPEECH_ENGINES).nullish(),
+      min_confidence: z.number().nullish(),
+      max_events: z.int().nonnegative().nullish(),
+      voice_feedback: z.boolean().nullish(),
+    }),
+  ).nullish(),
   record: RECORD.nullish(),
-  enrich: z.strictObject({
-    on: boundedList(z.enum(ENRICHED_CAUSES), ENRICHED_CAUSES.length).nullish(),
-    deadline_ms: z.int().nullish(),
-  }).nullish(),
+  enrich: named(
+    "Enrich",
+    z.strictObject({
+      on: boundedList(namedEnum("EnrichedCause", ENRICHED_CAUSES), ENRICHED_CAUSES.length).nullish(),
+      deadline_ms: z.int().nullish(),
+    }),
+  ).nullish(),
 });
 
 /** A configuration with known fields of the right types; its values may still break rules. */

@@ -1,20 +1,20 @@
 /** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live.md#descriptions. */
 
+import type { Config } from "../../base/config.ts";
 import type { BackendSettings } from "../infer/backend_file.ts";
 import { canonicalModel } from "../infer/catalog.ts";
 
-/** SERVICE_WEBRTC_*_PASS_*. */
-export interface LiveModelSettings {
-  /** Any id or alias of the catalog, or a text that is none. */
-  readonly firstPassModel: string | undefined;
-  readonly secondPassModel: string | undefined;
-  readonly secondPassThreshold: number;
-  readonly secondPassMaxTokens: number;
-}
+/** SERVICE_WEBRTC_*_PASS_*: the models are any ids or aliases. */
+export type LiveModelSettings = Pick<
+  Config["webrtc"],
+  "firstPassModel" | "secondPassModel" | "secondPassThreshold" | "secondPassMaxTokens"
+>;
 
-/** The same with canonical ids; a text that is no id of the catalog stays as it is. */
+/** The same with canonical ids; an id outside the catalog stays as it is. */
 export interface LiveModels {
   readonly firstPassModel: string;
+  /** Whether a setting or the backend file names the first model; if not, another may be chosen. */
+  readonly isNamed: boolean;
   /** Null for no second pass; never the first model. */
   readonly secondPassModel: string | null;
   readonly secondPassThreshold: number;
@@ -27,17 +27,19 @@ export function liveModels(
   { firstPassModel, secondPassModel, secondPassThreshold, secondPassMaxTokens }: LiveModelSettings,
   backends: readonly BackendSettings[],
 ): LiveModels {
-  const first = firstPassModel === undefined ? onlyModel(backends) ?? DEFAULT_MODEL : named(firstPassModel);
+  const chosen = firstPassModel === undefined ? onlyModel(backends) : named(firstPassModel);
+  const first = chosen ?? DEFAULT_MODEL;
   const second = secondPassModel === undefined ? first : named(secondPassModel);
   return {
     firstPassModel: first,
+    isNamed: chosen !== null,
     secondPassModel: second === first ? null : second,
     secondPassThreshold,
     secondPassMaxTokens,
   };
 }
 
-/** The model that all backends serve; null where they serve several, or where one of them serves all of the catalog. */
+/** The model that all backends serve; null where they serve several, or where one of them serves what its server has. */
 function onlyModel(backends: readonly BackendSettings[]): string | null {
   const models = new Set(backends.map(({ model }) => model));
   const [only] = models;

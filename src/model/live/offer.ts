@@ -53,7 +53,7 @@ export interface Offer {
 
 export type OfferVerdict =
   | { readonly isServed: true; readonly offer: Offer }
-  | { readonly isServed: false; readonly status: 400 | 415 | 500; readonly message: string };
+  | { readonly isServed: false; readonly status: 400 | 415; readonly message: string };
 
 /** Audio sections that are served of one offer: as many as recorded media may have audio streams. */
 const AUDIO_SECTIONS_MAX = LIMITS.mediaWindow.audioStreamsMax;
@@ -67,8 +67,8 @@ export interface OfferNeeds {
 /**
  * `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See docs/live.md#codecs.
  *
- * 400: there is no offer. 415: nothing in the offer can be served, or it has more than one video. 500: it is not SDP, or
- * not the SDP of a WebRTC publisher.
+ * 400: there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the offer can be served, or it
+ * has more than one video.
  */
 export function readOffer(
   text: string,
@@ -79,7 +79,7 @@ export function readOffer(
   try {
     return verdictOn(readSdp(text), decodes, needs);
   } catch (error) {
-    if (error instanceof SdpFault) return refused(500, `malformed offer: ${error.message}`);
+    if (error instanceof SdpFault) return refused(400, `malformed offer: ${error.message}`);
     throw error;
   }
 }
@@ -138,7 +138,7 @@ function verdictOn(
   };
 }
 
-function refused(status: 400 | 415 | 500, message: string): OfferVerdict {
+function refused(status: 400 | 415, message: string): OfferVerdict {
   return { isServed: false, status, message };
 }
 

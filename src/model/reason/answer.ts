@@ -1,7 +1,7 @@
 /** Parsing the answer of a model about a chunk: the JSON in it, its validity and its confidence. See docs/reason.md#model-answers. */
 
 import { FRAME_EVENT_TYPES, type FrameEventType } from "../frames/frame_row.ts";
-import { firstJsonObject, jsonDepth, MAX_JSON_DEPTH } from "./json_object.ts";
+import { jsonValues, strictJson } from "./json_object.ts";
 import type { OutputSchema } from "./output_schema.ts";
 
 /** Why a text is no answer; the part after `semantic_parse_failed:` in `semantic_error`. */
@@ -28,44 +28,139 @@ export type Answered<Value> =
  */
 const ANSWER_CHARACTERS_MAX = 65_536;
 
-/** An answer by the built-in schema: the first JSON object in the text, whatever is around it. */
+/** An answer by the built-in schema: the last object in the text that fits it, whatever is around it. */
 export function parseFrameAnswer(text: string): Answered<{ readonly overlay: ChunkOverlay }> {
-  const found = objectIn(text);
-  if (!found.ok) return found;
-  const overlay = overlayOf(found.rawOutput);
-  return overlay
-    ? { ok: true, rawOutput: found.rawOutput, overlay }
-    : { ok: false, fault: "schema_mismatch", rawOutput: found.rawOutput };
+  return answerIn(text, (value) => {
+    const overlay = overlayOf(value);
+    return overlay && { rawOutput: value, overlay };
+  });
 }
 
 /**
- * An answer by the schema of the caller: the whole text must be JSON, and there is no overlay. A text that is no JSON, or
- * is nested too deeply, is kept as `{"raw": text}`, and so is the beginning of a text that is too long. JSON that does
- * not match the schema is kept as it is.
+ * An answer by the schema of the caller: the whole text as JSON, or the last object or list in it that fits, without an overlay.
+ * A text without any is kept as `{"raw": text}`, and so is the beginning of one that is too long. What does not fit the schema is
+ * kept as it is.
  */
-export function parseCustomAnswer(text: string, schema: Pick<OutputSchema, "fault">): Answered<object> {
-  const asText = { raw: cutText(text, ANSWER_CHARACTERS_MAX) };
-  if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: asText };
-  const value = text.length > ANSWER_CHARACTERS_MAX ? undefined : parsedJson(text);
-  if (value === undefined || jsonDepth(value) > MAX_JSON_DEPTH) {
-    return { ok: false, fault: "invalid_json", rawOutput: asText };
-  }
-  return schema.fault(value) === null
-    ? { ok: true, rawOutput: value }
-    : { ok: false, fault: "schema_mismatch", rawOutput: value };
+export function parseCustomAnswer(
+  text: string,
+  schema: Pick<OutputSchema, "fault" | "schema">,
+): Answered<object> {
+  const read = answerIn(text, (value) => {
+    if (schema.fault(value) === null) return { rawOutput: value };
+    const mended = mendedBy(schema.schema, value);
+    return schema.fault(mended) === null ? { rawOutput: mended } : null;
+  });
+  if (read.ok || read.fault === "schema_mismatch") return read;
+  const whole = text.length > ANSWER_CHARACTERS_MAX ? undefined : strictJson(text);
+  if (whole !== undefined) return { ok: false, fault: "schema_mismatch", rawOutput: whole };
+  const fault = read.fault === "empty_response" ? read.fault : "invalid_json";
+  return { ok: false, fault, rawOutput: { raw: cutText(text, ANSWER_CHARACTERS_MAX) } };
 }
 
-/** Undefined when the text is no JSON. */
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+/**
+ * What `fits` makes of the last value in the text that fits: the value itself, or the one object in it. The one reader of all answers
+ * of models that are asked for JSON. See docs/reason.md#model-answers.
+ */
+export function answerIn<Value extends { readonly rawOutput: unknown }>(
+  text: string,
+  fits: (value: unknown) => Value | null,
+): ({ readonly ok: true } & Value) | {
+  readonly ok: false;
+  readonly fault: AnswerFault;
+  readonly rawOutput: unknown;
+} {
+  if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: null };
+  if (text.length > ANSWER_CHARACTERS_MAX) return { ok: false, fault: "invalid_json", rawOutput: null };
+  const { values, isCut } = jsonValues(text);
+  // What comes before a cut answer may be a draft of it.
+  if (isCut) return { ok: false, fault: "json_object_not_found", rawOutput: null };
+  for (const value of values.toReversed()) {
+    for (let inner = value, depth = 0; inner !== undefined && depth < WRAPPERS_MAX; depth++) {
+      const answer = fits(inner);
+      if (answer) return { ok: true, ...answer };
+      inner = onlyContainer(inner);
+    }
   }
+  const told = values.findLast((value) => [value].flat().some(isObject));
+  if (told !== undefined) return { ok: false, fault: "schema_mismatch", rawOutput: told };
+  const opened = text.indexOf("{");
+  const hasPair = opened >= 0 && text.indexOf("}", opened) > opened;
+  return { ok: false, fault: hasPair ? "invalid_json" : "json_object_not_found", rawOutput: null };
 }
 
-/** The check of TIER_LABEL_ANSWER, the answer of the second pass when the caller gave a schema. */
-export const TIER_LABEL: Pick<OutputSchema, "fault"> = {
+/** Objects and lists around the answer that the model added: `{"observation": {…}}`, `[{…}]`. */
+const WRAPPERS_MAX = 4;
+
+/** The one object or list in a value; a text that is JSON as a whole counts as its value. */
+function onlyContainer(value: unknown): unknown {
+  if (Array.isArray(value) && value.length !== 1) return undefined;
+  if (typeof value === "string") return strictJson(value);
+  if (typeof value !== "object" || value === null) return undefined;
+  const containers = Object.values(value).filter((each) => typeof each === "object" && each !== null);
+  return containers.length === 1 ? containers[0] : undefined;
+}
+
+/** What small models write otherwise than the schema has it, without a guess: numbers and truth values in quotes, and null for nothing. */
+function mendedBy(schema: unknown, value: unknown): unknown {
+  if (!isObject(schema)) return value;
+  const types = [schema.type].flat();
+  if (types.includes("number") || types.includes("integer")) {
+    return types.includes("string")
+      ? value
+      : schema.maximum === 1 && schema.minimum === 0
+      ? unitOf(value) ?? value
+      : numberOf(value) ?? value;
+  }
+  if (types.includes("boolean") && typeof value === "string" && /^\s*(?:true|false)\s*$/i.test(value)) {
+    return value.trim().toLowerCase() === "true";
+  }
+  if (Array.isArray(value)) return value.map((each) => mendedBy(schema.items, each));
+  const { properties, required } = schema;
+  if (!isObject(value) || !isObject(properties)) return value;
+  const needed = Array.isArray(required) ? required : [];
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name, each]) => each !== null || needed.includes(name) || !Object.hasOwn(properties, name))
+      .map((
+        [name, each],
+      ) => [name, Object.hasOwn(properties, name) ? mendedBy(properties[name], each) : each]),
+  );
+}
+
+/** A number, also in quotes; null for anything else. */
+export function numberOf(value: unknown): number | null {
+  const number = typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
+}
+
+const NUMBER_TEXT = /^\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$/;
+
+/**
+ * A part of 1: a number from 0 to 1, or a percentage: "90%", or a number over 10 to 100. From 1 to 10 it may be a part of ten, so it
+ * is none.
+ */
+export function unitOf(value: unknown): number | null {
+  const percent = typeof value === "string" && value.trimEnd().endsWith("%")
+    ? numberOf(value.trimEnd().slice(0, -1))
+    : null;
+  const number = percent ?? numberOf(value);
+  if (number === null || number < 0 || number > 100) return null;
+  if (percent !== null || number > 10) return number / 100;
+  return number <= 1 ? number : null;
+}
+
+/** The answer of the second pass when the caller gave a schema. */
+export const TIER_LABEL: Pick<OutputSchema, "fault" | "schema"> = {
+  schema: {
+    type: "object",
+    properties: {
+      event_type: { type: "string" },
+      confidence: { type: "number", minimum: 0, maximum: 1 },
+      description: { type: "string" },
+      reasoning: { type: "string" },
+    },
+    required: ["event_type", "confidence"],
+  },
   fault(value) {
     if (!isObject(value)) return "must be object";
     if (typeof value.event_type !== "string") return "/event_type must be string";
@@ -77,12 +172,13 @@ export const TIER_LABEL: Pick<OutputSchema, "fault"> = {
   },
 };
 
-/** `confidence` of a text that is JSON as a whole, clamped to [0,1]; 0.5 for any other text. */
+/** `confidence` of the last object in the text that has one, limited to [0,1]; 0.5 for any other text. */
 export function tierConfidence(text: string): number {
-  const value = parsedJson(text);
-  const confidence = isObject(value) ? value.confidence : undefined;
-  if (typeof confidence !== "number" || !Number.isFinite(confidence)) return UNKNOWN_CONFIDENCE;
-  return Math.min(1, Math.max(0, confidence));
+  const read = answerIn(text, (value) => {
+    const confidence = isObject(value) ? unitOf(value.confidence) ?? numberOf(value.confidence) : null;
+    return confidence === null ? null : { rawOutput: value, confidence };
+  });
+  return read.ok ? Math.min(1, Math.max(0, read.confidence)) : UNKNOWN_CONFIDENCE;
 }
 
 const UNKNOWN_CONFIDENCE = 0.5;
@@ -90,21 +186,6 @@ const UNKNOWN_CONFIDENCE = 0.5;
 /** Whether the confidence of the first answer is below the threshold. */
 export function needsSecondPass(firstAnswer: string, threshold: number): boolean {
   return tierConfidence(firstAnswer) < threshold;
-}
-
-/** The first JSON object in the text of a model; none when the text is too long. */
-export function objectIn(text: string): Answered<object> & { readonly rawOutput: unknown } {
-  if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: null };
-  if (text.length > ANSWER_CHARACTERS_MAX) return { ok: false, fault: "invalid_json", rawOutput: null };
-  const found = firstJsonObject(text);
-  if (!found) {
-    // A brace that is never closed means that the answer was cut off; a pair of braces means invalid JSON.
-    const opened = text.indexOf("{");
-    const hasPair = opened >= 0 && text.indexOf("}", opened) > opened;
-    return { ok: false, fault: hasPair ? "invalid_json" : "json_object_not_found", rawOutput: null };
-  }
-  if (found.depth > MAX_JSON_DEPTH) return { ok: false, fault: "invalid_json", rawOutput: null };
-  return { ok: true, rawOutput: JSON.parse(text.slice(found.start, found.end)) };
 }
 
 /** The beginning of a text of at most `maximum` UTF-16 units; a surrogate pair is never cut in two. */
@@ -121,18 +202,19 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 const TEXT_MAX = 5000;
 const LABEL_MAX = 256;
 
+/** A text that is missing or null is a blank one. */
 function overlayOf(answer: unknown): ChunkOverlay | null {
-  if (!isObject(answer)) return null;
-  const { event_type, object_label, summary, description, confidence } = answer;
-  if (typeof event_type !== "string" || typeof object_label !== "string") return null;
-  if (typeof summary !== "string" || typeof description !== "string" || !isUnit(confidence)) return null;
-  const eventType = event_type.trim().toLowerCase();
+  if (!isObject(answer) || typeof answer.event_type !== "string") return null;
+  const texts = [answer.object_label, answer.summary, answer.description].map((text) => text ?? "");
+  const confidence = unitOf(answer.confidence);
+  if (confidence === null || !texts.every((text) => typeof text === "string")) return null;
+  const [label, summary, description] = texts.map((text) => text.trim());
+  const eventType = answer.event_type.trim().toLowerCase();
   return {
     eventType: FRAME_EVENT_TYPES.find((known) => known === eventType) ?? "context_observation",
-    objectLabel: cutText(object_label.trim().toLowerCase().replaceAll(" ", "_"), LABEL_MAX) ||
-      "frame_context",
-    summary: cutText(summary.trim(), TEXT_MAX) || "The model gave no summary.",
-    description: cutText(description.trim(), TEXT_MAX) || "The model gave no description.",
+    objectLabel: cutText(label!.toLowerCase().replaceAll(" ", "_"), LABEL_MAX) || "frame_context",
+    summary: cutText(summary!, TEXT_MAX) || "The model gave no summary.",
+    description: cutText(description!, TEXT_MAX) || "The model gave no description.",
     confidence,
   };
 }

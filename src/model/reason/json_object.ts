@@ -1,30 +1,52 @@
-/** Finds the first JSON object in a text, in linear time for every text. */
-
-/** The position of an object in a text, `end` after its brace, and its depth (a flat object has 1). */
-export interface FoundObject {
-  readonly start: number;
-  readonly end: number;
-  readonly depth: number;
-}
+/** Finds the objects and lists in the text of a model, also where their JSON is only nearly right. Takes linear time for every text. */
 
 /** Deeper JSON is not accepted, because later code may recurse into it. */
 export const MAX_JSON_DEPTH = 64;
 
-/** The first `{...}` that is JSON. Other text around it, code fences and broken objects are skipped. */
-export function firstJsonObject(text: string): FoundObject | null {
-  // An attempt from one brace also decides about every brace that it reads as the start of an object. Those objects that
-  // it finished are JSON. Those still open where it fails would fail at the same place. The remaining braces are inside
-  // what it reads as strings. An attempt from there takes strings for text and text for strings, so no third attempt can
-  // read the same characters again: every character is read at most twice.
-  const decided = new Map<number, FoundObject | null>();
-  for (let start = text.indexOf("{"); start >= 0; start = text.indexOf("{", start + 1)) {
-    const known = decided.get(start);
-    if (known) return known;
-    if (known === null) continue;
-    const found = attempt(text, start, decided);
-    if (found) return found;
+export interface FoundValues {
+  /** The objects and lists that are part of no other one, in the order of the text; none of a text that is cut or too deep. */
+  readonly values: readonly unknown[];
+  /** The text ends in the middle of an object or a list: what the model wanted to say last is not known. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Beside JSON it reads: line breaks and unescaped quotes in texts, single and curly quotes, keys without quotes, a comma too many,
+ * `True`, `False` and `None`, comments, and half surrogate pairs, which become U+FFFD. What is still broken is skipped with all that was
+ * read in it, because a part of a broken object is no answer. See docs/reason.md#model-answers.
+ */
+export function jsonValues(text: string): FoundValues {
+  const whole = strictJson(text);
+  if (whole !== undefined) return { values: [whole], isCut: false };
+  const values: unknown[] = [];
+  let stepsLeft = STEPS_PER_CHARACTER * text.length;
+  let skippedTo = 0;
+  for (let at = nextStart(text, 0); at >= 0; at = nextStart(text, Math.max(at + 1, skippedTo))) {
+    const reading = new Reading(text, at);
+    const end = reading.read();
+    stepsLeft -= reading.furthest - at;
+    if (end !== null) {
+      const value = strictJson(reading.json);
+      if (value !== undefined) values.push(value);
+      skippedTo = end;
+    } else if (reading.isCut || reading.isTooDeep) {
+      return { values: [], isCut: reading.isCut };
+    } else {
+      skippedTo = reading.lastClosed;
+    }
+    if (stepsLeft < 0) break;
   }
-  return null;
+  return { values, isCut: false };
+}
+
+/** The value of a text that is JSON as a whole; undefined where it is none, and where it is nested too deeply. */
+export function strictJson(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(wholePairs(text.toWellFormed()));
+    return jsonDepth(value) > MAX_JSON_DEPTH ? undefined : value;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The depth of the arrays and objects of a parsed value, found without recursion. */
@@ -37,94 +59,218 @@ export function jsonDepth(value: unknown): number {
   }
 }
 
-/** An array or object that is being read: its start and the depth inside it. */
-interface OpenContainer {
-  readonly start: number;
-  readonly isObject: boolean;
-  depth: number;
+/** Bounds the time for a text of which each brace begins another long object that is broken. */
+const STEPS_PER_CHARACTER = 8;
+
+function nextStart(text: string, from: number): number {
+  START.lastIndex = from;
+  return START.exec(text)?.index ?? -1;
 }
 
-const WHITESPACE = /[ \t\n\r]*/y;
-const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const START = /[{[]/g;
 
-/**
- * Reads one object from `start` by the grammar of JSON. If it fails, records in `decided` the result for every other
- * object whose start it read.
- */
-function attempt(text: string, start: number, decided: Map<number, FoundObject | null>): FoundObject | null {
-  const open: OpenContainer[] = [{ start, isObject: true, depth: 1 }];
-  const closed: FoundObject[] = [];
-  let at = skip(WHITESPACE, text, start + 1);
-  // Whether the next key or value is the first one of its container; others come after a comma.
-  let isFirst = true;
-  for (;;) {
-    const container = open.at(-1)!;
-    const closing = container.isObject ? "}" : "]";
-    if (isFirst && text[at] === closing) {
-      at = close();
-    } else {
-      if (container.isObject) {
-        const key = stringEnd(text, at);
-        if (key === at) break;
-        const colon = skip(WHITESPACE, text, key);
-        if (text[colon] !== ":") break;
-        at = skip(WHITESPACE, text, colon + 1);
+/** Escapes of half a surrogate pair would be no text: neither a log nor a browser could show it. */
+function wholePairs(json: string): string {
+  return json.replace(ESCAPES, (escape, half) => half === undefined ? escape : "\\ufffd");
+}
+
+const ESCAPES =
+  /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\[^]/g;
+
+/** One attempt to read an object or a list that begins at a place of a text. */
+class Reading {
+  /** How far it looked. */
+  furthest: number;
+  /** The end of the last object or list that it finished. */
+  lastClosed: number;
+  isCut = false;
+  isTooDeep = false;
+  readonly #text: string;
+  readonly #json: string[] = [];
+  readonly #open: ("{" | "[")[] = [];
+  #at: number;
+
+  constructor(text: string, start: number) {
+    this.#text = text;
+    this.#at = this.furthest = this.lastClosed = start;
+  }
+
+  /** The same value as JSON. */
+  get json(): string {
+    return this.#json.join("");
+  }
+
+  /** The position after the value, or null. */
+  read(): number | null {
+    const isWhole = this.#values();
+    this.furthest = Math.max(this.furthest, this.#at);
+    return isWhole ? this.#at : null;
+  }
+
+  #values(): boolean {
+    this.#push();
+    for (let isFirst = true;;) {
+      this.#skipBlank();
+      if (this.#next === this.#closing) {
+        this.#pop(); // of an empty one, or behind a comma too many
+      } else {
+        if (!isFirst) this.#json.push(",");
+        if (this.#open.at(-1) === "{" && !this.#key()) return false;
+        this.#skipBlank();
+        if (this.#next === "{" || this.#next === "[") {
+          this.isTooDeep = this.#open.length >= MAX_JSON_DEPTH;
+          if (this.isTooDeep) return false;
+          this.#push();
+          isFirst = true;
+          continue;
+        }
+        if (!this.#scalar()) return false;
       }
-      if (text[at] === "{" || text[at] === "[") {
-        open.push({ start: at, isObject: text[at] === "{", depth: 1 });
-        isFirst = true;
-        at = skip(WHITESPACE, text, at + 1);
-        continue;
+      // A value has ended: so do the containers that end with it, up to the next comma.
+      for (;;) {
+        if (this.#open.length === 0) return true;
+        this.#skipBlank();
+        if (this.#next !== this.#closing) break;
+        this.#pop();
       }
-      const end = text[at] === '"' ? stringEnd(text, at) : skip(SCALAR, text, at);
-      if (end === at) break;
-      at = end;
+      if (this.#next !== ",") return this.#failed();
+      this.#at++;
+      isFirst = false;
     }
-    // A value has ended: close the containers that end with it, up to the next comma.
+  }
+
+  get #next(): string | undefined {
+    return this.#text[this.#at];
+  }
+
+  get #closing(): string {
+    return this.#open.at(-1) === "{" ? "}" : "]";
+  }
+
+  #push(): void {
+    const opening = this.#next as "{" | "[";
+    this.#open.push(opening);
+    this.#json.push(opening);
+    this.#at++;
+  }
+
+  #pop(): void {
+    this.#json.push(this.#closing);
+    this.#open.pop();
+    this.lastClosed = ++this.#at;
+  }
+
+  /** A text that ends where more had to come is cut; one brace at its end is no cut answer. */
+  #failed(): false {
+    this.isCut ||= this.#json.length > 1 && this.#text.length - this.#at < WORD_MAX &&
+      /^[\w.+-]*$/.test(this.#text.slice(this.#at));
+    return false;
+  }
+
+  #key(): boolean {
+    const word = this.#match(KEY);
+    if (word !== null) this.#json.push(`"${word}"`);
+    else if (!this.#string({ isKey: true })) return this.#failed();
+    this.#skipBlank();
+    if (this.#next !== ":") return this.#failed();
+    this.#json.push(":");
+    this.#at++;
+    return true;
+  }
+
+  #scalar(): boolean {
+    if (this.#string({ isKey: false })) return true;
+    if (this.isCut) return false;
+    const word = this.#match(WORD)?.toLowerCase();
+    const number = word === undefined ? this.#match(NUMBER) : null;
+    if (word !== undefined) this.#json.push(word === "none" ? "null" : word);
+    else if (number !== null) this.#json.push(number.endsWith("%") ? `"${number}"` : numberJson(number));
+    else return this.#failed();
+    return true;
+  }
+
+  /** Within the text of a value a quote ends it only where its container can go on behind it. */
+  #string({ isKey }: { readonly isKey: boolean }): boolean {
+    const text = this.#text;
+    const closing = QUOTES.get(text[this.#at] ?? "");
+    if (closing === undefined) return false;
+    let value = "";
+    let hasQuotes = false;
+    for (let at = this.#at + 1; at < text.length;) {
+      const unit = text[at]!;
+      this.furthest = at;
+      if (unit === "\\") {
+        const [escape, said] = unescaped(text, at);
+        value += said;
+        at += escape;
+      } else if (unit !== closing) {
+        value += unit;
+        at++;
+      } else if (isKey || this.#endsAt(at)) {
+        this.#json.push(JSON.stringify(value.toWellFormed()));
+        this.#at = at + 1;
+        return true;
+      } else {
+        hasQuotes = true;
+        value += unit;
+        at++;
+      }
+    }
+    this.isCut = !hasQuotes && this.#json.length > 1;
+    return false;
+  }
+
+  #endsAt(quote: number): boolean {
+    BEHIND.lastIndex = quote + 1;
+    return BEHIND.test(this.#text);
+  }
+
+  /** White space and comments. */
+  #skipBlank(): void {
     for (;;) {
-      if (open.length === 0) return closed.at(-1)!;
-      at = skip(WHITESPACE, text, at);
-      if (text[at] !== (open.at(-1)!.isObject ? "}" : "]")) break;
-      at = close();
+      this.#match(BLANK);
+      const start = this.#match(COMMENT);
+      if (start === null) return;
+      const at = this.#text.indexOf(start === "/*" ? "*/" : "\n", this.#at);
+      this.#at = at < 0 ? this.#text.length : start === "/*" ? at + 2 : at;
     }
-    if (text[at] !== ",") break;
-    at = skip(WHITESPACE, text, at + 1);
-    isFirst = false;
   }
-  for (const object of closed) decided.set(object.start, object);
-  for (const { start: failed, isObject } of open) if (isObject) decided.set(failed, null);
-  return null;
 
-  function close(): number {
-    const done = open.pop()!;
-    const parent = open.at(-1);
-    if (parent) parent.depth = Math.max(parent.depth, done.depth + 1);
-    if (done.isObject) closed.push({ start: done.start, end: at + 1, depth: done.depth });
-    return at + 1;
+  #match(pattern: RegExp): string | null {
+    pattern.lastIndex = this.#at;
+    const matched = pattern.exec(this.#text)?.[0];
+    if (matched === undefined) return null;
+    this.#at += matched.length;
+    return matched;
   }
 }
 
-/** The position after the match of `pattern` at `from`, or `from` itself without a match. */
-function skip(pattern: RegExp, text: string, from: number): number {
-  pattern.lastIndex = from;
-  return pattern.test(text) ? pattern.lastIndex : from;
+const BLANK = /\s+/y;
+const COMMENT = /\/\/|\/\*|#/y;
+const KEY = /[A-Za-z_$][\w$]*(?=\s*:)/y;
+const WORD = /(?:true|false|null|none)\b/iy;
+const NUMBER = /[-+]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:\s?%)?(?![\w.])/y;
+/** Longer than a number or a word that the end of the text cuts. */
+const WORD_MAX = 32;
+/** What may stand behind a text: the end of its list or object, the next value, or a comment. */
+const BEHIND = /\s*(?:[,\]}]|\/[/*]|#|$)/y;
+/** By the quote with which a text begins. */
+const QUOTES: ReadonlyMap<string, string> = new Map([['"', '"'], ["'", "'"], ["“", "”"], ["‘", "’"]]);
+
+function numberJson(number: string): string {
+  return number.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?!\d)/, "");
 }
 
-/** The position after the string at `from`, or `from` itself when there is none. */
-function stringEnd(text: string, from: number): number {
-  if (text[from] !== '"') return from;
-  for (let at = from + 1; at < text.length;) {
-    const unit = text.charCodeAt(at);
-    if (unit === QUOTE) return at + 1;
-    if (unit < SPACE) return from;
-    const next = unit === BACKSLASH ? skip(ESCAPE, text, at) : at + 1;
-    if (next === at) return from;
-    at = next;
-  }
-  return from;
+/** The length of an escape, and what it stands for. One that JSON does not have stands for itself. */
+function unescaped(text: string, at: number): [number, string] {
+  const unit = text[at + 1] ?? "";
+  const hex = unit === "u" ? /^[0-9a-fA-F]{4}$/.exec(text.slice(at + 2, at + 6)) : null;
+  if (hex) return [6, String.fromCharCode(parseInt(hex[0], 16))];
+  const known = ESCAPED.get(unit);
+  return known === undefined ? [1, "\\"] : [2, known];
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const SPACE = 0x20;
+const ESCAPED: ReadonlyMap<string, string> = new Map([
+  ...['"', "\\", "/", "'", "_", "“", "”"].map((unit) => [unit, unit] as const),
+  ...[["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"], ["\n", "\n"]] as const,
+]);

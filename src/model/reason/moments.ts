@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { chunkMoment } from "../events/analysis_payloads.ts";
 import { LIMITS } from "../limits.ts";
 import type { AudioObservation, LocalAudio } from "../sidecars/local_audio.ts";
-import { type Answered, type ChunkOverlay, cutText, isObject, objectIn } from "./answer.ts";
+import { type Answered, answerIn, type ChunkOverlay, cutText, isObject, numberOf, unitOf } from "./answer.ts";
 
 /** One of `moments[]` of events; offsets are milliseconds from the start of the clip. */
 export type ChunkMoment = Readonly<z.infer<typeof chunkMoment>>;
@@ -22,16 +22,15 @@ export interface Moments {
 
 /** The answer of a model about a clip of `clipMs` milliseconds. Moments are cut to the clip; those outside are dropped. */
 export function parseMomentsAnswer(text: string, clipMs: number): Answered<Moments> {
-  const found = objectIn(text);
-  if (!found.ok) return found;
-  const mismatch = { ok: false, fault: "schema_mismatch", rawOutput: found.rawOutput } as const;
-  const claimed = isObject(found.rawOutput) ? found.rawOutput.moments : undefined;
-  if (!Array.isArray(claimed)) return mismatch;
-  const read = claimed.slice(0, LIMITS.mediaWindow.momentsMax).map((claim) => momentOf(claim, clipMs));
-  const fitting = read.filter((moment) => moment !== null);
-  if (fitting.length < read.length) return mismatch;
-  const moments = fitting.filter(lasts).toSorted(byTime);
-  return { ok: true, rawOutput: found.rawOutput, moments, overlay: momentOverlay(moments[0]) };
+  return answerIn(text, (value) => {
+    const claimed = isObject(value) ? value.moments : value;
+    if (!Array.isArray(claimed) || (Array.isArray(value) && claimed.length === 0)) return null;
+    const read = claimed.slice(0, LIMITS.mediaWindow.momentsMax).map((claim) => momentOf(claim, clipMs));
+    const fitting = read.filter((moment) => moment !== null);
+    if (fitting.length < read.length) return null;
+    const moments = fitting.filter(lasts).toSorted(byTime);
+    return { rawOutput: value, moments, overlay: momentOverlay(moments[0]) };
+  });
 }
 
 /** The result of the local analysis of a window. */
@@ -89,9 +88,11 @@ const TEXT_MAX = 1024;
 /** Null when the claim does not have the requested shape. */
 function momentOf(claim: unknown, clipMs: number): ChunkMoment | null {
   if (!isObject(claim)) return null;
-  const { start_offset_ms, end_offset_ms, modalities, kind, description, confidence } = claim;
-  const numbers = [start_offset_ms, end_offset_ms, confidence];
-  if (!numbers.every((value) => typeof value === "number" && Number.isFinite(value))) return null;
+  const { kind, description } = claim;
+  const modalities = typeof claim.modalities === "string" ? [claim.modalities] : claim.modalities;
+  const [startMs, endMs] = [numberOf(claim.start_offset_ms), numberOf(claim.end_offset_ms)];
+  const confidence = unitOf(claim.confidence) ?? numberOf(claim.confidence);
+  if (startMs === null || endMs === null || confidence === null) return null;
   if (typeof kind !== "string" || typeof description !== "string" || !Array.isArray(modalities)) return null;
   if (description.trim() === "") return null;
   const intent = optionalText(claim.intent);
@@ -101,14 +102,14 @@ function momentOf(claim: unknown, clipMs: number): ChunkMoment | null {
   const senses = modalitiesOf(modalities);
   if (senses.length === 0 && !isAudioLike(known)) return null;
   return {
-    start_offset_ms: withinClip(start_offset_ms as number, clipMs),
-    end_offset_ms: withinClip(end_offset_ms as number, clipMs),
+    start_offset_ms: withinClip(startMs, clipMs),
+    end_offset_ms: withinClip(endMs, clipMs),
     modalities: senses.length > 0 ? senses : ["audio"],
     kind: known,
     description: cutText(description.trim(), TEXT_MAX),
     intent,
     audio_visual_relation: relation,
-    confidence: Math.min(1, Math.max(0, confidence as number)),
+    confidence: Math.min(1, Math.max(0, confidence)),
   };
 }
 

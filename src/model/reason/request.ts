@@ -2,7 +2,7 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import type { ReasonBody } from "../api/reason.ts";
-import { canonicalModel } from "../infer/catalog.ts";
+import type { IdentifyModel } from "../infer/catalog.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import type { Detector } from "../frames/detected_range.ts";
 import { FieldRules } from "../field_rules.ts";
@@ -21,6 +21,7 @@ export interface ReasonFacts {
   readonly hasProvider: boolean;
   /** Whether the backend that would serve `model` accepts clips. */
   hasBinaryMedia(model: string): boolean;
+  readonly identify: IdentifyModel;
   /** `compileOutputSchema`, whose compiler is large; null for a body without a schema. */
   readonly compileSchema: ((schema: unknown) => CompiledSchema) | null;
 }
@@ -64,7 +65,7 @@ export interface ReasonPlan {
   /** The caller's prompt, trimmed; null asks for the built-in one. */
   readonly prompt: string | null;
   readonly outputSchema: OutputSchema | null;
-  /** The canonical id if the catalog has the model, else as given. */
+  /** The id of the catalog or of a server if one has the model, else as given. */
   readonly firstPassModel: string;
   readonly secondPassModel: string;
   /** With a first answer below this confidence the second model is asked. */
@@ -115,9 +116,10 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   const native = mediaMode !== "frames";
 
   const mode = rules.mode(body.mode);
-  const model = rules.model(body.model);
-  const firstPassModel = passModel(rules, "first_pass_model", body.first_pass_model, model);
-  const secondPassModel = passModel(rules, "second_pass_model", body.second_pass_model, model);
+  const model = rules.model(body.model, facts.identify);
+  const passes = { rules, model, identify: facts.identify };
+  const firstPassModel = passModel("first_pass_model", body.first_pass_model, passes);
+  const secondPassModel = passModel("second_pass_model", body.second_pass_model, passes);
   checkSampling(rules, body);
   const maxFrames = body.max_frames ?? LIMITS.reason.maxFramesDefault;
   rules.range("max_frames", maxFrames, LIMITS.reason.maxFrames);
@@ -144,7 +146,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
     rules.fault("semantic_inference", `must be on with media.mode ${mediaMode}, or local_audio be given`);
   }
   // An unknown model is already a fault; the fields that depend on it are then not checked.
-  const isNamed = body.first_pass_model != null || canonicalModel(body.model) !== undefined;
+  const isNamed = body.first_pass_model != null || facts.identify(body.model) !== undefined;
   if (native && semanticInference && isNamed && facts.hasProvider && !facts.hasBinaryMedia(firstPassModel)) {
     rules.fault("media.mode", `needs a backend that takes binary media for the model ${firstPassModel}`);
   }
@@ -289,15 +291,18 @@ function readOutputSchema(
   return null;
 }
 
-/** The model is not checked against the catalog here: with one that no backend serves, the chunks fail. */
+/** The model is not checked here: with one that no backend serves, the chunks fail. */
 function passModel(
-  rules: FieldRules,
   field: string,
   id: string | null | undefined,
-  model: string,
+  { rules, model, identify }: {
+    readonly rules: FieldRules;
+    readonly model: string;
+    readonly identify: IdentifyModel;
+  },
 ): string {
   const name = rules.name(field, id);
-  return name === null ? model : canonicalModel(name) ?? name;
+  return name === null ? model : identify(name) ?? name;
 }
 
 function readConcurrency(given: number | bigint | null | undefined, mediaMode: MediaMode): number {

@@ -2,6 +2,7 @@
 
 import type { InferenceRequest } from "../infer/inference.ts";
 import { FRAME_EVENT_TYPES } from "../frames/frame_row.ts";
+import { TIER_LABEL } from "./answer.ts";
 import { MOMENT_KINDS } from "./moments.ts";
 import { isTiered, type ReasonPlan } from "./request.ts";
 
@@ -62,14 +63,7 @@ export const MOMENTS_ANSWER: AnswerSchema = {
 };
 
 /** The answer of the second pass when the first one has the schema of the caller. */
-export const TIER_LABEL_ANSWER: AnswerSchema = {
-  name: "tier_label",
-  schema: {
-    type: "object",
-    properties: { event_type: TEXT, confidence: UNIT, description: TEXT, reasoning: TEXT },
-    required: ["event_type", "confidence"],
-  },
-};
+export const TIER_LABEL_ANSWER: AnswerSchema = { name: "tier_label", schema: TIER_LABEL.schema };
 
 /** Output tokens of an answer. */
 const FRAME_TOKENS = 320;

@@ -91,6 +91,8 @@ export interface RunView {
   readonly model: string;
   /** Of the first `ingest_received`, or of the live source that was opened before it. */
   readonly sourceUri: string;
+  /** The name that its upload had; empty for other sources. */
+  readonly sourceName: string;
   readonly state: FoldedState;
   /** pts of `run_created`, epoch milliseconds. */
   readonly createdMs: number;
@@ -118,7 +120,11 @@ export interface RunView {
 }
 
 /** A run that was idle for longer than the TTL is expired; that is decided on reading. See docs/api.md#run-status. */
-export function statusOf(run: RunView, nowMs: number, ttlMs: number): RunStatus {
+export function statusOf(
+  run: Pick<RunView, "state" | "lastActivityMs">,
+  nowMs: number,
+  ttlMs: number,
+): RunStatus {
   if (isTerminal(run.state)) return run.state;
   return nowMs - run.lastActivityMs > ttlMs ? "expired" : run.state;
 }
@@ -159,6 +165,7 @@ export interface RunSummaryPayload {
   readonly mode: string;
   readonly model: string;
   readonly source_uri: string;
+  readonly source_name?: string;
   readonly source: RunView["source"];
   readonly session_id: string;
   readonly state: FoldedState;
@@ -173,6 +180,7 @@ export function summaryOf(run: RunView): RunSummaryPayload {
     mode: run.mode,
     model: run.model,
     source_uri: run.sourceUri,
+    ...(run.sourceName !== "" && { source_name: run.sourceName }),
     source: run.source,
     session_id: run.sessionId,
     state: run.state,
@@ -193,6 +201,7 @@ export class Run implements RunView {
   mode = "";
   model = "";
   sourceUri = "";
+  sourceName = "";
   state: FoldedState = "pending";
   createdMs = 0;
   lastActivityMs = 0;
@@ -253,6 +262,7 @@ export class Run implements RunView {
     this.mode = run.mode;
     this.model = run.model;
     this.sourceUri = run.source_uri;
+    this.sourceName = run.source_name ?? "";
     this.source = run.source;
     this.sessionId = run.session_id;
     this.state = run.state;
@@ -285,6 +295,7 @@ export class Run implements RunView {
     if (this.hasIngest) return;
     this.hasIngest = true;
     this.sourceUri = text(payload, "source_uri");
+    this.sourceName = text(payload, "source_name");
   }
 }
 

@@ -5,7 +5,8 @@ import { itemsOf } from "../bounded_list.ts";
 import { U64_END } from "../events/payload_shapes.ts";
 import { exactNumber } from "../exact_json.ts";
 
-const OPTIONS: z.core.ToJSONSchemaParams = {
+/** `schemaOf` makes the schema of the items of a bounded list, which zod does not see. */
+const optionsWith = (schemaOf: (shape: z.ZodType) => JsonSchema): z.core.ToJSONSchemaParams => ({
   target: "draft-2020-12",
   io: "input",
   // The only custom type, u64, has its schema as metadata; a test finds any other one without a schema.
@@ -14,8 +15,9 @@ const OPTIONS: z.core.ToJSONSchemaParams = {
     // The parser makes a bigint of an integer beyond 2^53; on the wire it is an integer like any other.
     if (zodSchema._zod.def.type === "bigint") jsonSchema.type = "integer";
     const list = itemsOf(zodSchema);
-    if (list) jsonSchema.items = bare(jsonSchemaOf(list.item));
+    if (list) jsonSchema.items = schemaOf(list.item);
     if (list && Number.isFinite(list.maximum)) jsonSchema.maxItems = list.maximum;
+    if (list && list.minimum > 0) jsonSchema.minItems = list.minimum;
     // An empty schema allows everything, like no schema.
     if (isEmptyObject(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
     delete jsonSchema.propertyNames;
@@ -23,7 +25,9 @@ const OPTIONS: z.core.ToJSONSchemaParams = {
     if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   },
-};
+});
+
+const OPTIONS = optionsWith((shape) => bare(jsonSchemaOf(shape)));
 
 export type JsonSchema = Record<string, unknown>;
 
@@ -39,9 +43,30 @@ export function namedJsonSchemas(
 ): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [name, shape] of Object.entries(shapes)) registry.add(shape, { id: name });
-  const { schemas } = z.toJSONSchema(registry, { ...OPTIONS, uri: refOf });
+  const options = optionsWith(itemOf);
+  const { schemas } = z.toJSONSchema(registry, { ...options, uri: refOf });
   return Object.fromEntries(
     Object.entries(schemas).map(([name, { $schema: _, $id: __, ...schema }]) => [name, schema as JsonSchema]),
+  );
+
+  /** A reference where the shape has a name; else its schema, with references to the named shapes in it. */
+  function itemOf(shape: z.ZodType): JsonSchema {
+    const name = registry.get(shape)?.id;
+    if (name !== undefined) return { $ref: refOf(name) };
+    const { $defs: _, ...schema } = z.toJSONSchema(shape, { ...options, metadata: registry });
+    return bare(withRefs(schema, refOf) as JsonSchema);
+  }
+}
+
+/** The references of a schema on its own, as `refOf` says. */
+function withRefs(value: unknown, refOf: (name: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withRefs(item, refOf));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === "$ref" ? refOf(String(inner).replace(/^#\/\$defs\//, "")) : withRefs(inner, refOf),
+    ]),
   );
 }
 

@@ -7,18 +7,17 @@ export class PartsRefused extends Error {
   override readonly name = "PartsRefused";
 }
 
-/** The boundary between the parts; null where the content type is another one. */
+/** The boundary between the parts, empty where it is not said; null where the content type is another one. */
 export function boundaryOf(contentType: string | null): string | null {
+  if (!/^\s*multipart\/(?:x-mixed-replace|mixed|related)\b/i.test(contentType ?? "")) return null;
   const [, quoted, plain] =
-    /^multipart\/x-mixed-replace\s*;(?:[^"]*;)?\s*boundary=(?:"([^"]{1,100})"|([^\s;"]{1,100}))/i
-      .exec(contentType ?? "") ?? [];
+    /[;,\s]boundary\s*=\s*(?:"([^"]{0,100})"|([^\s;,"]{1,100}))/i.exec(contentType!) ?? [];
   // Some cameras write the two hyphens before a boundary into its name.
-  return (quoted ?? plain)?.replace(/^--/, "") ?? null;
+  return (quoted ?? plain ?? "").trim().replace(/^--/, "");
 }
 
 const HEAD_BYTES_MAX = 8 * 1024;
 const JPEG_BYTES_MAX = 16 * 2 ** 20;
-const HEAD_END = wantedBytes("\r\n\r\n");
 
 /**
  * ```
@@ -26,10 +25,14 @@ const HEAD_END = wantedBytes("\r\n\r\n");
  *   └──── head ──────────────────────┘ └ body ┘
  * ```
  * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary, or to the end of all of it: some
- * cameras close after each picture.
+ * cameras close after each picture. Lines end with CRLF or LF. The boundary is what the first part begins with, as some cameras
+ * state another one.
  */
 export class JpegParts {
-  readonly #delimiter: WantedBytes;
+  /** Null where the camera has not said one. */
+  #delimiter: WantedBytes | null;
+  /** Whether the first head was read. */
+  #hasBegun = false;
   /** What has not been used yet: the first `#length` bytes. */
   #buffer = new Uint8Array(64 * 1024);
   #length = 0;
@@ -42,7 +45,7 @@ export class JpegParts {
   #others = 0;
 
   constructor(boundary: string) {
-    this.#delimiter = wantedBytes(`--${boundary}`);
+    this.#delimiter = boundary === "" ? null : wantedBytes(`--${boundary}`);
   }
 
   /** The JPEGs that are complete with the next bytes. Errors: `PartsRefused`. */
@@ -67,7 +70,7 @@ export class JpegParts {
     const bytes = this.#buffer.subarray(0, this.#length);
     if (this.#body === null || this.#body.bytes !== null || !beginsAsJpeg(bytes)) return null;
     let end = bytes.length;
-    while (bytes[end - 1] === 13 || bytes[end - 1] === 10) end--; // CR, LF
+    while (bytes[end - 1] === CR || bytes[end - 1] === LF) end--;
     const isWhole = bytes[end - 2] === 0xff && bytes[end - 1] === 0xd9;
     return isWhole ? bytes.slice(0, end) : null;
   }
@@ -85,21 +88,29 @@ export class JpegParts {
 
   /** How many bytes it has; null while it is not complete. */
   #readHead(bytes: Uint8Array): number | null {
-    const end = this.#find(bytes, HEAD_END);
-    if (end === -1 || end > HEAD_BYTES_MAX) {
+    const found = headAt(bytes, this.#searched);
+    this.#searched = bytes.length;
+    if (found === null || found.end > HEAD_BYTES_MAX) {
       if (bytes.length > HEAD_BYTES_MAX) throw new PartsRefused("its server sends parts without a head");
       return null;
     }
-    const head = new TextDecoder("latin1").decode(bytes.subarray(0, end));
-    const length = /^content-length[ \t]*:[ \t]*(\d{1,9})[ \t]*$/im.exec(head)?.[1];
+    const head = new TextDecoder("latin1").decode(bytes.subarray(found.start, found.end));
+    const isStated = this.#delimiter?.bytes.every((byte, place) => bytes[found.start + place] === byte) ??
+      false;
+    if (!this.#hasBegun && !isStated) this.#delimiter = delimiterIn(head) ?? this.#delimiter;
+    this.#hasBegun = true;
+    const length = /^content-length[ \t]*:[ \t]*\+?(\d{1,9})/im.exec(head)?.[1];
     if (Number(length) > JPEG_BYTES_MAX) throw tooLarge();
+    if (length === undefined && this.#delimiter === null) {
+      throw new PartsRefused("its server sends parts without a boundary and a length");
+    }
     this.#body = { bytes: length === undefined ? null : Number(length) };
-    return end + HEAD_END.bytes.length;
+    return found.end;
   }
 
   /** The same. */
   #readBody(bytes: Uint8Array, jpegs: Uint8Array[]): number | null {
-    const end = this.#body!.bytes ?? this.#find(bytes, this.#delimiter);
+    const end = this.#body!.bytes ?? this.#find(bytes, this.#delimiter!);
     if (end === -1 || end > bytes.length) {
       if (bytes.length > JPEG_BYTES_MAX) throw tooLarge();
       return null;
@@ -122,6 +133,33 @@ export class JpegParts {
     return indexOf(bytes, wanted, from);
   }
 }
+
+/**
+ * The head at the beginning of the bytes, with its empty line; empty lines before it are left out. Null while it is not complete, for which
+ * `searched` bytes were searched before.
+ */
+function headAt(
+  bytes: Uint8Array,
+  searched: number,
+): { readonly start: number; readonly end: number } | null {
+  let start = 0;
+  while (bytes[start] === CR || bytes[start] === LF) start++;
+  for (let at = bytes.indexOf(LF, Math.max(start, searched - 2)); at !== -1; at = bytes.indexOf(LF, at + 1)) {
+    const next = bytes[at + 1] === CR ? at + 2 : at + 1;
+    if (bytes[next] === LF) return { start, end: next + 1 };
+  }
+  return null;
+}
+
+/** What stands between parts, as the first head has it; null where it begins with a header. */
+function delimiterIn(head: string): WantedBytes | null {
+  const line = /^[^\r\n]{1,200}/.exec(head)?.[0].trimEnd() ?? "";
+  if (line.startsWith("--") && line.length > 2) return wantedBytes(line);
+  return line === "" || line.includes(":") ? null : wantedBytes(`\n${line}`);
+}
+
+const CR = 13;
+const LF = 10;
 
 function beginsAsJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === 0xd8;

@@ -21,8 +21,10 @@ type Challenge = { readonly scheme: "basic" } | {
   readonly nonce: string;
   readonly opaque: string | undefined;
   readonly algorithm: "MD5" | "SHA-256";
-  /** Whether it takes `qop=auth`; without it the older form of RFC 2069. */
-  readonly hasQop: boolean;
+  /** Whether each secret is for one nonce of ours: `MD5-sess`. */
+  readonly isOfSession: boolean;
+  /** Null is the older form of RFC 2069. Requests have no bodies, so that `auth-int` protects none. */
+  readonly qop: "auth" | "auth-int" | null;
   /** Whether the last nonce was only too old. */
   readonly isStale: boolean;
 };
@@ -40,6 +42,8 @@ export class Authorization {
   /** Whether they were sent since the server accepted them last. */
   #isTried = false;
   #attempts = 0;
+  /** Whether the server has taken them before: then another nonce is a new question, and some servers do not say that it is. */
+  #wereRight = false;
 
   /** `clientNonce` is random text of hexadecimal digits. */
   constructor(credentials: SourceCredentials, clientNonce: string) {
@@ -53,7 +57,10 @@ export class Authorization {
    */
   take(challenges: readonly string[]): boolean {
     const challenge = strongest(challenges);
-    const wasRefused = this.#isTried && !(challenge?.scheme === "digest" && challenge.isStale);
+    const [next, last] = [challenge, this.#challenge];
+    const isNew = next?.scheme === "digest" &&
+      (next.isStale || this.#wereRight && !(last?.scheme === "digest" && last.nonce === next.nonce));
+    const wasRefused = this.#isTried && !isNew;
     if (challenge === null || wasRefused || ++this.#attempts > ATTEMPTS_MAX) return false;
     this.#challenge = challenge;
     this.#uses = 0;
@@ -63,6 +70,7 @@ export class Authorization {
 
   /** The server has accepted the credentials: a later 401 is a new question. */
   accepted(): void {
+    this.#wereRight ||= this.#isTried;
     this.#isTried = false;
     this.#attempts = 0;
   }
@@ -80,20 +88,24 @@ export class Authorization {
   }
 
   #digest(challenge: Extract<Challenge, { scheme: "digest" }>, { method, uri }: ProtectedRequest): string {
-    const { realm, nonce, opaque, algorithm, hasQop } = challenge;
+    const { realm, nonce, opaque, algorithm, isOfSession, qop } = challenge;
     const { user, password } = this.#credentials;
+    const clientNonce = this.#clientNonce;
     const hash = (text: string) =>
       createHash(algorithm === "MD5" ? "md5" : "sha256").update(text, "utf8").digest("hex");
     const count = this.#uses.toString(16).padStart(8, "0");
-    const secret = hash(`${user}:${realm}:${password}`);
-    const request = hash(`${method}:${uri}`);
-    const response = hasQop
-      ? hash(`${secret}:${nonce}:${count}:${this.#clientNonce}:auth:${request}`)
-      : hash(`${secret}:${nonce}:${request}`);
+    const own = hash(`${user}:${realm}:${password}`);
+    const secret = isOfSession ? hash(`${own}:${nonce}:${clientNonce}`) : own;
+    const request = hash(qop === "auth-int" ? `${method}:${uri}:${hash("")}` : `${method}:${uri}`);
+    const response = qop === null
+      ? hash(`${secret}:${nonce}:${request}`)
+      : hash(`${secret}:${nonce}:${count}:${clientNonce}:${qop}:${request}`);
+    const name = `${algorithm}${isOfSession ? "-sess" : ""}`;
     const fields = [
       `username=${quotedText(user)}, realm=${quotedText(realm)}, nonce=${quotedText(nonce)}`,
-      `uri=${quotedText(uri)}, response="${response}", algorithm=${algorithm}`,
-      ...hasQop ? [`qop=auth, nc=${count}, cnonce="${this.#clientNonce}"`] : [],
+      `uri=${quotedText(uri)}, response="${response}", algorithm=${name}`,
+      ...qop === null ? [] : [`qop=${qop}, nc=${count}`],
+      ...qop === null && !isOfSession ? [] : [`cnonce="${clientNonce}"`],
       ...opaque === undefined ? [] : [`opaque=${quotedText(opaque)}`],
     ];
     return `Digest ${fields.join(", ")}`;
@@ -121,11 +133,13 @@ function strongest(challenges: readonly string[]): Challenge | null {
 
 /** One header may have several challenges, each of which begins with the name of its scheme. */
 function challengesIn(header: string): string[] {
-  return header.split(/(?:^|,\s*)(?=(?:basic|digest)\s+[a-z])/i).filter((text) => text.trim() !== "");
+  return header.split(/(?:^|,\s*)(?=(?:basic|digest)(?:\s+[a-z]|\s*(?:,|$)))/i).filter((text) =>
+    text.trim() !== ""
+  );
 }
 
 function readChallenge(text: string): Challenge | null {
-  const [, scheme = "", rest = ""] = /^\s*(basic|digest)\s+(.*)$/is.exec(text) ?? [];
+  const [, scheme = "", rest = ""] = /^\s*(basic|digest)\b(.*)$/is.exec(text) ?? [];
   if (scheme.toLowerCase() === "basic") return { scheme: "basic" };
   if (scheme === "") return null;
   const fields = new Map<string, string>();
@@ -136,13 +150,17 @@ function readChallenge(text: string): Challenge | null {
   ) {
     fields.set(name!.toLowerCase(), quoted?.replace(/\\(.)/g, "$1") ?? plain ?? "");
   }
-  const algorithm = (fields.get("algorithm") ?? "MD5").toUpperCase();
-  const [realm, nonce] = [fields.get("realm"), fields.get("nonce")];
-  const qop = fields.get("qop");
-  const isKnown = algorithm === "MD5" || algorithm === "SHA-256";
-  const takesAuth = qop === undefined || /(^|[\s,])auth([\s,]|$)/i.test(qop);
-  if (realm === undefined || nonce === undefined || !isKnown || !takesAuth) return null;
+  const [, algorithm, session] = /^(MD5|SHA-256)(-SESS)?$/.exec(
+    (fields.get("algorithm") || "MD5").toUpperCase(),
+  ) ?? [];
+  const nonce = fields.get("nonce");
+  const qops = (fields.get("qop") ?? "").toLowerCase().split(/[\s,]+/).filter((one) => one !== "");
+  const qop = qops.length === 0 ? null : (["auth", "auth-int"] as const).find((one) => qops.includes(one));
+  if (nonce === undefined || algorithm === undefined || qop === undefined) return null;
   const isStale = fields.get("stale")?.toLowerCase() === "true";
   const opaque = fields.get("opaque");
-  return { scheme: "digest", realm, nonce, opaque, algorithm, hasQop: qop !== undefined, isStale };
+  return {
+    ...{ scheme: "digest", realm: fields.get("realm") ?? "", nonce, opaque, qop, isStale },
+    ...{ algorithm: algorithm as "MD5" | "SHA-256", isOfSession: session !== undefined },
+  };
 }

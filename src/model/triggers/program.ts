@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { LIMITS } from "../limits.ts";
 import { IDENTIFIER } from "./identifier.ts";
+import { named } from "../schemas/named_shapes.ts";
 
 /** Signals without parameters. */
 export const SCALAR_KINDS = [
@@ -51,13 +52,16 @@ const slot = whole.meta({ maximum: LIMITS.trigger.stateSlotsMax - 1 });
 const name = z.string().max(LIMITS.name.bytesMax);
 
 /** An absent zone is the same as null and means any zone. */
-export const signal = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.enum(SCALAR_KINDS) }),
-  z.strictObject({ kind: z.literal("object_count"), label: name, zone: name.nullish() }),
-  z.strictObject({ kind: z.enum(PAIR_KINDS), left: name, right: name }),
-  z.strictObject({ kind: z.literal("dwell_ms"), label: name, zone: name }),
-  z.strictObject({ kind: z.literal("audio_event_confidence"), label: name }),
-], { error: "must be a signal: an object whose kind is one of the known ones" });
+export const signal = named(
+  "TriggerSignal",
+  z.discriminatedUnion("kind", [
+    z.strictObject({ kind: z.enum(SCALAR_KINDS) }),
+    z.strictObject({ kind: z.literal("object_count"), label: name, zone: name.nullish() }),
+    z.strictObject({ kind: z.enum(PAIR_KINDS), left: name, right: name }),
+    z.strictObject({ kind: z.literal("dwell_ms"), label: name, zone: name }),
+    z.strictObject({ kind: z.literal("audio_event_confidence"), label: name }),
+  ], { error: "must be a signal: an object whose kind is one of the known ones" }),
+);
 
 const instruction = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("load"), signal }),
@@ -65,8 +69,7 @@ const instruction = z.discriminatedUnion("op", [
     op: z.literal("constant"),
     value: z.number().meta({ exclusiveMinimum: -F32_END, exclusiveMaximum: F32_END }),
   }),
-  z.strictObject({ op: z.enum(Object.values(COMPARISONS)) }),
-  z.strictObject({ op: z.enum(["and", "or", "not"]) }),
+  z.strictObject({ op: z.enum([...Object.values(COMPARISONS), "and", "or", "not", "halt"]) }),
   z.strictObject({
     op: z.literal("sustain_frames"),
     slot,
@@ -90,7 +93,6 @@ const instruction = z.discriminatedUnion("op", [
     after_ms: whole.meta({ maximum: LIMITS.trigger.captureMsMax }),
   }),
   z.strictObject({ op: z.literal("notify"), channel: z.enum(CHANNELS) }),
-  z.strictObject({ op: z.literal("halt") }),
 ], { error: "must be an instruction: an object whose op is one of the known ones" });
 
 /** Instructions beyond these are not looked at. */

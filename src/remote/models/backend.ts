@@ -4,6 +4,7 @@ import type { World } from "../../base/world.ts";
 import type { InferenceAnswer, InferenceRequest, ProviderKind } from "../../model/infer/inference.ts";
 import type { Resolve } from "../guard/address_guard.ts";
 import type { PinnedAgent } from "../guard/pinned_agent.ts";
+import type { ServedModels } from "./served_models.ts";
 
 export interface Backend {
   /** The name in the operator's configuration. */
@@ -15,8 +16,8 @@ export interface Backend {
   reservedTokens(request: InferenceRequest): number;
   /** One inference, not repeated after a failure. Errors: `InferenceFailed`, or the reason of the signal. */
   ask(request: InferenceRequest, options: BackendCallOptions): Promise<BackendAnswer>;
-  /** Whether it answers a test request now, within a short time limit. See docs/models.md#catalog. */
-  isReachable(signal: AbortSignal): Promise<boolean>;
+  /** What it has, as it said last. */
+  readonly models: ServedModels;
   /** Waits for requests that follow its answers, such as the deletion of a clip. */
   close(): Promise<void>;
 }

@@ -5,17 +5,24 @@ import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { GEMINI_BASE_URL, type GeminiSettings } from "../../model/infer/backend_file.ts";
 import { geminiSchema } from "../../model/infer/gemini_schema.ts";
-import type { InferenceRequest, InferenceVideo, TokenCounts } from "../../model/infer/inference.ts";
+import {
+  InferenceFailed,
+  type InferenceRequest,
+  type InferenceVideo,
+  type TokenCounts,
+} from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { type Exchange, ModelEndpoint } from "./model_endpoint.ts";
+import { type ModelsAnswer, ServedModels } from "./served_models.ts";
 
 /** See docs/models.md#gemini. */
 export class Gemini implements Backend {
   readonly name: string;
   readonly kind = "gemini";
   readonly hasBinaryMedia = true;
+  readonly models: ServedModels;
   readonly #settings: GeminiSettings;
   readonly #world: World;
   readonly #endpoint: ModelEndpoint;
@@ -29,6 +36,7 @@ export class Gemini implements Backend {
     this.#settings = settings;
     this.#world = context.world;
     this.#endpoint = new ModelEndpoint(this, context);
+    this.models = new ServedModels((signal) => this.#askForModel(signal), context.world);
   }
 
   reservedTokens({ maxTokens }: InferenceRequest): number {
@@ -51,22 +59,25 @@ export class Gemini implements Backend {
     }
   }
 
-  async isReachable(signal: AbortSignal): Promise<boolean> {
+  async close(): Promise<void> {
+    await Promise.all([...this.#deletions, this.models.close()]);
+  }
+
+  /** It is asked for its own model only. */
+  async #askForModel(signal: AbortSignal): Promise<ModelsAnswer> {
+    const { model } = this.#settings;
     try {
       await this.#endpoint.exchange({
         method: "GET",
-        url: this.#url(`/v1beta/models/${encodeURIComponent(this.#settings.model)}`),
+        url: this.#url(`/v1beta/models/${encodeURIComponent(model)}`),
         timeoutMs: LIMITS.backend.geminiProbeMs,
         signal,
       });
-      return true;
-    } catch {
-      return false;
+      return { fault: null, list: { ids: [model], isComplete: false } };
+    } catch (error) {
+      if (!(error instanceof InferenceFailed)) throw error;
+      return { fault: error.message, list: null };
     }
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.#deletions);
   }
 
   /** A model that used up its tokens for thinking is asked again with more, once. */
@@ -108,9 +119,13 @@ export class Gemini implements Backend {
     if (!candidate && !promptFeedback?.blockReason) {
       throw this.#endpoint.unreadable("its answer has no candidate");
     }
-    const parts = candidate?.content?.parts ?? [];
+    const parts = (candidate?.content?.parts ?? []).filter((part) => !part.thought);
+    const calls = parts.flatMap(({ functionCall }) =>
+      functionCall ? [JSON.stringify(functionCall.args ?? {})] : []
+    );
+    const text = parts.map((part) => part.text ?? "").join("");
     return {
-      outputText: parts.filter((part) => !part.thought).map((part) => part.text ?? "").join(""),
+      outputText: text.trim() === "" && calls.length === 1 ? calls[0]! : text,
       finishReason: candidate ? finishReasonOf(candidate.finishReason) : "content_filter",
       tokens: tokensOf(usageMetadata),
     };
@@ -268,7 +283,11 @@ const GEMINI_USAGE = z.object({
   thoughtsTokenCount: TOKEN_COUNT,
   totalTokenCount: TOKEN_COUNT,
 }).nullish().catch(null);
-const PART = z.object({ text: z.string().nullish(), thought: z.boolean().nullish() });
+const PART = z.object({
+  text: z.string().nullish(),
+  thought: z.boolean().nullish(),
+  functionCall: z.object({ args: z.unknown() }).nullish().catch(null),
+});
 const GENERATED = z.object({
   candidates: z.array(z.object({
     content: z.object({ parts: z.array(PART).nullish() }).nullish(),

@@ -3,17 +3,20 @@
 import * as z from "zod";
 import type { World } from "../../base/world.ts";
 import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
-import type { InferenceRequest, TokenCounts } from "../../model/infer/inference.ts";
+import { InferenceFailed, type InferenceRequest, type TokenCounts } from "../../model/infer/inference.ts";
+import { type ModelList, modelListOf } from "../../model/infer/model_list.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { ModelEndpoint } from "./model_endpoint.ts";
+import { type ModelsAnswer, ServedModels } from "./served_models.ts";
 
 /** See docs/models.md#openai-compatible. */
 export class OpenaiCompat implements Backend {
   readonly name: string;
   readonly kind: OpenaiCompatSettings["kind"];
   readonly hasBinaryMedia = false;
+  readonly models: ServedModels;
   readonly #settings: OpenaiCompatSettings;
   readonly #world: World;
   readonly #endpoint: ModelEndpoint;
@@ -28,6 +31,7 @@ export class OpenaiCompat implements Backend {
     this.#endpoint = new ModelEndpoint(this, context);
     this.#completions = this.#url("/v1/chat/completions");
     this.#headers = settings.apiKey === null ? {} : { authorization: `Bearer ${settings.apiKey}` };
+    this.models = new ServedModels((signal) => this.#askForModels(signal), context.world);
   }
 
   reservedTokens({ maxTokens }: InferenceRequest): number {
@@ -36,7 +40,9 @@ export class OpenaiCompat implements Backend {
 
   async ask(request: InferenceRequest, { timeoutMs, signal }: BackendCallOptions): Promise<BackendAnswer> {
     const endMs = this.#world.monotonicMs() + timeoutMs;
-    const body = jsonBody(bodyOf(request, this.#settings.upstreamModel ?? request.model));
+    const body = jsonBody(
+      bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)),
+    );
     const answer = ANSWER.safeParse(
       await this.#endpoint.json({
         method: "POST",
@@ -56,29 +62,42 @@ export class OpenaiCompat implements Backend {
     };
   }
 
-  async isReachable(signal: AbortSignal): Promise<boolean> {
+  close(): Promise<void> {
+    return this.models.close();
+  }
+
+  async #askForModels(signal: AbortSignal): Promise<ModelsAnswer> {
     try {
-      await this.#endpoint.exchange({
+      const { bytes } = await this.#endpoint.exchange({
         method: "GET",
         url: this.#url("/v1/models"),
         headers: this.#headers,
         timeoutMs: LIMITS.backend.probeMs,
         signal,
       });
-      return true;
-    } catch {
-      return false;
+      return { fault: null, list: this.#listIn(bytes) };
+    } catch (error) {
+      if (!(error instanceof InferenceFailed)) throw error;
+      const hasNoList = error.status !== null && NO_LIST.includes(error.status);
+      return { fault: hasNoList ? null : error.message, list: null };
     }
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
+  #listIn(bytes: Uint8Array): ModelList | null {
+    try {
+      return modelListOf(this.#endpoint.parsed(bytes));
+    } catch {
+      return null; // it answers, but with no list
+    }
   }
 
   #url(path: string): URL {
     return new URL(`${this.#settings.baseUrl}${path}`);
   }
 }
+
+/** What servers without `GET /v1/models` answer to it. */
+const NO_LIST: readonly number[] = [404, 405, 501];
 
 function bodyOf(request: InferenceRequest, upstreamModel: string): Record<string, unknown> {
   const { prompt, images, video, maxTokens, temperature, outputSchema } = request;
@@ -106,9 +125,18 @@ function dataUrl(type: "image_url" | "video_url", bytes: Uint8Array, mediaType: 
 
 /** A count that is missing or invalid is 0. */
 const TOKEN_COUNT = z.int().nonnegative().catch(0);
+/** `arguments` is JSON text, or an object where a server has read it. */
+const TOOL_CALL = z.object({ arguments: z.unknown() });
 const CHOICE = z.object({
   message: z.object({
-    content: z.union([z.string(), z.array(z.object({ text: z.string().nullish() }))]).nullish(),
+    content: z.union([
+      z.string(),
+      z.array(z.union([z.string(), z.object({ type: z.string().nullish(), text: z.string().nullish() })])),
+    ]).nullish(),
+    reasoning_content: z.string().nullish().catch(null),
+    reasoning: z.string().nullish().catch(null),
+    tool_calls: z.array(z.object({ function: TOOL_CALL })).nullish().catch(null),
+    function_call: TOOL_CALL.nullish().catch(null),
   }).nullish(),
   text: z.string().nullish(),
   finish_reason: z.string().nullish(),
@@ -121,11 +149,33 @@ const OPENAI_USAGE = z.object({
 }).nullish().catch(null);
 const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: OPENAI_USAGE });
 
-function textOf({ message, text }: z.infer<typeof CHOICE>): string {
+/**
+ * The text of an answer. A server with a parser of thinking may put a whole answer into `reasoning_content`, or, of a newer one,
+ * `reasoning`, and one that was given a schema into the one call of a tool.
+ */
+function textOf({ message, text, finish_reason: finishReason }: z.infer<typeof CHOICE>): string {
   if (!message) return text ?? "";
-  const { content } = message;
-  if (Array.isArray(content)) return content.map((part) => part.text ?? "").join("");
-  return content ?? text ?? "";
+  const said = contentText(message.content) ?? text ?? "";
+  if (said.trim() !== "" || !FINISHED.has(finishReason ?? "")) return said;
+  const calls = [...(message.tool_calls ?? []).map((call) => call.function), message.function_call]
+    .filter((call) => call !== null && call !== undefined);
+  if (calls.length === 1) return jsonText(calls[0]!.arguments);
+  return message.reasoning_content || message.reasoning || said;
+}
+
+/** An answer that was cut off has only thinking there. */
+const FINISHED: ReadonlySet<string> = new Set(["stop", "tool_calls", "function_call"]);
+
+/** The parts of a list that are no thinking. */
+function contentText(content: NonNullable<z.infer<typeof CHOICE>["message"]>["content"]): string | null {
+  if (!Array.isArray(content)) return content ?? null;
+  return content.map((part) =>
+    typeof part === "string" ? part : /think|reason/i.test(part.type ?? "") ? "" : part.text ?? ""
+  ).join("");
+}
+
+function jsonText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? "");
 }
 
 function tokensOf(usage: z.infer<typeof OPENAI_USAGE>): TokenCounts {

@@ -1,10 +1,18 @@
 /** All model backends of the service: which of them are asked for a model, in which order, and which are skipped. */
 
+import { utf8Length } from "../../base/bytes.ts";
 import type { Log } from "../../base/log.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import type { BackendSettings } from "../../model/infer/backend_file.ts";
-import { canonicalModel, CATALOG, catalogEntries, type CatalogEntry } from "../../model/infer/catalog.ts";
+import {
+  asciiLowerCase,
+  canonicalModel,
+  CATALOG,
+  catalogEntries,
+  type CatalogEntry,
+  type IdentifyModel,
+} from "../../model/infer/catalog.ts";
 import {
   type InferenceAnswer,
   InferenceFailed,
@@ -12,6 +20,8 @@ import {
   isRetryable,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
+import { spokenText } from "../../model/infer/spoken_text.ts";
+import { answersQuestions, unknownModelText } from "../../model/infer/model_list.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
 import { CircuitBreaker, type CircuitCall, type CircuitLook } from "./circuit_breaker.ts";
@@ -38,10 +48,23 @@ export interface BackendLook {
   readonly circuit: CircuitLook["state"];
   /** When an open circuit lets a call through again, epoch milliseconds; else null. */
   readonly probeMs: number | null;
+  /** Why it could not be asked for its models just now; null where it could, and where it has not been asked. */
+  readonly fault: string | null;
+  /** What its server has, as it said last; null where it does not say. */
+  readonly models: readonly string[] | null;
+  /** Whether too many of the last calls of its kind were slow. */
+  readonly isSlow: boolean;
+}
+
+/** A model that none of its servers knows. */
+export interface UnknownModel {
+  readonly model: string;
+  /** What the servers have. */
+  readonly has: readonly string[];
 }
 
 interface Candidate {
-  readonly model: string | null;
+  readonly settings: BackendSettings;
   readonly backend: Backend;
   readonly circuit: CircuitBreaker;
 }
@@ -53,8 +76,8 @@ export class Providers implements AsyncDisposable {
   readonly #world: World;
   readonly #agent: PinnedAgent | null;
   readonly #candidates: readonly Candidate[];
-  /** By canonical id, in the order in which they are asked. */
-  readonly #byModel: ReadonlyMap<string, readonly Candidate[]>;
+  /** When a question was refused last because of a model that its server does not know. */
+  readonly #refusedMs = new Map<string, number>();
   readonly #alarm = new LatencyAlarm();
   readonly #log: Log;
 
@@ -67,15 +90,13 @@ export class Providers implements AsyncDisposable {
       ? new PinnedAgent({ roots, freeSocketsMax: FREE_SOCKETS_MAX, ...(reroute && { reroute }) })
       : null;
     this.#agent = agent;
-    const configured = backends.map((settings) => {
+    this.#candidates = backends.map((settings) => {
       const context = { world, agent: agent!, ...(resolve && { resolve }) };
       const backend = settings.type === "gemini"
         ? new Gemini(settings, context)
         : new OpenaiCompat(settings, context);
-      return { settings, candidate: { model: settings.model, backend, circuit: new CircuitBreaker() } };
+      return { settings, backend, circuit: new CircuitBreaker() };
     });
-    this.#candidates = configured.map(({ candidate }) => candidate);
-    this.#byModel = new Map(CATALOG.map(({ id }) => [id, servingModel(id, configured)]));
   }
 
   /**
@@ -86,8 +107,8 @@ export class Providers implements AsyncDisposable {
     asked: InferenceRequest,
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ): Promise<InferenceAnswer> {
-    const request = { ...asked, model: named(asked.model) };
-    const serving = this.#serving(request.model);
+    const request = { ...asked, model: this.#named(asked.model) };
+    const serving = this.#required(request.model);
     const allowed = request.allowFallback ? serving : serving.slice(0, 1);
     const startedMs = this.#world.monotonicMs();
     // If every circuit breaker is open, the backends are asked all the same.
@@ -99,18 +120,21 @@ export class Providers implements AsyncDisposable {
       if (failure && leftMs <= 0) break;
       if (!isForced && candidate.circuit.isOpen(nowMs)) continue;
       try {
-        const answer = await this.#attempt(candidate, request, leftMs, signal);
+        const answer = await this.#attemptAsSpelled(candidate, request, leftMs, signal);
+        this.#refusedMs.delete(request.model);
         return {
           provider: candidate.backend.kind,
           model: request.model,
           fallbackUsed: candidate !== serving[0],
           ...answer,
+          outputText: spokenText(answer.outputText),
           inferenceLatencyMs: Math.round(this.#world.monotonicMs() - startedMs),
         };
       } catch (error) {
         signal.throwIfAborted();
-        if (!(error instanceof InferenceFailed && isRetryable(error))) throw error;
-        failure = error;
+        if (!(error instanceof InferenceFailed)) throw error;
+        failure = this.#explained(error, candidate, request.model);
+        if (!isRetryable(failure) && failure.failure !== "unsupported_model") throw failure;
       }
     }
     throw failure!; // at least one backend was asked
@@ -121,7 +145,7 @@ export class Providers implements AsyncDisposable {
    * docs/models.md#admission.
    */
   reservation(request: InferenceRequest): { tokens: number; bytes: number } {
-    const [first] = this.#byModel.get(named(request.model)) ?? [];
+    const [first] = this.#serving(this.#named(request.model));
     const imageBytes = request.images.reduce((bytes, jpeg) => bytes + Base64.lengthOf(jpeg), 0);
     return {
       tokens: first?.backend.reservedTokens(request) ?? request.maxTokens,
@@ -129,48 +153,112 @@ export class Providers implements AsyncDisposable {
     };
   }
 
-  /** The canonical ids that a backend is configured for, in catalog order. */
+  /** The ids that a backend serves as far as is known: those of the catalog in its order, then the others. */
   get served(): readonly string[] {
-    return CATALOG.map(({ id }) => id).filter((id) => this.#byModel.get(id)!.length > 0);
+    const catalog = CATALOG.map(({ id }) => id).filter((id) => this.#serving(id).length > 0);
+    return [...catalog, ...this.#others];
   }
 
-  /** Throws `InferenceFailed` (`no_provider`, `unsupported_model`) unless a backend is configured for `model`. */
+  /** Whether a backend serves `model` as far as is known. */
+  serves(model: string): boolean {
+    return this.#serving(this.#named(model)).length > 0;
+  }
+
+  /** Throws `InferenceFailed` (`no_provider`, `unsupported_model`) unless a backend serves `model` as far as is known. */
   requireServed(model: string): void {
-    this.#serving(model);
+    this.#required(this.#named(model));
+  }
+
+  /**
+   * What knows the ids that callers mean: of the catalog, of the configuration, or of a server's list. Where only a list can tell of
+   * one of `models`, the servers are asked whose lists are old. Errors: the reason of `signal`.
+   */
+  async identify(models: readonly string[], signal: AbortSignal): Promise<IdentifyModel> {
+    const isUnknown = (model: string) =>
+      this.#identified(model) === undefined && utf8Length(model) <= LIMITS.name.bytesMax;
+    if (models.some(isUnknown)) await this.renew(signal);
+    return (model) => this.#identified(model);
+  }
+
+  /** Asks the servers for their models whose lists are older than a minute. Errors: the reason of `signal`. */
+  async renew(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#candidates.map(({ backend }) => backend.models.renew(signal)));
   }
 
   /** Whether the backend that would serve `model` takes a clip as a file of its own. */
   hasBinaryMedia(model: string): boolean {
-    return this.#byModel.get(named(model))?.[0]?.backend.hasBinaryMedia ?? false;
+    return this.#serving(this.#named(model))[0]?.backend.hasBinaryMedia ?? false;
   }
 
   /**
-   * Every model, with the backends that are reachable now. Errors: the reason of `signal`. See docs/models.md#catalog.
+   * Every model, with the backends that have it and are reachable now. Errors: the reason of `signal`. See docs/models.md#catalog.
    */
   async catalog(signal: AbortSignal): Promise<CatalogEntry[]> {
-    const answers = await Promise.all(
-      this.#candidates.map(async (candidate) =>
-        [candidate, await candidate.backend.isReachable(signal)] as const
-      ),
-    );
-    signal.throwIfAborted();
-    const reachable = new Set(
-      answers.filter(([, isReachable]) => isReachable).map(([candidate]) => candidate),
-    );
-    return catalogEntries(
-      (model) =>
-        new Set(this.#byModel.get(model)!.filter((one) => reachable.has(one)).map((one) => one.backend.kind)),
-      this.#alarm.alarmed(this.#world.monotonicMs()),
-    );
+    await Promise.all(this.#candidates.map(({ backend }) => backend.models.refresh(signal)));
+    return catalogEntries({
+      others: this.#others,
+      reachable: (model) =>
+        new Set(
+          this.#serving(model)
+            .filter((one) => one.backend.models.last?.fault === null && hasModel(one, model) !== false)
+            .map((one) => one.backend.kind),
+        ),
+      alarmed: this.#alarm.alarmed(this.#world.monotonicMs()),
+    });
+  }
+
+  /**
+   * What the servers have instead, where all that serve `model` say that they have it not, or where none serves it. Null where one may
+   * have it, and where no server says what it has.
+   */
+  unknown(model: string): UnknownModel | null {
+    const id = this.#named(model);
+    const serving = this.#serving(id);
+    if (serving.some((one) => hasModel(one, id) !== false)) return null;
+    const has = uniqueIds(serving.length > 0 ? serving : this.#candidates);
+    return has.length > 0 ? { model: id, has } : null;
+  }
+
+  /** Whether a server has the model; null where none says so, and one may have it. */
+  knows(model: string): boolean | null {
+    const id = this.#named(model);
+    if (this.#serving(id).some((one) => hasModel(one, id) === true)) return true;
+    return this.unknown(id) === null ? null : false;
+  }
+
+  /** Models of which a question was refused within `withinMs`, as their servers do not know them. */
+  refused(withinMs: number): readonly UnknownModel[] {
+    const nowMs = this.#world.monotonicMs();
+    return [...this.#refusedMs].filter(([, atMs]) => nowMs - atMs < withinMs)
+      .flatMap(([model]) => this.unknown(model) ?? []);
+  }
+
+  /**
+   * The model for a question whose caller names none: `usual`, unless the servers say that none of them has it. Then the only model of
+   * the catalog that they have, or the only model at all. See docs/models.md#no-model-named.
+   */
+  choose(usual: string): string {
+    if (this.unknown(usual) === null) return usual;
+    const ids = this.#candidates.flatMap(offeredBy).filter(answersQuestions);
+    const ofCatalog = new Set(ids.flatMap((id) => canonicalModel(id) ?? []));
+    const all = new Set(ids.map((id) => canonicalModel(id) ?? id));
+    const [only] = ofCatalog.size === 1 ? ofCatalog : all.size === 1 ? all : [];
+    return only ?? usual;
   }
 
   /** The backends in the order of the configuration, and whether they are skipped now. Asks none of them. */
   look(): BackendLook[] {
     const nowMs = this.#world.monotonicMs();
-    return this.#candidates.map(({ backend: { name, kind }, model, circuit }) => {
+    const alarmed = this.#alarm.alarmed(nowMs);
+    return this.#candidates.map(({ settings: { model }, backend: { name, kind, models }, circuit }) => {
       const { state, untilMs } = circuit.look(nowMs);
       const probeMs = state === "open" ? Math.round(this.#world.now() + untilMs - nowMs) : null;
-      return { name, kind, model, circuit: state, probeMs };
+      return {
+        ...{ name, kind, model, circuit: state, probeMs },
+        fault: models.last?.fault ?? null,
+        models: models.list?.ids ?? null,
+        isSlow: alarmed.has(kind),
+      };
     });
   }
 
@@ -180,13 +268,67 @@ export class Providers implements AsyncDisposable {
     this.#agent?.[Symbol.dispose]();
   }
 
+  /** Ids beside the catalog: those of the configuration and of the lists, in the order of the backends. */
+  get #others(): readonly string[] {
+    const offered = this.#candidates.flatMap(offeredBy);
+    return [...new Set(offered)].filter((id) => canonicalModel(id) === undefined);
+  }
+
+  #identified(model: string): string | undefined {
+    const id = canonicalModel(model);
+    if (id !== undefined) return id;
+    const others = this.#others;
+    if (others.includes(model)) return model;
+    const wanted = asciiLowerCase(model);
+    return others.find((other) => asciiLowerCase(other) === wanted) ??
+      others.find((other) => asciiLowerCase(other) === `${wanted}:latest`);
+  }
+
+  /**
+   * Every path to a model goes through here, so this is where an alias or another case becomes the id of events. An id that nobody
+   * knows stays as it is, and no backend serves it.
+   */
+  #named(model: string): string {
+    return this.#identified(model) ?? model;
+  }
+
   #serving(model: string): readonly Candidate[] {
-    const serving = this.#byModel.get(named(model)) ?? [];
+    return servingModel(model, this.#candidates);
+  }
+
+  #required(model: string): readonly Candidate[] {
     if (!this.isConfigured) throw new InferenceFailed("no_provider", "no model backend is configured");
+    const serving = this.#serving(model);
     if (serving.length === 0) {
-      throw new InferenceFailed("unsupported_model", "no configured backend serves this model");
+      const unknown = this.unknown(model);
+      const told = unknown && unknownModelText(unknown.model, unknown.has);
+      throw new InferenceFailed("unsupported_model", told ?? "no configured backend serves this model", {
+        told,
+      });
     }
     return serving;
+  }
+
+  /** A server that refuses the model, and whose list has it in another spelling, is asked once more with that one. */
+  async #attemptAsSpelled(
+    candidate: Candidate,
+    request: InferenceRequest,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<BackendAnswer> {
+    const { models } = candidate.backend;
+    const endMs = this.#world.monotonicMs() + timeoutMs;
+    const name = nameAt(candidate, request.model);
+    const asked = models.spelling(name);
+    try {
+      return await this.#attempt(candidate, request, timeoutMs, signal);
+    } catch (error) {
+      if (!isOfUnknownModel(error)) throw error;
+      models.refused(name);
+      await models.renew(signal);
+      if (models.spelling(name) === asked) throw error;
+      return await this.#attempt(candidate, request, endMs - this.#world.monotonicMs(), signal);
+    }
   }
 
   async #attempt(
@@ -214,6 +356,7 @@ export class Providers implements AsyncDisposable {
         });
         return answer;
       });
+      backend.models.answered(nameAt(candidate, request.model));
       this.#report(candidate, () => call.succeeded());
       this.#record(backend, startedMs);
       return answer;
@@ -226,6 +369,19 @@ export class Providers implements AsyncDisposable {
     } finally {
       call.released();
     }
+  }
+
+  /** A refusal of a server that says that it has not the model becomes `unsupported_model`, with what it has. */
+  #explained(error: InferenceFailed, candidate: Candidate, model: string): InferenceFailed {
+    if (!isOfUnknownModel(error) || hasModel(candidate, model) !== false) return error;
+    const { name, kind } = candidate.backend;
+    const text = unknownModelText(nameAt(candidate, model), idsOf(candidate));
+    if (!this.#refusedMs.has(model)) this.#log.warn(`backend ${name}: ${text}`);
+    if (this.#refusedMs.size >= LIMITS.backend.modelsMax) this.#refusedMs.clear();
+    this.#refusedMs.set(model, this.#world.monotonicMs());
+    return new InferenceFailed("unsupported_model", text, {
+      ...{ status: error.status, provider: kind, told: text },
+    });
   }
 
   /**
@@ -249,14 +405,6 @@ export class Providers implements AsyncDisposable {
   }
 }
 
-/**
- * Every path to a model goes through here, so this is where an alias or another case becomes the canonical id. An id that
- * the catalog does not have stays as it is, and no backend serves it.
- */
-function named(model: string): string {
-  return canonicalModel(model) ?? model;
-}
-
 /** Somewhat more than the calls that admission allows at once by default. */
 const FREE_SOCKETS_MAX = 16;
 /** A call with a shorter timeout that misses its deadline is no failure of the backend. */
@@ -274,24 +422,58 @@ function reportFailure(
   else if (!isLate) call.succeeded();
 }
 
-interface ConfiguredBackend {
-  readonly settings: BackendSettings;
-  readonly candidate: Candidate;
-}
-
 /**
- * The backends for `model`, in the order in which they are asked. A model with a gemini backend is served by that
- * backend alone; the others serve one model or all, by priority. See docs/models.md#backends.
+ * The backends for `model`, in the order in which they are asked. A model with a gemini backend is served by that backend alone; the
+ * others serve one model, or all of the catalog and of their server, by priority. Those that say that they have it not come last. See
+ * docs/models.md#backends.
  */
-function servingModel(model: string, configured: readonly ConfiguredBackend[]): readonly Candidate[] {
-  const byPriority = configured.toSorted((one, other) => one.settings.priority - other.settings.priority);
+function servingModel(model: string, candidates: readonly Candidate[]): readonly Candidate[] {
+  const byPriority = candidates.toSorted((one, other) => one.settings.priority - other.settings.priority);
   const own = byPriority
     .filter(({ settings }) => settings.type === "gemini" && settings.model === model)
     .toSorted((one, other) =>
       one.settings.priority - other.settings.priority || (one.settings.name < other.settings.name ? -1 : 1)
     );
-  if (own.length > 0) return [own[0]!.candidate];
+  if (own.length > 0) return [own[0]!];
+  const isOfCatalog = canonicalModel(model) !== undefined;
   return byPriority
-    .filter(({ settings }) => settings.type === "openai_compat" && [null, model].includes(settings.model))
+    .filter(({ settings, backend }) =>
+      settings.type === "openai_compat" &&
+      (settings.model === null ? isOfCatalog || backend.models.has(model) === true : settings.model === model)
+    )
+    .map((candidate) => ({ candidate, isLast: hasModel(candidate, model) === false }))
+    .toSorted((one, other) => Number(one.isLast) - Number(other.isLast))
     .map(({ candidate }) => candidate);
+}
+
+/** What the backend calls the model. */
+function nameAt({ settings }: Candidate, model: string): string {
+  return settings.type === "openai_compat" ? settings.upstreamModel ?? model : model;
+}
+
+/** Whether the backend has the model; null where it does not say. */
+function hasModel(candidate: Candidate, model: string): boolean | null {
+  return candidate.backend.models.has(nameAt(candidate, model));
+}
+
+/** What the backend says that it has. */
+function idsOf({ backend }: Candidate): readonly string[] {
+  return backend.models.list?.ids ?? [];
+}
+
+/** What callers may name of the backend: its one model, or what it says that it has. */
+function offeredBy(candidate: Candidate): readonly string[] {
+  return candidate.settings.model === null ? idsOf(candidate) : [candidate.settings.model];
+}
+
+function uniqueIds(candidates: readonly Candidate[]): readonly string[] {
+  return [...new Set(candidates.flatMap(idsOf))];
+}
+
+/** What servers answer to a question to a model that they do not know; each may mean another fault as well. */
+const OF_UNKNOWN_MODELS: readonly number[] = [400, 404, 422];
+
+function isOfUnknownModel(error: unknown): error is InferenceFailed {
+  return error instanceof InferenceFailed && error.status !== null &&
+    OF_UNKNOWN_MODELS.includes(error.status);
 }

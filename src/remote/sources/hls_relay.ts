@@ -51,6 +51,8 @@ export class HlsRelay implements AsyncDisposable {
   /** The lowest number besides that of the source itself, which stays. */
   #oldestNumber = 2;
   #fault: Refusal | undefined;
+  /** Why the last playlist or part was not given, by which it was; empty where it was. */
+  readonly #lost = new Map<"playlist" | "part", string>();
   /** When everything that was requested so far is paid for, on the monotonic clock. */
   #paidMs = 0;
 
@@ -104,6 +106,11 @@ export class HlsRelay implements AsyncDisposable {
     return this.#fault;
   }
 
+  /** Why no more media comes; undefined where the last playlist and the last part were fine. */
+  get end(): string | undefined {
+    return this.#lost.get("part") ?? this.#lost.get("playlist");
+  }
+
   /** Ends all requests and stops listening. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#following[Symbol.dispose]();
@@ -154,9 +161,11 @@ export class HlsRelay implements AsyncDisposable {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const reader = readerOf(response);
     using _closing = abortWith(this.#closing.signal, reader);
+    let isPart = false;
     try {
       const target = this.#targetOf(request.url ?? "");
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
+      isPart = this.#parts.has(target.number);
       await this.#turn();
       const { range } = request.headers;
       await this.#pass(target, response, {
@@ -165,10 +174,15 @@ export class HlsRelay implements AsyncDisposable {
         timeoutMs: PART_TIMEOUT_MS,
         signal: reader.signal,
       });
+      this.#lost.delete(isPart ? "part" : "playlist");
     } catch (error) {
       // ffmpeg gets an error status, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
-      if (fault) this.#fault ??= refusedPart(fault);
+      if (fault) {
+        const refused = refusedPart(fault);
+        this.#fault ??= refused;
+        this.#lost.set(isPart ? "part" : "playlist", (isPart ? refused : fault).details[0]!.message);
+      }
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     }

@@ -29,6 +29,7 @@ export class MjpegRelay implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #following: Disposable;
   #fault: Refusal | undefined;
+  #end: string | undefined;
 
   private constructor(target: URL, server: Server, host: string, context: FetchContext) {
     // The path is a secret, so that other programs of this machine cannot look at the camera through the relay.
@@ -60,6 +61,11 @@ export class MjpegRelay implements AsyncDisposable {
   /** Why the camera gave no pictures, for the first time it did not; 422 `source_uri`. */
   get fault(): Refusal | undefined {
     return this.#fault;
+  }
+
+  /** Why the last answer of the camera is over; undefined where ffmpeg or the service ended it. */
+  get end(): string | undefined {
+    return this.#end;
   }
 
   /** Ends all requests and stops listening. */
@@ -95,6 +101,7 @@ export class MjpegRelay implements AsyncDisposable {
       // ffmpeg gets an error status or the end, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
       if (fault) this.#fault ??= fault;
+      this.#end = fault?.details[0]?.message;
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     }
@@ -102,6 +109,7 @@ export class MjpegRelay implements AsyncDisposable {
 
   async #pass(answer: ServerResponse, signal: AbortSignal): Promise<void> {
     const { response: { body }, boundary } = await this.#ask(ENDLESS_MS, signal);
+    this.#end = undefined;
     answer.writeHead(200, { "content-type": "multipart/x-mixed-replace;boundary=jpeg" });
     const parts = new JpegParts(boundary);
     for await (const bytes of body) {
@@ -109,6 +117,7 @@ export class MjpegRelay implements AsyncDisposable {
     }
     const last = parts.end();
     if (last) writePart(answer, last);
+    this.#end = "its server ended the series of pictures";
     answer.end();
   }
 }

@@ -1,5 +1,6 @@
 /** One track of a camera over UDP: two ports that hear this camera alone, and its packets in their order for ffmpeg. */
 
+import { numberPair, rtspTransports } from "../../model/sources/rtsp_head.ts";
 import { ReorderWindow } from "../../model/sources/reorder_window.ts";
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -61,14 +62,14 @@ export class RtpDatagrams implements Disposable {
 
   /** The camera's answer to the transport. From now on its packets pass. Throws where it sends in another way. */
   accept(transport: string): void {
-    const parameters = transport.toLowerCase().split(";").map((part) => part.trim());
-    const isRight = /^rtp\/avp(\/udp)?$/.test(parameters[0]!) && !transport.includes(",") &&
-      !parameters.includes("multicast");
-    if (!isRight) {
+    const found = rtspTransports(transport).find(({ protocol, parameters }) =>
+      /^rtp\/[a-z]+(\/udp)?$/.test(protocol) && !parameters.has("multicast")
+    );
+    if (found === undefined) {
       throw new RtspRefused("its server sends the media neither inside the connection nor by UDP");
     }
-    const stated = parameters.find((part) => part.startsWith("server_port="));
-    if (stated !== undefined) this.#cameraPorts = portsOf(stated.slice("server_port=".length));
+    const stated = found.parameters.get("server_port");
+    if (stated !== undefined) this.#cameraPorts = portsOf(stated);
     this.#isAccepted = true;
   }
 
@@ -188,10 +189,9 @@ function openPair(hostname: string): [Deno.DatagramConn, Deno.DatagramConn] {
   throw new Error("no two UDP ports that follow each other are free");
 }
 
-function portsOf(text: string): [number, number] {
-  const [, first, second] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? [];
-  const ports: [number, number] = [Number(first), Number(second ?? Number(first) + 1)];
-  if (!ports.every((port) => port >= CAMERA_PORT_MIN && port <= 65_535)) {
+function portsOf(text: string): readonly [number, number] {
+  const ports = numberPair(text, 65_535);
+  if (ports === null || ports.some((port) => port < CAMERA_PORT_MIN)) {
     throw new RtspRefused("its server sends media from a UDP port that is not from 1024 to 65535");
   }
   return ports;

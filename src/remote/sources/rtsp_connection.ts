@@ -6,9 +6,19 @@ import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Authorization } from "../../model/sources/source_credentials.ts";
 import { type DatagramOutcome, RtpDatagrams } from "./rtp_datagrams.ts";
-import { interleaved, RtspRefused, RtspReplies, type RtspReply } from "./rtsp_replies.ts";
+import {
+  interleavedChannels,
+  REDIRECTS,
+  RtspRefused,
+  RtspReplies,
+  type RtspReply,
+  type RtspRequest,
+  type RtspServerRequest,
+} from "./rtsp_replies.ts";
 import { RtspRequests } from "./rtsp_requests.ts";
 import { LOGIN_REFUSED } from "./source_request.ts";
+import { pathControls, trackAddresses } from "../../model/sources/rtsp_head.ts";
+import { failureOf } from "../guard/request_failed.ts";
 
 export interface RtspConnectionOptions {
   readonly world: World;
@@ -24,34 +34,61 @@ export interface RtspConnectionOptions {
   readonly countDatagrams: (outcome: DatagramOutcome, datagrams: number) => void;
   /** `RtspRefused` with the reason, or a flaw of ours. */
   readonly onFault: (reason: unknown) => void;
+  /** The server has ended the connection, for a reason in words of ours. */
+  readonly onEnded: (reason: string) => void;
+}
+
+/** A request of ffmpeg as the server gets it. */
+interface SentRequest extends RtspRequest {
+  /** Without the credentials. */
+  readonly text: string;
+  /** Where the track may be if it is not there. */
+  readonly otherUris: readonly string[];
+  /** Where its media comes over UDP. */
+  readonly track: RtpDatagrams | null;
 }
 
 /**
  * Passes bytes on, with these exceptions: in a request the URL of the tunnel is replaced by that of the source; of the
- * server's answers only what `RtspReplies` lets through reaches ffmpeg; where the server asks for the credentials, the last
- * request is sent again with them, and so are all later ones; where it refuses media inside the connection (461), the track is
+ * server's answers only what `RtspReplies` lets through reaches ffmpeg; what the server asks is answered here; where it asks for the
+ * credentials, the request is sent again with them, and so are all later ones; where it has no track at the address that ffmpeg
+ * made out, the others that the description may mean are asked for; where it refuses media inside the connection (461), the track is
  * asked for over UDP, and ffmpeg gets its packets as if they had come inside.
  */
 export class RtspConnection {
   readonly #options: RtspConnectionOptions;
-  readonly #replies: RtspReplies;
+  readonly #replies: RtspReplies<SentRequest>;
   readonly #requests = new RtspRequests();
-  /** As it was sent to the server, without the credentials. */
-  #last = { method: "", text: "" };
+  /** The number of the last request. */
+  #sequence = 0;
+  /** The tracks of the description whose addresses are paths. */
+  #paths: readonly string[] = [];
   #isOverUdp = false;
   readonly #tracks: RtpDatagrams[] = [];
+  /** Whether the server has begun to send media. */
+  #isPlaying = false;
   /** The request that made a server send over UDP; null before, and after ffmpeg has ended that. */
   #playing: string | null = null;
   #awaited: Disposable | null = null;
   #isClosed = false;
+  /** Why the server will end the connection, as it has said so. */
+  #farewell: string | null = null;
 
   constructor(options: RtspConnectionOptions) {
     this.#options = options;
-    this.#replies = new RtspReplies((reply) => this.#isAskedAgain(reply), (value) => this.#transport(value));
-    const { client, upstream } = options;
+    const { client, upstream, world } = options;
+    this.#replies = new RtspReplies({
+      nowMs: () => world.monotonicMs(),
+      isAskedAgain: (reply, request) => this.#isAskedAgain(reply, request),
+      channels: (transport, request) => channelsOf(transport, request),
+      onDescription: (description) => void (this.#paths = pathControls(description)),
+      onRequest: (request) => this.#answerServer(request),
+    });
     client.on("data", (bytes: Uint8Array) => this.#guarded(() => this.#ask(bytes)));
     upstream.on("data", (bytes: Uint8Array) => this.#guarded(() => this.#answer(bytes)));
     client.once("close", () => void this.close());
+    upstream.once("end", () => this.#hasEnded("its server closed the connection"));
+    upstream.once("error", (error) => this.#hasEnded(failureOf(error).message));
     upstream.once("close", () => {
       this.#closeTracks();
       client.end();
@@ -64,7 +101,8 @@ export class RtspConnection {
     this.#isClosed = true;
     this.#closeTracks();
     const { world, client, upstream } = this.#options;
-    const text = this.#playing && this.#withAuthorization(teardownOf(this.#playing));
+    const text = this.#playing &&
+      this.#withAuthorization(withNumber(teardownOf(this.#playing), ++this.#sequence));
     // A server that sends over UDP would go on for a minute, as the media has nothing to do with the connection.
     if (text !== null && !upstream.destroyed) {
       const sent = Promise.withResolvers<void>();
@@ -86,6 +124,10 @@ export class RtspConnection {
     }
   }
 
+  #hasEnded(reason: string): void {
+    if (!this.#isClosed) this.#options.onEnded(this.#farewell ?? reason);
+  }
+
   #ask(bytes: Uint8Array): void {
     const { client, upstream, tunnelUrl, serverUrl } = this.#options;
     for (const message of this.#requests.take(bytes)) {
@@ -96,11 +138,18 @@ export class RtspConnection {
       }
       const { method } = message;
       const text = message.text.replaceAll(tunnelUrl, () => serverUrl);
-      this.#replies.requested(1);
-      this.#last = { method, text: method === "SETUP" && this.#isOverUdp ? this.#overUdp(text) : text };
+      const uri = text.split(" ", 2)[1]!;
+      const [first = uri, ...otherUris] = method === "SETUP"
+        ? trackAddresses(uri, { paths: this.#paths, server: serverUrl })
+        : [];
+      const request: SentRequest = {
+        ...{ method, uri: first, otherUris, text: withUri(text, first), track: null },
+        cseq: /^CSeq: *(\d+)/mi.exec(text)?.[1] ?? "0",
+        channels: /^Transport:.*?;interleaved=(\d{1,3}(?:-\d{1,3})?)/mi.exec(text)?.[1] ?? "0-1",
+      };
       if (this.#isOverUdp && method === "PLAY") this.#play(text);
       if (method === "TEARDOWN") this.#playing = null;
-      this.#send();
+      this.#send(method === "SETUP" && this.#isOverUdp ? this.#overUdp(request) : request);
     }
   }
 
@@ -114,37 +163,51 @@ export class RtspConnection {
   }
 
   /** Whether the request of this reply was sent again. */
-  #isAskedAgain({ code, challenges }: RtspReply): boolean {
-    const { authorization, mayUseUdp, onFault } = this.#options;
-    if (code === 461 && this.#last.method === "SETUP") {
-      if (!mayUseUdp) {
-        onFault(new RtspRefused("its server sends the media over UDP only, where it is not encrypted"));
-      } else if (this.#isOverUdp) {
-        onFault(new RtspRefused("its server sends the media neither over TCP nor over UDP"));
-      } else {
-        this.#isOverUdp = true;
-        this.#last = { method: "SETUP", text: this.#overUdp(this.#last.text) };
-        this.#send();
-        return true;
-      }
+  #isAskedAgain({ code, challenges }: RtspReply, request: SentRequest): boolean {
+    const { authorization } = this.#options;
+    const { method, otherUris: [uri, ...otherUris] } = request;
+    if (code === 401 && authorization !== null) {
+      if (authorization.take(challenges)) return this.#send(request);
+      if (this.#isPlaying) return false;
+      throw new RtspRefused(LOGIN_REFUSED);
+    }
+    if (code !== 401) authorization?.accepted();
+    if (code < 400) {
+      if (method === "PLAY") this.#isPlaying = true;
       return false;
     }
-    if (code !== 401) {
-      authorization?.accepted();
-      return false;
+    if (method === "SETUP" && code === 461) return this.#send(this.#overUdp(request));
+    if (method === "SETUP" && code !== 401 && uri !== undefined) {
+      return this.#send({ ...request, uri, otherUris, text: withUri(request.text, uri) });
     }
-    if (authorization === null) return false;
-    if (this.#last.text === "" || !authorization.take(challenges)) {
-      onFault(new RtspRefused(LOGIN_REFUSED));
-      return false;
-    }
-    this.#send();
+    if (NEEDED.has(method) && !this.#isPlaying) throw new RtspRefused(refusalOf(method, code));
+    return false;
+  }
+
+  /** True. */
+  #send(request: SentRequest): boolean {
+    const { client, upstream } = this.#options;
+    const number = ++this.#sequence;
+    this.#replies.requested(request, number);
+    pass(client, upstream, latin1(this.#withAuthorization(withNumber(request.text, number))));
     return true;
   }
 
-  #send(): void {
-    const { client, upstream } = this.#options;
-    pass(client, upstream, latin1(this.#withAuthorization(this.#last.text)));
+  /** Servers may ask whether the client is there. Nothing of it needs ffmpeg, and the media goes on. */
+  #answerServer({ method, cseq, session, hasBody }: RtspServerRequest): void {
+    const { upstream } = this.#options;
+    if (method === "REDIRECT" && !this.#isPlaying) throw new RtspRefused(REDIRECTS);
+    this.#farewell = FAREWELLS[method] ?? this.#farewell;
+    const isFine = method === "OPTIONS" || /^[GS]ET_PARAMETER$/.test(method) && !hasBody;
+    const lines = [
+      `RTSP/1.0 ${isFine ? "200 OK" : "501 Not Implemented"}`,
+      ...cseq === null ? [] : [`CSeq: ${cseq}`],
+      ...session === null ? [] : [`Session: ${session}`],
+      ...method === "OPTIONS" ? ["Public: OPTIONS, GET_PARAMETER, SET_PARAMETER"] : [],
+    ];
+    // A server that asks and does not read has no answer.
+    if (!upstream.writable || upstream.writableLength > ANSWERS_BYTES_MAX) return;
+    upstream.write(latin1(`${lines.join("\r\n")}\r\n\r\n`));
   }
 
   /** The request with the header `Authorization` after its first line; unchanged before the server asked. */
@@ -154,27 +217,24 @@ export class RtspConnection {
     return value === null ? request : request.replace("\r\n", () => `\r\nAuthorization: ${value}\r\n`);
   }
 
-  /** The request for a track with two ports of ours, which are open from then on. */
-  #overUdp(request: string): string {
-    const { world, upstream, countDatagrams: count } = this.#options;
-    const channels = /^Transport:.*?;interleaved=(\d{1,3}(?:-\d{1,3})?)/mi.exec(request)?.[1] ?? "0-1";
+  /** The request for a track with two ports of ours, which are open from then on. Throws where it was asked for so before. */
+  #overUdp(request: SentRequest): SentRequest {
+    const { world, upstream, mayUseUdp, countDatagrams: count } = this.#options;
+    if (!mayUseUdp) {
+      throw new RtspRefused("its server sends the media over UDP only, where it is not encrypted");
+    }
+    if (request.track) throw new RtspRefused("its server sends the media neither over TCP nor over UDP");
     if (this.#tracks.length >= TRACKS_MAX) throw new RtspRefused("its server has too many tracks");
     const track = new RtpDatagrams({
-      ...{ world, channels, count },
+      ...{ world, channels: request.channels, count },
       localAddress: upstream.localAddress!,
       cameraAddress: upstream.remoteAddress!,
       onFrame: (frame) => this.#media(frame),
     });
+    this.#isOverUdp = true;
     this.#tracks.push(track);
-    return request.replace(/^Transport:.*$/mi, () => `Transport: ${track.transport}`);
-  }
-
-  /** What ffmpeg reads as the transport that it has got. */
-  #transport(value: string): string {
-    const track = this.#isOverUdp ? this.#tracks.at(-1) : undefined;
-    if (track === undefined || this.#last.method !== "SETUP") return interleaved(value);
-    track.accept(value);
-    return `RTP/AVP/TCP;unicast;interleaved=${track.channels}`;
+    const text = request.text.replace(/^Transport:.*$/mi, () => `Transport: ${track.transport}`);
+    return { ...request, text, track };
   }
 
   #play(request: string): void {
@@ -195,7 +255,7 @@ export class RtspConnection {
   #media(frame: Uint8Array): boolean {
     const { client } = this.#options;
     this.#awaited?.[Symbol.dispose]();
-    if (!client.writable || this.#replies.isWithinBody || client.writableLength > WAITING_BYTES_MAX) {
+    if (!client.writable || this.#replies.isWithinFrame || client.writableLength > WAITING_BYTES_MAX) {
       return false;
     }
     client.write(frame);
@@ -219,6 +279,8 @@ const TRACKS_MAX = 8;
 const FIRST_MEDIA_MS = 8_000;
 /** For the last words to a server. */
 const TEARDOWN_MS = 200;
+/** Answers that wait for a server to read them. */
+const ANSWERS_BYTES_MAX = 64 * 1024;
 /** What waits for an ffmpeg that does not read: some seconds of media. */
 const WAITING_BYTES_MAX = 4 << 20;
 
@@ -226,9 +288,48 @@ const WAITING_BYTES_MAX = 4 << 20;
 function teardownOf(play: string): string {
   const [first = "", ...lines] = play.split("\r\n");
   const kept = lines.filter((line) => /^(?:Session|User-Agent):/i.test(line));
-  const number = Number(/^CSeq: *(\d+)/mi.exec(play)?.[1] ?? 0);
-  return [first.replace(/^PLAY/, "TEARDOWN"), `CSeq: ${number + 1000}`, ...kept, "", ""].join("\r\n");
+  return [first.replace(/^PLAY/, "TEARDOWN"), "CSeq: 0", ...kept, "", ""].join("\r\n");
 }
+
+function withNumber(request: string, number: number): string {
+  return request.replace(/^CSeq:[^\r\n]*/mi, `CSeq: ${number}`);
+}
+
+function withUri(request: string, uri: string): string {
+  return request.replace(/^(\S+) \S+/, (_, method) => `${method} ${uri}`);
+}
+
+/** The channels of a track for ffmpeg. */
+function channelsOf(transport: string | null, request: SentRequest): string {
+  if (request.track === null) return interleavedChannels(transport, request);
+  request.track.accept(transport ?? "");
+  return request.track.channels;
+}
+
+/** Without an answer to these there is no media. */
+const NEEDED: ReadonlySet<string> = new Set(["DESCRIBE", "SETUP", "PLAY"]);
+
+function refusalOf(method: string, code: number): string {
+  if (code === 401) return `its server asks for a user name and a password (401 to ${method})`;
+  const words = CODES[code];
+  return `its server does not give it out: it answers ${method} with ${code}${words ? ` (${words})` : ""}`;
+}
+
+/** RFC 2326, section 7.1.1: what a server means that refuses. */
+const CODES: Readonly<Record<number, string>> = {
+  ...{ 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed" },
+  ...{ 406: "Not Acceptable", 408: "Request Timeout", 415: "Unsupported Media Type" },
+  ...{ 451: "Parameter Not Understood", 453: "Not Enough Bandwidth", 454: "Session Not Found" },
+  ...{ 455: "Method Not Valid in This State", 457: "Invalid Range", 459: "Aggregate Not Allowed" },
+  ...{ 460: "Only Aggregate Allowed", 500: "Internal Server Error", 501: "Not Implemented" },
+  ...{ 503: "Service Unavailable", 551: "Option Not Supported" },
+};
+
+/** Why a server ends the connection, by what it asked before. */
+const FAREWELLS: Readonly<Record<string, string>> = {
+  REDIRECT: REDIRECTS,
+  TEARDOWN: "its server ended the session",
+};
 
 function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);

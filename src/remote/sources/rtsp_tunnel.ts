@@ -40,6 +40,7 @@ export class RtspTunnel implements AsyncDisposable {
   readonly #connections = new Set<RtspConnection>();
   readonly #countDatagrams: CountDatagrams;
   #fault: Refusal | undefined;
+  #end: string | undefined;
 
   private constructor(
     server: Server,
@@ -67,9 +68,14 @@ export class RtspTunnel implements AsyncDisposable {
     return new RtspTunnel(server, await listenForFfmpeg(server, socket), target, context);
   }
 
-  /** Why the tunnel closed a connection to the server, if it did; 422 `source_uri`. */
+  /** Why the tunnel closed the last connection to the server, if it did; 422 `source_uri`. */
   get fault(): Refusal | undefined {
     return this.#fault;
+  }
+
+  /** Why that connection is over; undefined where ffmpeg or the service ended it. */
+  get end(): string | undefined {
+    return this.#fault?.details[0]?.message ?? this.#end;
   }
 
   /** Closes all connections. */
@@ -83,6 +89,7 @@ export class RtspTunnel implements AsyncDisposable {
   /** Connects ffmpeg's connection to the server. */
   async #join(client: Socket): Promise<void> {
     this.#track(client);
+    this.#fault = this.#end = undefined;
     try {
       const upstream = this.#track(
         await connectToFirst(this.#target, this.#context, this.#closing.signal),
@@ -97,6 +104,7 @@ export class RtspTunnel implements AsyncDisposable {
         mayUseUdp: !this.#target.isSecure,
         countDatagrams: this.#countDatagrams,
         onFault: (error) => this.#onFault(error),
+        onEnded: (reason) => void (this.#end ??= reason),
       });
       this.#connections.add(connection);
       upstream.once("close", () => this.#connections.delete(connection));

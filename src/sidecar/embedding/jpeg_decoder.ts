@@ -17,8 +17,14 @@ const PIXELS_MAX = 64 * 2 ** 20;
 
 /**
  * ffmpeg receives the files as frames of an IVF stream, whose demuxer knows where a frame ends before the next one
- * arrives, and ends at the first file that it cannot read. So either a picture comes or the output ends, and the next
- * file gets a new process. Decodes one file at a time: the caller must not call it again before.
+ * arrives. A grey one follows each, at an odd time, and its picture has a white line below it:
+ *
+ * ```
+ *   in    file, grey, no JPEG, grey, file, grey
+ *   out   picture, line, line, picture, line          line: nothing came of the file
+ * ```
+ *
+ * What follows a file that could not be read gets a new process. Decodes one file at a time: the caller must not call it again before.
  */
 export class JpegDecoder implements AsyncDisposable {
   readonly #program: string;
@@ -37,6 +43,7 @@ export class JpegDecoder implements AsyncDisposable {
     const onAbort = () => kill(process.child);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
+      // The first file must be valid, or ffmpeg searches for a valid one.
       if (isNew) await this.#exchange(process, GREY_JPEG);
       const picture = await this.#exchange(process, jpeg);
       if (picture) return picture;
@@ -52,14 +59,19 @@ export class JpegDecoder implements AsyncDisposable {
     await this.#end();
   }
 
-  /** Null when the process has ended. */
+  /** Null where nothing came of the file, and when the process has ended. */
   async #exchange(process: FfmpegProcess, jpeg: Uint8Array): Promise<Uint8Array | null> {
+    const at = this.#frames;
+    this.#frames += 2;
+    const both = [frameHeader(jpeg.length, at), jpeg, frameHeader(GREY_JPEG.length, at + 1), GREY_JPEG];
     // When ffmpeg reads no more, no picture comes either: `nextPicture` notices it.
-    const writing = process.writer.write(joinedBytes(frameHeader(jpeg.length, this.#frames++), jpeg))
-      .catch(() => {});
+    const writing = process.writer.write(joinedBytes(...both)).catch(() => {});
     const picture = await nextPicture(process);
-    if (picture) await writing;
-    return picture;
+    if (!picture || isMarked(picture)) return null;
+    const mark = await nextPicture(process);
+    if (!mark || !isMarked(mark)) return null;
+    await writing;
+    return picture.subarray(0, PICTURE_BYTES);
   }
 
   async #end(): Promise<void> {
@@ -79,13 +91,28 @@ interface FfmpegProcess {
   readonly reader: ReadableStreamBYOBReader;
 }
 
-/** One thread and short probing, because more of either makes ffmpeg hold pictures back. */
+/** The line below each picture. */
+const LINE_BYTES = PICTURE_EDGE * 3;
+
+function isMarked(picture: Uint8Array): boolean {
+  return picture[PICTURE_BYTES] === 255;
+}
+
+const FILTERS = [
+  ...[`scale=${PICTURE_EDGE}:${PICTURE_EDGE}:flags=area`, "format=rgb24"],
+  `pad=${PICTURE_EDGE}:${PICTURE_EDGE + 1}`,
+  `drawbox=y=${PICTURE_EDGE}:h=1:t=fill:color=white:enable='mod(t,2)'`,
+];
+
+/**
+ * One thread and short probing, because more of either makes ffmpeg hold pictures back. No `-xerror`: some versions end at an error only
+ * when they have read the next file.
+ */
 const ARGUMENTS = [
   ...[
     "-nostdin",
     "-loglevel",
     "quiet",
-    "-xerror",
     "-err_detect",
     "explode",
     "-max_pixels",
@@ -93,7 +120,7 @@ const ARGUMENTS = [
   ],
   ...["-protocol_whitelist", "pipe", "-threads", "1", "-probesize", "32", "-f", "ivf", "-i", "pipe:0"],
   ...["-map", "0:v:0", "-threads", "1", "-fps_mode", "passthrough"],
-  ...["-vf", `scale=${PICTURE_EDGE}:${PICTURE_EDGE}:flags=area`, "-pix_fmt", "rgb24"],
+  ...["-vf", FILTERS.join(","), "-pix_fmt", "rgb24"],
   ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "rawvideo", "pipe:1"],
 ];
 
@@ -116,13 +143,15 @@ function started(program: string): FfmpegProcess {
 }
 
 /**
- * 8x8 grey pixels. The first file for a new ffmpeg must be valid, or ffmpeg searches for a valid one instead of ending.
- * Quantisation by 1, one component, the default Huffman tables (which a file in a stream may leave out). One byte of
- * data: no change of the mean (00), nothing else in the block (1010), ones to the end (11).
+ * 8x8 grey pixels. Quantisation by 1, one component, one code of one bit for each of its Huffman tables. All its tables have number 3:
+ * ffmpeg keeps tables for the next files, and a file in a stream may leave out the default ones, 0 and 1. One byte of data: no
+ * change of the mean (0), nothing else in the block (0), ones to the end.
  */
+const CODE = "01" + "00".repeat(15) + "00";
 const GREY_JPEG = Uint8Array.fromHex(
-  "ffd8" + "ffdb004300" + "01".repeat(64) + "ffc0000b080008000801011100" + "ffda0008010100003f00" + "2b" +
-    "ffd9",
+  "ffd8" + "ffdb004303" + "01".repeat(64) + "ffc40026" + `03${CODE}` + `13${CODE}` +
+    "ffc0000b080008000801011103" +
+    "ffda0008010133003f00" + "3f" + "ffd9",
 );
 
 /*
@@ -142,7 +171,7 @@ function streamHeader(): Uint8Array {
   bytes.set(new TextEncoder().encode("DKIF"));
   view.setUint16(6, bytes.length, true);
   bytes.set(new TextEncoder().encode("MJPG"), 8);
-  view.setUint32(16, 1_000, true);
+  view.setUint32(16, 1, true);
   view.setUint32(20, 1, true);
   return bytes;
 }
@@ -154,11 +183,12 @@ function frameHeader(length: number, time: number): Uint8Array {
   return new Uint8Array(view.buffer);
 }
 
-/** Null when the output ends first. */
+/** With its line; null when the output ends first. */
 async function nextPicture({ reader }: FfmpegProcess): Promise<Uint8Array | null> {
-  let buffer = new Uint8Array(PICTURE_BYTES);
-  for (let at = 0; at < PICTURE_BYTES;) {
-    const { value, done } = await reader.read(new Uint8Array(buffer.buffer, at, PICTURE_BYTES - at))
+  const bytes = PICTURE_BYTES + LINE_BYTES;
+  let buffer = new Uint8Array(bytes);
+  for (let at = 0; at < bytes;) {
+    const { value, done } = await reader.read(new Uint8Array(buffer.buffer, at, bytes - at))
       .catch(() => ({ value: undefined, done: true }));
     if (done || !value) return null;
     buffer = new Uint8Array(value.buffer);

@@ -83,6 +83,7 @@ function rowOf(run: Run, skipList: readonly number[]): RunRow {
     run.removedSeq,
     MEDIA_KINDS.map((kind) => run.removedMedia[kind]),
     skipList,
+    run.sourceName,
   ];
 }
 
@@ -110,5 +111,6 @@ export function runOf(row: RunRow): { run: Run; skipList: number[] } {
   run.removedSeq = row[19] as number;
   const [picture, clip, sound] = row[20] as [number, number, number];
   if (picture + clip + sound > 0) run.removedMedia = { picture, clip, sound };
+  run.sourceName = (row[22] ?? "") as string; // absent in snapshots of earlier versions
   return { run, skipList: row[21] as number[] };
 }

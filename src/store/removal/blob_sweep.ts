@@ -16,7 +16,7 @@ import type { Timeline } from "../log/timeline.ts";
 export interface BlobSweepOptions {
   readonly dataDir: string;
   readonly timeline: Pick<Timeline, "view" | "readAll" | "observe" | "stats">;
-  readonly world: World;
+  readonly world: Pick<World, "now">;
   readonly log: Log;
   /** Called before each blob goes. */
   readonly onRemoval: (bytes: number) => void;

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { yieldToEventLoop } from "../../base/wait.ts";
-import { PARTIAL_PREFIX } from "../partial_file.ts";
+import { ownerPrefixIn } from "../../model/files/file_name.ts";
 
 export interface UploadLimits {
   readonly hours: number | undefined;
@@ -35,11 +35,13 @@ export async function oldUploads(
   const found: (OldUpload & { readonly atMs: number })[] = [];
   let total = 0;
   for await (const { name, isFile } of Deno.readDir(root)) {
-    if (!isFile || name.startsWith(PARTIAL_PREFIX)) continue;
+    if (!isFile || ownerPrefixIn(name) === null) continue;
     const info = await Deno.lstat(join(root, name)).catch(() => null);
     if (info === null) continue; // removed meanwhile
-    total += info.size;
-    found.push({ name, bytes: info.size, atMs: info.mtime?.getTime() ?? nowMs });
+    // Bytes that have two names go with the last one.
+    const bytes = info.size / (info.nlink ?? 1);
+    total += bytes;
+    found.push({ name, bytes, atMs: info.mtime?.getTime() ?? nowMs });
     if (found.length % 256 === 0) await yieldToEventLoop();
   }
   const going: OldUpload[] = [];

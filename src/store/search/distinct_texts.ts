@@ -1,6 +1,7 @@
 /** Distinct texts, each stored once and numbered from 0, because a camera often gives the same description all day. */
 
 import { Buffer } from "node:buffer";
+import { foldedText } from "../../model/events/folded_text.ts";
 import { Column } from "./column.ts";
 import { type Needle, SEGMENT_TEXTS, TextSegment } from "./text_segment.ts";
 
@@ -8,13 +9,12 @@ const FIRST_SLOTS = 32;
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
- * The form in which descriptions and queries are compared: lower case by the rules of Unicode, then UTF-8 with one byte
- * in each character of the string. So the query "i̇" matches "İ", "σας" matches "ΣΑΣ", and half a surrogate pair counts
- * as U+FFFD. See docs/api.md#search.
+ * The form in which descriptions and queries are compared: `foldedText` as UTF-8 with one byte in each character of the
+ * string. Half a surrogate pair counts as U+FFFD.
  */
 export function comparableText(text: string): string {
-  const lower = text.toLowerCase();
-  return ASCII.test(lower) ? lower : Buffer.from(lower, "utf8").toString("latin1");
+  const folded = foldedText(text);
+  return ASCII.test(folded) ? folded : Buffer.from(folded, "utf8").toString("latin1");
 }
 
 export class DistinctTexts {

@@ -69,9 +69,12 @@ export class PrincipalIndex {
       runNumbers: this.#runNumbers.values(),
       textNumbers: this.#textNumbers.values(),
     };
+    const text = comparableText(query);
+    // The query has nothing but characters that nobody sees.
+    if (text === "") return { total: 0, seqs: [] };
     const matchBits = new Uint32Array(Math.ceil(this.texts.count / 32));
     let charactersSinceYield = 0;
-    for (const characters of this.texts.search(new Needle(comparableText(query)), matchBits)) {
+    for (const characters of this.texts.search(new Needle(text), matchBits)) {
       charactersSinceYield += characters;
       if (charactersSinceYield < YIELD_CHARACTERS) continue;
       charactersSinceYield = 0;

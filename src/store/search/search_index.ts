@@ -19,7 +19,7 @@ export interface SearchIndexOptions {
 }
 
 export interface DescriptionQuery {
-  /** At least one character; compared case-insensitively, by `comparableText`. */
+  /** At least one character; compared by `comparableText`. */
   readonly text: string;
   /** Only events of this run, else of every run of the principal that is not deleted. */
   readonly runId?: string | undefined;

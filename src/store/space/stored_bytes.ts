@@ -182,7 +182,8 @@ function countUploads(uploadRoot: string): Map<string, number> {
   for (const { name, isFile } of Deno.readDirSync(uploadRoot)) {
     const prefix = ownerPrefixIn(name);
     if (!isFile || prefix === null) continue;
-    addTo(counts, prefix, sizeOf(join(uploadRoot, name)));
+    const { size, nlink } = statOf(join(uploadRoot, name));
+    addTo(counts, prefix, size / (nlink ?? 1)); // bytes that have two names count once
   }
   return counts;
 }
@@ -247,11 +248,11 @@ function* blobsByOwner({ dataDir, timeline }: StoredBytesOptions): Iterable<(rea
 }
 
 /** 0 for a file that has just been removed. */
-function sizeOf(path: string): number {
+function statOf(path: string): Pick<Deno.FileInfo, "size" | "nlink"> {
   try {
-    return Deno.lstatSync(path).size;
+    return Deno.lstatSync(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return 0;
+    if (error instanceof Deno.errors.NotFound) return { size: 0, nlink: 1 };
     throw error;
   }
 }

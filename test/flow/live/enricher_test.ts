@@ -24,7 +24,7 @@ function start(options: { hasModel?: boolean } = {}) {
   const test = { clock, written, isFull: false, attempts: 0 };
   const enricher = new Enricher({
     plan: { on: ["zone"], deadlineMs: 5_000 },
-    hasModel: options.hasModel ?? true,
+    hasModel: () => options.hasModel ?? true,
     append: (events) => {
       test.attempts++;
       if (test.isFull) return false;

@@ -58,9 +58,30 @@ Deno.test("every part of a path is a parameter, and every refusal has the codes 
       const name = operation.responses[status].$ref.split("/").pop();
       const codes = Object.values(REFUSALS).filter((row) => row.status === status).map(({ code }) => code);
       const text = JSON.stringify(DESCRIPTION.components.responses[name]);
-      for (const code of codes) assert.ok(text.includes(`"${code}"`), `${path} ${status} ${code}`);
+      for (const code of codes) assert.ok(text.includes(`\`${code}\``), `${path} ${status} ${code}`);
     }
   }
+});
+
+Deno.test("all refusals in JSON have one shape, and shapes that stand in several places have a name", () => {
+  const envelope = { $ref: "#/components/schemas/ErrorEnvelope" };
+  for (const [name, { content = {} }] of Object.entries(DESCRIPTION.components.responses)) {
+    if ("application/json" in content) {
+      assert.deepEqual((content["application/json"] as { schema: object }).schema, envelope, name);
+    }
+  }
+  const places = new Map<string, string[]>();
+  const walk = (value: unknown, at: string) => {
+    if (typeof value !== "object" || value === null) return;
+    const { properties, enum: texts } = value as { properties?: object; enum?: unknown[] };
+    const isShape = Object.keys(properties ?? {}).length > 2 || (texts?.length ?? 0) > 3;
+    const { description: _, ...shape } = value as { description?: string };
+    const text = isShape && JSON.stringify(shape);
+    if (text) places.set(text, [...places.get(text) ?? [], at]);
+    for (const [key, inner] of Object.entries(value)) walk(inner, `${at}.${key}`);
+  };
+  walk((DESCRIPTION.components as unknown as { schemas: object }).schemas, "");
+  assert.deepEqual([...places.values()].filter((at) => at.length > 1), []);
 });
 
 Deno.test("a refusal that says when to come back is described with the header for it", () => {

@@ -40,8 +40,10 @@ function upload(
   });
 }
 
+/** All but the records of names. */
 function stored(test: TestService): string[] {
-  return [...Deno.readDirSync(test.uploadRoot)].map(({ name }) => name).sort();
+  return [...Deno.readDirSync(test.uploadRoot)].map(({ name }) => name).filter((name) => name !== ".names")
+    .sort();
 }
 
 Deno.test("an uploaded film is stored under its owner's prefix, is a source, and is there byte for byte", async () => {
@@ -58,7 +60,7 @@ Deno.test("an uploaded film is stored under its owner's prefix, is a source, and
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.headers.get("content-type"), "application/json");
   const path = join(test.uploadRoot, `${PREFIX_A}My Film _1_.MP4`);
-  assert.deepEqual(answer.json, { file_path: path });
+  assert.deepEqual(answer.json, { file_path: path, name: "My Film (1).MP4" });
   assert.deepEqual(Deno.readFileSync(path), FILM);
   assert.equal(Deno.statSync(path).mode! & 0o777, 0o600);
   assert.deepEqual(stored(test), [basename(path)]);
@@ -72,19 +74,58 @@ Deno.test("an uploaded film is stored under its owner's prefix, is a source, and
   assert.equal(await ingest(KEY_B), 422);
 });
 
-Deno.test("the same name again replaces the file, for its owner only", async () => {
+Deno.test("an upload never replaces another: equal bytes are one file, equal names get addresses of their own", async () => {
   await using test = await startService();
   const second = Deno.readFileSync(join(CLIPS, "own_screenrec.mp4"));
-  const paths: string[] = [];
-  for (const [film, key] of [[FILM, KEY_A], [FILM, KEY_B], [second, KEY_A]] as const) {
-    const answer = await upload(test, form([filePart(film)]), { key });
+  const send = async (film: Uint8Array<ArrayBuffer>, name: string, key = KEY_A) => {
+    const answer = await upload(test, form([filePart(film, name)]), { key });
     assert.equal(answer.status, 200, answer.text);
-    paths.push(answer.json.file_path);
-  }
-  assert.equal(paths[0], paths[2]);
-  assert.deepEqual(Deno.readFileSync(paths[0]!), second);
-  assert.deepEqual(Deno.readFileSync(paths[1]!), FILM);
-  assert.equal(stored(test).length, 2);
+    return answer.json as { file_path: string; name: string };
+  };
+  const first = await send(FILM, "C0001.mp4");
+  const other = await send(second, "C0001.mp4");
+  const foreign = await send(FILM, "C0001.mp4", KEY_B);
+  assert.notEqual(other.file_path, first.file_path);
+  assert.match(other.file_path, /__C0001-[0-9a-f]{16}\.mp4$/);
+  assert.deepEqual([first.name, other.name, foreign.name], ["C0001.mp4", "C0001.mp4", "C0001.mp4"]);
+  assert.deepEqual(Deno.readFileSync(first.file_path), FILM);
+  assert.deepEqual(Deno.readFileSync(other.file_path), second);
+  assert.equal((await send(FILM, "C0001.mp4")).file_path, first.file_path);
+  assert.equal((await send(second, "C0001.mp4")).file_path, other.file_path);
+  assert.equal(stored(test).length, 3);
+
+  const renamed = await send(FILM, "Tag – 1 (a).mp4");
+  assert.equal(renamed.name, "Tag – 1 (a).mp4");
+  assert.equal(Deno.statSync(renamed.file_path).ino, Deno.statSync(first.file_path).ino);
+  assert.notEqual(Deno.statSync(foreign.file_path).ino, Deno.statSync(first.file_path).ino);
+  const remove = (path: string) => test.call("DELETE", `/v1/files/${encodeURIComponent(basename(path))}`);
+  assert.equal((await remove(first.file_path)).status, 200);
+  assert.deepEqual(Deno.readFileSync(renamed.file_path), FILM);
+});
+
+Deno.test("two uploads of one name at the same time are both kept", async () => {
+  await using test = await startService();
+  const second = Deno.readFileSync(join(CLIPS, "own_screenrec.mp4"));
+  const answers = await Promise.all([FILM, second].map((film) => upload(test, form([filePart(film)]))));
+  const kept = answers.map(({ json }) => Deno.readFileSync(json.file_path).length).sort((a, b) => a - b);
+  assert.deepEqual(kept, [FILM.length, second.length].sort((a, b) => a - b));
+});
+
+Deno.test("a run of an upload has the name that the file had, also after a restart and without the file", async () => {
+  const name = "Interview – Tag 1 (23.976) ü.mp4";
+  await using test = await startService();
+  const { json } = await upload(test, form([filePart(FILM, name)]));
+  const runId = await newRun(test);
+  const ingest = { source_uri: json.file_path, max_frames: 2 };
+  assert.equal((await test.call("POST", `/v1/runs/${runId}/ingest`, ingest)).status, 200);
+  assert.equal((await test.call("GET", `/v1/runs/${runId}`)).json.source_name, name);
+  const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+  const received = events.find(({ kind }: { kind: string }) => kind === "ingest_received");
+  assert.equal(received.payload.source_name, name);
+  const path = `/v1/files/${encodeURIComponent(basename(json.file_path))}`;
+  assert.equal((await test.call("DELETE", path)).status, 200);
+  await test.restart();
+  assert.equal((await test.call("GET", `/v1/runs/${runId}`)).json.source_name, name);
 });
 
 Deno.test("in open mode uploads belong to the public", async () => {

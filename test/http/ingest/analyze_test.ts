@@ -136,6 +136,28 @@ Deno.test("analyze appends a marker_emitted a marker and then analysis_generated
   assert.equal((await test.call("GET", `/v1/runs/${runId}/markers`)).json.markers.length, 8);
 });
 
+Deno.test("a last analysis completes its run, and the rows can be left out of the answer", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  const open = await analyze(test, runId, { frames: WORKED });
+  assert.equal((await test.call("GET", `/v1/runs/${runId}`)).json.status, "processing");
+  const last = await analyze(test, runId, { frames: WORKED, complete: true, include_frame_metadata: false });
+  assert.equal(last.status, 200);
+  assert.deepEqual([last.json.generated, last.json.metadata], [WORKED.length, []]);
+  assert.deepEqual(last.json.markers, open.json.markers);
+  assert.equal((await test.call("GET", `/v1/runs/${runId}`)).json.status, "completed");
+  const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+  assert.deepEqual(events.slice(-2).map(({ kind }: { kind: string }) => kind), [
+    "analysis_generated",
+    "run_completed",
+  ]);
+  assert.equal(events.at(-1).payload.frames, WORKED.length);
+  const late = await analyze(test, runId, { frames: WORKED });
+  assert.equal(late.status, 409);
+  const wrong = await analyze(test, await newRun(test), { frames: WORKED, complete: "yes" });
+  assert.deepEqual([wrong.status, wrong.json.error.details[0].field], [422, "complete"]);
+});
+
 Deno.test("a cut score decides the cut alone, a frame without one falls back to the hash", async () => {
   await using test = await startService();
   const runId = await newRun(test);

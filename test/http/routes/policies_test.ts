@@ -244,7 +244,7 @@ Deno.test("policies answer 404, 400 and 405 like every other resource, and a ter
   assert.equal(await statusOf("POST", `${at}/-1/replay`, {}), 400);
   assert.equal(await statusOf("POST", `${at}/1/activate`, { stage: "shadow" }), 404);
   assert.equal(await statusOf("DELETE", `${at}/${revision}`), 405);
-  assert.equal(await statusOf("POST", `${at}/${revision}/rollback`), 415);
+  assert.equal(await statusOf("POST", `${at}/${revision}/rollback`), 409);
   await test.call("POST", `/v1/runs/${runId}/stop`);
   assert.equal((await move(test, runId, revision, "activate", { stage: "shadow" })).status, 200);
   await created(test, runId, { prompt: "q", parent_revision: revision });

@@ -108,6 +108,13 @@ Deno.test("the description is what is searched, the summary only where there is 
   await check(["description", "nine"], "nine", 0);
   await check({ description: "İSTANBUL by night" }, "i̇stanbul", 1);
   await check({ description: "ΟΔΟΣ" }, "οδος", 1);
+  await check({ description: "Ein Cafe\u0301 in Zu\u0308rich" }, "Café in Zürich", 1);
+  await check({ description: "Ein Bistro in Köln" }, "bistro in Ko\u0308ln", 1);
+  await check({ description: "die lange straße" }, "LANGE STRASSE", 1);
+  await check({ description: "ein alter ﬁlm" }, "alter film", 1);
+  await check({ description: "ein film ohne Ton" }, "ﬁlm ohne", 1);
+  await check({ description: "a café" }, "a cafe", 0);
+  await check({ description: "unseen" }, "\u00ad\u200d", 0);
   await check({ description: "СТРАННЫЙ груз" }, "Странный ГРУЗ", 1);
   await check({ description: "一辆红色的卡车" }, "红", 1);
   await check({ description: "a 🚗 and a 🚙" }, "🚙", 1);

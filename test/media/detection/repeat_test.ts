@@ -45,6 +45,20 @@ Deno.test("repeat: a stretch of nine seconds is remembered", async () => {
   assert.deepEqual(told((await looped(225, 2)).end()), ["repeat 20-469"]);
 });
 
+for (const frames of [600, 1500, 20_000]) {
+  Deno.test(`repeat: one of ${frames} frames is told from its beginning`, { timeout: 300_000 }, async () => {
+    const pictures = Array.from({ length: 25 }, (_, n) => pan(20 + n));
+    const film = await DrawnFilm.start(25, ["repeat"]);
+    film.play(20, pan);
+    film.play(frames, (n) => pictures[n % 25]!);
+    film.play(30, (n) => pan(45 + n));
+    const ranges = film.end();
+    assert.deepEqual(told(ranges), [`repeat 20-${19 + frames}`]);
+    assert.equal(ranges[0]!.startPtsMs, 800);
+    assert.equal(ranges[0]!.endPtsMs, (19 + frames) * 40);
+  });
+}
+
 Deno.test("repeat: one that lasts until the end", async () => {
   const film = await DrawnFilm.start(25, ["repeat"]);
   film.play(100, (n) => pan(n % 25));

@@ -288,6 +288,50 @@ Deno.test("colour alone makes a cut, and neither moving things nor light do", ()
   check("gray with colour is a picture", [...held(20, plain(128, 90, 150)), ...held(20, landscape(1))], [20]);
 });
 
+Deno.test("a plain picture to another plain picture is a cut, and neither fades nor flicker are", () => {
+  const cutsOf = (frames: readonly Picture[], msPerFrame: number) => {
+    const scores = kernelScores(frames, undefined, msPerFrame);
+    return Array.from(scores.keys()).filter((frame) => scores[frame]! >= CUT_SCORE_THRESHOLD);
+  };
+  const times = (count: number, draw: (n: number) => Picture) =>
+    Array.from({ length: count }, (_, n) => draw(n));
+  for (const msPerFrame of [1000 / 60, 20, 40]) {
+    for (const noise of [0, 4]) {
+      const shown = (picture: Picture, n: number) => noise > 0 ? withNoise(picture, noise, n) : picture;
+      const film = (...pictures: readonly Picture[]) =>
+        pictures.flatMap((picture, shot) => times(30, (n) => shown(picture, 100 * shot + n)));
+      const name = `at ${msPerFrame} ms a frame with noise of ${noise} levels`;
+      for (const [from, to] of [[16, 235], [235, 16], [80, 160], [60, 50], [126, 180], [200, 128]] as const) {
+        assert.deepEqual(cutsOf(film(plain(from), plain(to)), msPerFrame), [30], `${from} to ${to} ${name}`);
+      }
+      const colors = film(plain(90), plain(90, 118, 140), plain(120, 60, 200), plain(16), plain(50));
+      assert.deepEqual(cutsOf(colors, msPerFrame), [30, 60, 90, 120], `colours ${name}`);
+    }
+    for (const held of [1, 2, 3, 4]) {
+      const fade = [
+        ...times(30, () => plain(16)),
+        ...times(25 * held, (n) => plain(16 + 8 * Math.floor(n / held))),
+        ...times(30, () => plain(216)),
+      ];
+      assert.deepEqual(cutsOf(fade, msPerFrame), [], `a fade that holds ${held} at ${msPerFrame} ms a frame`);
+      const flicker = [
+        ...times(30, () => plain(100)),
+        ...times(60, (n) => plain(Math.floor(n / held) % 2 === 0 ? 60 : 180)),
+        ...times(30, () => plain(100)),
+      ];
+      assert.deepEqual(
+        cutsOf(flicker, msPerFrame),
+        [],
+        `flicker that holds ${held} at ${msPerFrame} ms a frame`,
+      );
+    }
+    const nearlyTheSame = [...times(30, () => plain(80)), ...times(30, () => plain(83))];
+    assert.deepEqual(cutsOf(nearlyTheSame, msPerFrame), [], "a step of the light that is hardly seen");
+  }
+  const lost = [...times(30, () => plain(80)), ...times(30, () => plain(0, 0, 0))];
+  assert.deepEqual(cutsOf(lost, 40), [], "the green of a decoder");
+});
+
 Deno.test("a frame that cannot become a cut is known at once, and stays out", () => {
   const frames = [...still(meadow, 10), ...still(street, 10), ...still(() => 235, 3), ...still(street, 10)];
   filter.reset();

@@ -310,7 +310,10 @@ Deno.test("a decode that takes too long is refused and leaves nothing behind", a
   const running = begin(NEVER);
   await until(() => starts() === 1);
   stepped.elapse();
-  await rejects(running, (error) => isFault(error, /took longer than \d+ s/));
+  await rejects(running, {
+    code: "provider_saturated",
+    message: /too busy: decoding took longer than \d+ s/,
+  });
   checkNothingLeft(folder);
 });
 

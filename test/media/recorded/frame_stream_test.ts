@@ -497,7 +497,10 @@ Deno.test("an ffmpeg without output is ended while the consumer waits, and not o
   await using frames = await stream(decoder, clip);
   await until(() => exists(join(folder.path, "started")));
   const waiting = frames.next();
-  const refused = rejects(waiting, (error) => isFault(error, /came to a halt/));
+  const refused = rejects(waiting, {
+    code: "provider_saturated",
+    message: /too busy: decoding came to a halt/,
+  });
   await new Promise((resolve) => setTimeout(resolve, 0));
   stepped.elapse();
   await refused;

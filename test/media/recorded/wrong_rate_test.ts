@@ -72,11 +72,13 @@ Deno.test("a wrong rate in the header invents no frame, and the rate is what the
 
   // As a camera sends it: milliseconds that are never quite right, and a lost frame now and then.
   const uneven = "settb=1/1000,setpts='floor((N/24+0.004*random(0))*1000)',select='not(eq(mod(n,70),3))'";
-  const flv = make(
-    at("uneven.flv"),
+  const encoded = make(
+    at("encoded.flv"),
     ...PICTURE("24", 21),
     ...["-vf", uneven, "-fps_mode", "passthrough", "-enc_time_base", "1/1000", "-c:v", "flv1"],
   );
+  // Not every version of ffmpeg writes a rate into the header when it encodes.
+  const flv = make(at("uneven.flv"), "-i", encoded, "-c", "copy");
   for (const fps of [1000, 90_000, 1, 50]) await check(withFlvRate(at(`${fps}.flv`), flv, fps), 24);
 
   const nominal = ["-c:v", "libx264", "-bsf:v", "h264_metadata=tick_rate=180000"];

@@ -1,4 +1,4 @@
-/** What is read out of ffmpeg's log, in the words of its versions 5 and 7. */
+/** What is read out of ffmpeg's log, in the words of its versions 5, 7 and 9. */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { DecoderLog } from "../../../src/media/reports/decoder_log.ts";
@@ -9,12 +9,18 @@ const frame5 = (key: number, type: number, pts = 3600) =>
   `[info] decoder -> ist_index:0 type:video ${
     TIMES_5.replaceAll("3600", String(pts))
   } keyframe:${key} frame_type:${type} time_base:1/90000`;
-const frame7 = (key: number, type: number) =>
-  "[vist#0:0/h264 @ 0x55d0c0] [dec:h264 @ 0x55d0c8] [info] decoder -> pts:3600 pts_time:0.04 pkt_dts:3600 " +
-  `pkt_dts_time:0.04 duration:3600 duration_time:0.04 keyframe:${key} frame_type:${type} time_base:1/90000`;
+const frame7 = (key: number, type: number, pts = 3600) =>
+  `[vist#0:0/h264 @ 0x55d0c0] [dec:h264 @ 0x55d0c8] [info] ${times7(key, type, pts)}`;
+const times7 = (key: number, type: number, pts = 3600) =>
+  `decoder -> pts:${pts} pts_time:0.04 pkt_dts:7200 pkt_dts_time:0.08 duration:3600 duration_time:0.04 ` +
+  `keyframe:${key} frame_type:${type} time_base:1/90000`;
 
 const packet = (pts: number | string) =>
   `[info] demuxer+ffmpeg -> ist_index:0 type:video pkt_pts:${pts} pkt_pts_time:1`;
+const packet7 = (pts: number | string, type = "video") => `[info] ${packetTimes7(pts, type)}`;
+const packet9 = (pts: number | string) => `[vist#0:0/h264 @ 0x55d0c0] ${packet7(pts)}`;
+const packetTimes7 = (pts: number | string, type = "video") =>
+  `demuxer+ffmpeg -> ist_index:0:0 type:${type} pkt_pts:${pts} pkt_pts_time:1 pkt_dts:${pts} duration:40`;
 const header = (thread: string) =>
   `[h264 @ 0x${thread}] [debug] nal_unit_type: 1(Coded slice), nal_ref_idc: 2`;
 
@@ -108,6 +114,49 @@ Deno.test("a frame that a thread has concealed is corrupt, although the decoder'
     frame5(0, 2, 160),
   ].join("\n"));
   deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, true, false, false, true]);
+});
+
+Deno.test("a frame that a thread has concealed is corrupt where packets are read far ahead", () => {
+  const conceal = (thread: string) =>
+    `[h264 @ 0x${thread}] [info] concealing 20 DC, 20 AC, 20 MV errors in B frame`;
+  const sound = packet7(1, "audio");
+  for (const packet of [packet7, packet9]) {
+    const { frames } = read([
+      ...[
+        packet(0),
+        packet(120),
+        sound,
+        packet(40),
+        packet(80),
+        sound,
+        packet(160),
+        packet(280),
+        packet(200),
+      ],
+      ...[header("a0"), header("a0"), header("b0"), header("c0"), frame7(1, 1, 0), header("a0")],
+      ...[conceal("c0"), frame7(0, 3, 40), packet(240), header("b0"), frame7(0, 3, 80), frame7(0, 2, 120)],
+      ...[header("c0"), conceal("b0"), frame7(0, 2, 160), header("a0"), conceal("a0"), header("b0")],
+      ...[frame7(0, 3, 200), frame7(0, 3, 240), frame7(0, 2, 280)],
+    ].join("\n"));
+    deepEqual(frames.flatMap((report, at) => (report & isCorrupt) !== 0 ? [at] : []), [1, 4, 5]);
+  }
+});
+
+Deno.test("lines of threads that stand within a line of another one are read", () => {
+  const { frames } = read([
+    "[info]     title           : decoder -> pts:0 keyframe:1 frame_type:1",
+    ...[
+      packet7(0),
+      header("a0"),
+      packet7(40),
+      `[info]   Stream #0:0${packetTimes7(80)}`,
+      "[info] : Video: rawvideo",
+    ],
+    ...[header("b0"), frame7(1, 1, 0), header("a0"), "[h264 @ 0xa0] [info] concealing 1 DC"],
+    `[vost#0:0 @ 0xc0] [warning] Non-monotonic DTS; previous: 5, current: 4; ${times7(0, 2, 40)}`,
+    frame7(0, 2, 80),
+  ].join("\n"));
+  deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, false, true]);
 });
 
 Deno.test("with several threads the decoder's flag alone says nothing of a frame, as it may come with another one", () => {

@@ -379,7 +379,7 @@ for (const level of ["bubblewrap", "unshare", "limits"] as const) {
       const signal = numberOf(ALLOWED.tgkill, Deno.build.arch);
       equal(await end(`syscall(${signal}, $$ + 0, $$ + 0, 11)`, "b"), "killed 139");
       equal(await end(`syscall(${signal}, $$ + 0, $$ + 0, 9)`, "c"), "killed 137");
-      equal(await end("1 while 1", "d"), "out_of_time 152");
+      equal(await end("1 while 1", "d"), "out_of_cpu 152");
       equal(await end(`open F, ">", $ARGV[0]; syswrite F, "x" x 600 for 1 .. 3`, "e"), "out_of_space 153");
       equal(Deno.statSync(join(folder.path, "e")).size, 1000);
     },

@@ -81,20 +81,20 @@ Deno.test("an offer that cannot be served is refused with its status and reason"
       "v=1\r\n" + CHROMIUM.slice(5),
     ]
   ) {
-    check(text, 500, /malformed/);
+    check(text, 400, /malformed/);
   }
   const vp8 = [video("a=rtpmap:96 VP8/90000")];
-  check(offer([]), 500, /no m= line/);
-  check(offer(vp8, { drop: /^t=/ }), 500, /no t= line/);
-  check(offer(vp8, { drop: /ice-ufrag/ }), 500, /ice-ufrag/);
-  check(offer(vp8, { drop: /ice-pwd/ }), 500, /ice-pwd/);
-  check(offer(vp8, { drop: /fingerprint/ }), 500, /fingerprint/);
-  check(offer(vp8, { drop: /setup/ }), 500, /setup/);
-  check(offer(vp8, { drop: /setup/, add: ["a=setup:holdconn"] }), 500, /setup/);
-  check(offer(vp8, { drop: /fingerprint/, add: ["a=fingerprint:sha-256 AB:CD"] }), 500, /fingerprint/);
-  check(offer(vp8, { drop: /fingerprint/, add: ["a=fingerprint:md5 AB:CD"] }), 500, /fingerprint/);
-  check(offer(vp8, { drop: /ice-pwd/, add: ["a=ice-pwd:short"] }), 500, /ice-pwd/);
-  check(offer([{ port: 70_000, lines: [] }]), 500, /m= line/);
+  check(offer([]), 400, /no m= line/);
+  check(offer(vp8, { drop: /^t=/ }), 400, /no t= line/);
+  check(offer(vp8, { drop: /ice-ufrag/ }), 400, /ice-ufrag/);
+  check(offer(vp8, { drop: /ice-pwd/ }), 400, /ice-pwd/);
+  check(offer(vp8, { drop: /fingerprint/ }), 400, /fingerprint/);
+  check(offer(vp8, { drop: /setup/ }), 400, /setup/);
+  check(offer(vp8, { drop: /setup/, add: ["a=setup:holdconn"] }), 400, /setup/);
+  check(offer(vp8, { drop: /fingerprint/, add: ["a=fingerprint:sha-256 AB:CD"] }), 400, /fingerprint/);
+  check(offer(vp8, { drop: /fingerprint/, add: ["a=fingerprint:md5 AB:CD"] }), 400, /fingerprint/);
+  check(offer(vp8, { drop: /ice-pwd/, add: ["a=ice-pwd:short"] }), 400, /ice-pwd/);
+  check(offer([{ port: 70_000, lines: [] }]), 400, /m= line/);
   check(offer([...vp8, ...vp8]), 415, /2 video sections/);
   check(offer([video("a=rtpmap:96 theora/90000")]), 415, /theora/);
   check(offer([video("a=rtpmap:96 VP8/8000")]), 415, /VP8/);
@@ -107,7 +107,7 @@ Deno.test("an offer that cannot be served is refused with its status and reason"
   check(offer([audio("a=rtpmap:0 PCMU/8000")]), 415, /neither/);
   check(offer([{ kind: "application", lines: [] }]), 415, /neither/);
   check(offer([{ port: 0, lines: ["a=rtpmap:96 VP8/90000"] }]), 415, /neither/);
-  check(offer(Array(40).fill(audio(OPUS))), 500, /32/);
+  check(offer(Array(40).fill(audio(OPUS))), 400, /32/);
 });
 
 Deno.test("an offer is bounded in its length, its lines and the formats of a section", () => {
@@ -118,15 +118,15 @@ Deno.test("an offer is bounded in its length, its lines and the formats of a sec
   const lines = (count: number) => offer([video("a=rtpmap:96 VP8/90000", ...Array(count).fill("a=x:1"))]);
   const others = lines(0).split("\r\n").length;
   assert.equal(message(lines(2_000 - others)), "served");
-  assert.equal(message(lines(2_001 - others)), "500 malformed offer: it has more than 2000 lines");
+  assert.equal(message(lines(2_001 - others)), "400 malformed offer: it has more than 2000 lines");
   const formats = (count: number) =>
     offer([video(...Array.from({ length: count }, (_, at) => `a=rtpmap:${at} VP8/90000`))]);
   assert.equal(message(formats(64)), "served");
-  assert.match(message(formats(65)), /^500 malformed offer: line \d+ has more than 64 formats$/);
+  assert.match(message(formats(65)), /^400 malformed offer: line \d+ has more than 64 formats$/);
   const long = (count: number) => offer([video("a=rtpmap:96 VP8/90000", `a=x:${"x".repeat(count)}`)]);
   const rest = long(0).length;
   assert.equal(message(long(65_536 - rest)), "served");
-  assert.equal(message(long(65_537 - rest)), "500 malformed offer: it has more than 65536 bytes");
+  assert.equal(message(long(65_537 - rest)), "400 malformed offer: it has more than 65536 bytes");
 });
 
 Deno.test("the codec is the first that is served, VP8 and H.264 before the others", () => {

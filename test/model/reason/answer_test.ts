@@ -52,26 +52,28 @@ Deno.test("labels are made canonical and blank texts are replaced", () => {
 });
 
 Deno.test("a text that is no answer has a category, and its readable part is kept", () => {
-  const { summary: _, ...incomplete } = ANSWER;
   const rows: [string, string, unknown][] = [
     ["", "empty_response", null],
     [" \n", "empty_response", null],
     ["I see a dock.", "json_object_not_found", null],
     ['{"event_type": "scene_cut", "sum', "json_object_not_found", null],
     ["[1, 2]", "json_object_not_found", null],
+    [`${JSON.stringify(ANSWER)} No: ${JSON.stringify(ANSWER).slice(0, -9)}`, "json_object_not_found", null],
     ["{event_type: scene_cut}", "invalid_json", null],
     ['{"a":'.repeat(65) + "1" + "}".repeat(65), "invalid_json", null],
     [`${JSON.stringify(ANSWER)}${" ".repeat(65_536)}`, "invalid_json", null],
     [JSON.stringify({ ...ANSWER, extra: "x".repeat(65_536) }), "invalid_json", null],
     ["{}", "schema_mismatch", {}],
     ...[
-      incomplete,
+      { event_type: "scene_cut" },
       { ...ANSWER, confidence: 1.01 },
       { ...ANSWER, confidence: -0.1 },
-      { ...ANSWER, confidence: "0.5" },
+      { ...ANSWER, confidence: "high" },
+      { ...ANSWER, confidence: 7 },
+      { ...ANSWER, confidence: 101 },
       { ...ANSWER, confidence: null },
       { ...ANSWER, event_type: 3 },
-      { ...ANSWER, object_label: null },
+      { ...ANSWER, object_label: 3 },
       { ...ANSWER, description: ["a"] },
     ].map((value): [string, string, unknown] => [JSON.stringify(value), "schema_mismatch", value]),
   ];
@@ -80,7 +82,34 @@ Deno.test("a text that is no answer has a category, and its readable part is kep
   }
 });
 
-Deno.test("under a caller's schema the whole text is the answer", () => {
+Deno.test("what small models write nearly right is read", () => {
+  const { summary: _, ...incomplete } = ANSWER;
+  assert.equal(overlayOf({ object_label: null }).objectLabel, "frame_context");
+  assert.equal(overlayOf({ description: null }).description, "The model gave no description.");
+  const unlabelled = parseFrameAnswer(JSON.stringify(incomplete));
+  assert.ok(unlabelled.ok);
+  assert.equal(unlabelled.overlay.summary, "The model gave no summary.");
+  for (const [confidence, expected] of [["0.9", 0.9], [90, 0.9], ["90%", 0.9], [100, 1], ["5 %", 0.05]]) {
+    assert.equal(overlayOf({ confidence }).confidence, expected);
+  }
+  const draft = JSON.stringify({ ...ANSWER, object_label: "draft" });
+  for (
+    const text of [
+      JSON.stringify({ observation: ANSWER }),
+      JSON.stringify([ANSWER]),
+      JSON.stringify({ result: [ANSWER], note: "x" }),
+      JSON.stringify(JSON.stringify(ANSWER)),
+      `Perhaps ${draft}? No: ${JSON.stringify(ANSWER)}`,
+      `${JSON.stringify(ANSWER)}\n{"note": "ok"}`,
+    ]
+  ) {
+    const answered = parseFrameAnswer(text);
+    assert.ok(answered.ok, text);
+    assert.equal(answered.overlay.objectLabel, "forklift", text);
+  }
+});
+
+Deno.test("under a caller's schema the last object that fits is the answer", () => {
   const compiled = compileOutputSchema({
     type: "object",
     properties: { n: { type: "integer" } },
@@ -90,10 +119,16 @@ Deno.test("under a caller's schema the whole text is the answer", () => {
   const check = (text: string, expected: unknown) =>
     assert.deepEqual(parseCustomAnswer(text, compiled.outputSchema), expected, text.slice(0, 100));
   check(' {"n": 1}\n', { ok: true, rawOutput: { n: 1 } });
-  check('{"n": "1"}', { ok: false, fault: "schema_mismatch", rawOutput: { n: "1" } });
+  check('{"n": "1"}', { ok: true, rawOutput: { n: 1 } });
+  check('Sure: {"n": 1}', { ok: true, rawOutput: { n: 1 } });
+  check('{"n": 1} no, {"n": 2}. {"x": 3}', { ok: true, rawOutput: { n: 2 } });
+  check("{'n': 1,}", { ok: true, rawOutput: { n: 1 } });
+  check('{"n": "one"}', { ok: false, fault: "schema_mismatch", rawOutput: { n: "one" } });
+  const cut = '{"items": [{"n": 1}, {"n": 2';
+  check(cut, { ok: false, fault: "invalid_json", rawOutput: { raw: cut } });
   check("[]", { ok: false, fault: "schema_mismatch", rawOutput: [] });
   check("", { ok: false, fault: "empty_response", rawOutput: { raw: "" } });
-  check('Sure: {"n": 1}', { ok: false, fault: "invalid_json", rawOutput: { raw: 'Sure: {"n": 1}' } });
+  check("Sure: n is 1", { ok: false, fault: "invalid_json", rawOutput: { raw: "Sure: n is 1" } });
   const long = `{"n": 1${" ".repeat(65_536)}}`;
   check(long, { ok: false, fault: "invalid_json", rawOutput: { raw: long.slice(0, 65_536) } });
   const face = "😀".repeat(32_768);
@@ -125,10 +160,11 @@ Deno.test("the second pass is used strictly below the threshold", () => {
     ['{"confidence": 7}', 1],
     ['{"confidence": -1}', 0],
     ['{"confidence": 1e999}', 0.5],
-    ['{"confidence": "0.9"}', 0.5],
-    ['{"nested": {"confidence": 0.9}}', 0.5],
-    ['Sure: {"confidence": 0.9}', 0.5],
-    ['[{"confidence": 0.9}]', 0.5],
+    ['{"confidence": "0.9"}', 0.9],
+    ['{"confidence": 90}', 0.9],
+    ['{"nested": {"confidence": 0.9}}', 0.9],
+    ['Sure: {"confidence": 0.9}', 0.9],
+    ['{"confidence": "high"}', 0.5],
     ["null", 0.5],
     ["", 0.5],
   ];

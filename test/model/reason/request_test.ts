@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { canonicalModel } from "../../../src/model/infer/catalog.ts";
 import { DETECTORS } from "../../../src/model/frames/detected_range.ts";
 import { Refusal } from "../../../src/base/refusal.ts";
 import { REASON_BODY } from "../../../src/model/api/reason.ts";
@@ -19,6 +20,7 @@ const FACTS: ReasonFacts = {
   requestId: "req-000000000000002a",
   hasProvider: true,
   hasBinaryMedia: (model) => model === CLOUD,
+  identify: canonicalModel,
   compileSchema: compileOutputSchema,
 };
 

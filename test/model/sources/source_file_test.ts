@@ -280,7 +280,7 @@ Deno.test("credentials answer the strongest challenge, once, and again only wher
   const md5 = (text: string) => createHash("md5").update(text).digest("hex");
   const basic = login();
   assert.equal(basic.header(request), null);
-  assert.ok(basic.take(['Basic realm="x", Digest realm="x", nonce="1", qop="auth-int"']));
+  assert.ok(basic.take(['Basic realm="x", Digest realm="x", nonce="1", qop="other"']));
   assert.equal(basic.header(request), `Basic ${btoa("Mufasa:Circle of Life")}`);
   assert.ok(!basic.take(['Basic realm="x"']), "refused");
 
@@ -306,6 +306,30 @@ Deno.test("credentials answer the strongest challenge, once, and again only wher
   assert.ok(digest.take([`Digest realm="x", nonce="2", stale=TRUE`]), "only too old");
   assert.ok(digest.header(request)!.includes('nonce="2"'));
   assert.ok(!digest.take([`Digest realm="x", nonce="3"`]), "refused");
+  // A camera that has taken the password before asks with another nonce, and does not say that the last one was too old.
+  const known = login();
+  const ask = (more: string) => known.take([`Digest realm="x", ${more}`]);
+  assert.ok(ask('nonce="1"'));
+  known.header(request);
+  known.accepted();
+  known.header(request);
+  assert.ok(ask('nonce="2", stale="FALSE"'));
+  known.header(request);
+  assert.ok(!ask('nonce="2"'), "refused");
+
+  const forms: [question: string, secret: string, qop: string][] = [
+    ['algorithm="MD5-sess"', md5(`${md5("Mufasa:x:Circle of Life")}:1:0a4f113b`), ""],
+    ["qop=auth-int", md5("Mufasa:x:Circle of Life"), "00000001:0a4f113b:auth-int:"],
+    ['qop=""', md5("Mufasa:x:Circle of Life"), ""],
+    ["algorithm=", md5("Mufasa:x:Circle of Life"), ""],
+  ];
+  for (const [question, secret, qop] of forms) {
+    const other = login();
+    assert.ok(other.take([`digest realm=x nonce="1" ${question}`]), question);
+    const body = qop === "" ? "" : `:${md5("")}`;
+    const response = md5(`${secret}:1:${qop}${md5(`GET:/dir/index.html${body}`)}`);
+    assert.ok(other.header(request)!.includes(`response="${response}"`), question);
+  }
   const moody = login();
   const asked = Array.from(
     { length: 9 },

@@ -341,3 +341,26 @@ Deno.test("a reader that leaves a part which does not end is no fault of the sou
   assert.equal((await test.read(`${test.relay.url}/x`)).status, 200);
   assert.equal(test.relay.fault, undefined);
 });
+
+Deno.test("a relay says why no more comes as long as its server gives nothing, and no longer", async () => {
+  let status = 200;
+  await using server = serve(({ url }) => {
+    if (status !== 200) return new Response(null, { status });
+    const segment = new Uint8Array(188 * 20).map((_, at) => at % 188 === 0 ? 0x47 : 0);
+    return new Response(url.endsWith(".m3u8") ? `${LIST}#EXTINF:1,\na.ts\n` : segment);
+  }, { isPlain: true });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  const part = addressOf(text);
+  assert.equal(test.relay.end, undefined);
+  status = 404;
+  await test.read(part);
+  assert.equal(test.relay.end, "something that its playlist names: its server answered HTTP 404");
+  await test.read();
+  status = 200;
+  await test.read(part);
+  assert.equal(test.relay.end, "its server answered HTTP 404");
+  await test.read();
+  assert.equal(test.relay.end, undefined);
+  assert.match(test.relay.fault!.details[0]!.message, /HTTP 404/);
+});

@@ -16,7 +16,7 @@ const PART = "--frame\r\nContent-Type: image/jpeg\r\n";
 
 /** A relay whose camera is at the port; public addresses are rerouted to loopback. */
 async function opened(port: number) {
-  const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
+  const agent = new PinnedAgent({ roots: () => [], isLenient: true, reroute: () => "127.0.0.1" });
   const relay = await MjpegRelay.open(new URL(`http://camera.test:${port}/video`), {
     world: realWorld(quietLog()),
     agent,
@@ -67,19 +67,30 @@ Deno.test("a reader that leaves a camera whose picture does not end is no fault 
 /** A JPEG as far as its first and last bytes say. */
 const JPEG = Uint8Array.of(0xff, 0xd8, 1, 2, 3, 0xff, 0xd9);
 
+interface Seen {
+  readonly jpegs: number;
+  readonly text: string;
+  readonly fault: string | null;
+  readonly end: string | undefined;
+}
+
 /** What the reader gets of a camera that sends these texts and bytes as its body, then closes; and why it gets no more. */
-async function read(
-  ...body: (string | Uint8Array)[]
-): Promise<{ jpegs: number; text: string; fault: string | null }> {
+function read(...body: (string | Uint8Array)[]): Promise<Seen> {
+  return readAnswer(HEAD, ...body);
+}
+
+/** The same of a whole answer. */
+async function readAnswer(...answer: (string | Uint8Array)[]): Promise<Seen> {
   const bytes = joinedBytes(
-    ...[HEAD, ...body].map((part) => typeof part === "string" ? new TextEncoder().encode(part) : part),
+    ...answer.map((part) => typeof part === "string" ? new TextEncoder().encode(part) : part),
   );
   await using camera = serveRaw(bytes);
   await using test = await opened(camera.port);
   const text = await fetch(test.relay.url).then(async (response) =>
     new TextDecoder("latin1").decode(await response.arrayBuffer())
   ).catch(() => "");
-  return { jpegs: text.split("--jpeg\r\n").length - 1, text, fault: test.fault };
+  const { end } = test.relay;
+  return { jpegs: text.split("--jpeg\r\n").length - 1, text, fault: test.fault, end };
 }
 
 Deno.test("a camera that closes after its picture, without its length or another boundary, is seen if the picture is whole", async () => {
@@ -108,3 +119,53 @@ async function answered(url: string, status: number): Promise<void> {
   await response.body!.cancel();
   assert.equal(response.status, status);
 }
+
+Deno.test("heads and boundaries are read however cameras spell them", async () => {
+  const boundaries: [contentType: string, delimiter: string][] = [
+    ["multipart/x-mixed-replace; boundary=frame", "--frame"],
+    ["multipart/x-mixed-replace;boundary=--frame", "--frame"],
+    ['multipart/x-mixed-replace;boundary="--frame"', "--frame"],
+    ["multipart/x-mixed-replace; Boundary = frame ", "--frame"],
+    ["Multipart/X-Mixed-Replace;charset=utf-8;boundary=frame;x=y", "--frame"],
+    ["multipart/x-mixed-replace;boundary=Frame", "--frame"],
+    ["multipart/x-mixed-replace;boundary=other", "--frame"],
+    ["multipart/x-mixed-replace;boundary=frame", "frame"],
+    ["multipart/x-mixed-replace;boundary=----frame", "----frame"],
+    ['multipart/x-mixed-replace;boundary=""', "--frame"],
+    ["multipart/x-mixed-replace", "--frame"],
+    ["multipart/mixed;boundary=frame", "--frame"],
+  ];
+  const length = `Content-Length: ${JPEG.length}`;
+  const heads = [
+    ["Content-Type: image/jpeg", length],
+    ["Content-Type: image/jpeg"],
+    ["content-type:image/jpg", `content-length:${JPEG.length}`, "X-Odd"],
+    ["Content-type : image/pjpeg", `Content-length :  +${JPEG.length} bytes`],
+    ["X-Timestamp: 1"],
+  ];
+  for (const [contentType, delimiter] of boundaries) {
+    for (const end of ["\r\n", "\n"]) {
+      for (const head of heads) {
+        const part = [`${delimiter}${end}${head.join(end)}${end}${end}`, JPEG, end];
+        const answer = `HTTP/1.1 200 OK${end}Content-Type: ${contentType}${end}${end}`;
+        const seen = await readAnswer(answer, end, ...part, ...part, end, ...part, `${delimiter}--${end}`);
+        assert.deepEqual(
+          [seen.jpegs, seen.fault],
+          [3, null],
+          JSON.stringify([contentType, delimiter, end, head]),
+        );
+        assert.equal(seen.end, "its server ended the series of pictures");
+      }
+    }
+  }
+  const unbounded = await readAnswer(
+    "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace\r\n\r\nContent-Type: image/jpeg\r\n\r\n",
+    JPEG,
+  );
+  const reason = "its server sends parts without a boundary and a length";
+  assert.deepEqual([unbounded.jpegs, unbounded.fault, unbounded.end], [0, reason, reason]);
+  await assert.rejects(
+    readAnswer("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n\r\n", JPEG),
+    /series of JPEGs/,
+  );
+});

@@ -55,10 +55,20 @@ function said(random: () => number): string {
   return text;
 }
 
+/** After as many requests as are remembered. */
+function asked(): RtspReplies {
+  const replies = new RtspReplies({ nowMs: () => 0 });
+  const methods = ["OPTIONS", "DESCRIBE", "SETUP", "PLAY"];
+  for (let number = 1; number <= 16; number++) {
+    const method = methods[number % 4]!;
+    replies.requested({ method, uri: "rtsp://a/", cseq: String(number), channels: "0-1" }, number);
+  }
+  return replies;
+}
+
 /** What ffmpeg gets when the bytes come in such pieces, and whether the rest was refused. */
 function taken(bytes: Uint8Array, pieceLength: () => number): { text: string; isRefused: boolean } {
-  const replies = new RtspReplies();
-  replies.requested(Infinity);
+  const replies = asked();
   let text = "";
   try {
     for (let at = 0; at < bytes.length;) {
@@ -96,7 +106,7 @@ function checkPassed(text: string, what: string): void {
 
 Deno.test("whatever a server says, ffmpeg gets frames and rewritten replies, and the same however it is cut", () => {
   let refusals = 0;
-  for (let seed = 1; seed <= 250; seed++) {
+  for (let seed = 1; seed <= 120; seed++) {
     const random = seededRandom(seed);
     const bytes = bytesOf(said(random));
     const whole = taken(bytes, () => bytes.length);
@@ -114,7 +124,7 @@ Deno.test("whatever a server says, ffmpeg gets frames and rewritten replies, and
       assert.equal(cut.text, whole.text, `seed ${seed}`);
     }
   }
-  assert.ok(refusals > 60 && refusals < 230, `${refusals} of 250 were refused`);
+  assert.ok(refusals > 10 && refusals < 110, `${refusals} of 120 were refused`);
 });
 
 Deno.test("a reply that does not end is refused after 16 KiB, whatever it is made of and however it comes", () => {
@@ -127,8 +137,7 @@ Deno.test("a reply that does not end is refused after 16 KiB, whatever it is mad
   for (const text of endless) {
     for (const size of [1, 1000, 40_000]) {
       const bytes = bytesOf(text.padEnd(40_000, text));
-      const replies = new RtspReplies();
-      replies.requested(Infinity);
+      const replies = asked();
       let at = 0;
       assert.throws(() => {
         for (; at < bytes.length; at += size) {
@@ -190,10 +199,12 @@ Deno.test("a tunnel outlives every server: connections end, and it goes on with 
     client.on("data", (bytes: Uint8Array) => void (received += textOf(bytes)));
     await new Promise<void>((resolve) => client.once("close", () => resolve()));
     checkPassed(received, `seed ${seed}`);
-    refusals += taken(bytesOf(text), () => text.length).isRefused ? 1 : 0;
+    const { fault } = test.tunnel;
+    if (fault === undefined) continue;
+    refusals++;
+    assert.equal(fault.details[0]!.field, "source_uri");
   }
-  assert.ok(refusals > 10);
-  assert.equal(test.tunnel.fault!.details[0]!.field, "source_uri");
+  assert.ok(refusals > 5, `${refusals}`);
 });
 
 Deno.test("a server that sends on while ffmpeg does not read is stopped, and thousands of frames are one write", async () => {

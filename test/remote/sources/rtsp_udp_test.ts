@@ -252,10 +252,7 @@ Deno.test("a server that takes neither way, or answers with another one, is refu
   }
   await using refusing = await openUdp({ statusLines: { SETUP: "RTSP/1.0 461 Unsupported Transport\r\n" } });
   const client = new Client(refusing.tunnel.url);
-  assert.match(
-    await client.ask("SETUP", "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"),
-    /^RTSP\/1\.0 461/,
-  );
+  assert.equal(await client.ask("SETUP", "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"), "");
   assert.match(refusing.tunnel.fault!.details[0]!.message, /neither over TCP nor over UDP/);
   client.leave();
 });

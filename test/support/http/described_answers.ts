@@ -1,5 +1,6 @@
 /** Holds an answer to the description of its route in schemas/openapi.json: its media type, its headers and its body. */
 
+import { REFUSALS } from "../../../src/base/refusal.ts";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 
 interface DescribedAnswer {
@@ -82,11 +83,18 @@ export function faultOfBody(
   if (type !== "application/json" || !described?.answer?.content?.[type]?.schema) return null;
   const pointer = `${described.at}/content/application~1json/schema`;
   const validate = validatorOf(pointer);
-  if (validate(JSON.parse(body))) return null;
+  const value = JSON.parse(body) as { error: { code: string } };
+  if (validate(value)) return status < 400 ? null : faultOfCode(status, value.error.code);
   const [fault] = validate.errors!;
   return `${status} is not as described: ${fault!.instancePath || "the body"} ${fault!.message} ${
     JSON.stringify(fault!.params)
   }`;
+}
+
+/** All refusals have one shape, so the code is held to its status by the table. */
+function faultOfCode(status: number, code: string): string | null {
+  const isKnown = Object.values(REFUSALS).some((row) => row.status === status && row.code === code);
+  return isKnown ? null : `${status} does not have the code ${code}`;
 }
 
 function validatorOf(pointer: string): ValidateFunction {

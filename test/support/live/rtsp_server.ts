@@ -4,6 +4,7 @@ import { joinedBytes } from "../../../src/base/bytes.ts";
 import { createHash } from "node:crypto";
 import { TEST_TLS } from "../http/tls_server.ts";
 import { type CameraTrack, replay, type ReplayOptions } from "./camera_tracks.ts";
+import type { RtspQuirk } from "./rtsp_quirks.ts";
 
 export interface RtspServer extends AsyncDisposable {
   readonly port: number;
@@ -49,6 +50,8 @@ export interface RtspOptions {
   readonly tracks?: readonly CameraTrack[];
   /** How they are sent to the client with this number, from 0 on. */
   readonly replay?: (client: number) => ReplayOptions;
+  /** How it departs from RTSP. */
+  readonly quirk?: RtspQuirk;
   /** Called when the first packet of the tracks goes to a client. */
   readonly onPlay?: () => void;
   /** Where it listens; a free port. */
@@ -119,7 +122,8 @@ async function converse(
     readonly onTrack: (track: UdpTrack) => void;
   },
 ): Promise<void> {
-  const { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1" } = options;
+  const { isEndless, describe, statusLines = {}, extraHeaders = "", quirk = {} } = options;
+  const control = quirk.control ?? options.control ?? "track1";
   const { login, udp, tracks, client, playsMs = 0, onSent, onTrack } = options;
   await using opened = new AsyncDisposableStack();
   let track: UdpTrack | null = null;
@@ -131,11 +135,12 @@ async function converse(
   const reply = (cseq: string, extra = "", body = "", status = "200 OK") =>
     write(
       connection,
-      new TextEncoder().encode(
+      latin1(withQuirk(
         `${statusLines[method] ?? `RTSP/1.0 ${status}\r\n`}CSeq: ${cseq}\r\n${extraHeaders}${extra}${
-          body && `Content-Length: ${body.length}\r\n`
+          body && "Content-Length: {length}\r\n"
         }\r\n${body}`,
-      ),
+        ...[quirk, method, cseq] as const,
+      )),
     );
   while (true) {
     const count = await connection.read(buffer);
@@ -158,6 +163,8 @@ async function converse(
       if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
       else if (method === "DESCRIBE") {
         await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control, tracks));
+      } else if (method === "SETUP" && quirk.track && !quirk.track.test(line.split(" ")[1]!)) {
+        await reply(cseq, "", "", "404 Not Found");
       } else if (method === "SETUP" && udp) {
         const clientPort = Number(/client_port=(\d+)/.exec(request)?.[1] ?? NaN);
         if (Number.isNaN(clientPort)) {
@@ -192,7 +199,8 @@ async function converse(
       if (tracks) {
         options.onPlay?.();
         // Until the client closes the connection: what it says meanwhile is read by nobody.
-        return await playTracks(connection, tracks, options.replay?.(client) ?? {}, onSent);
+        const replay = options.replay?.(client) ?? {};
+        return await playTracks(connection, tracks, { ...replay, ...quirk }, onSent);
       }
       do {
         await play(connection, mpegts, playsMs);
@@ -201,6 +209,26 @@ async function converse(
       if (!isEndless && !options.fallsSilent) return;
     }
   }
+}
+
+/** The reply as a camera with this quirk gives it; `{length}` is that of its body. */
+function withQuirk(
+  reply: string,
+  { replies = {}, before = {}, after = {} }: RtspQuirk,
+  method: string,
+  cseq: string,
+): string {
+  let text = reply;
+  for (const [from, to] of replies[method] ?? replies.all ?? []) text = text.replace(from, to);
+  const head = /^[^]*?(?:\r*\n){2}/.exec(text)?.[0] ?? text;
+  text = text.replaceAll("{length}", String(text.length - head.length));
+  const unasked = (texts: Readonly<Record<string, string>>) =>
+    (texts[method] ?? texts.all ?? "").replaceAll("{cseq}", cseq).replaceAll("{reply}", () => text);
+  return unasked(before) + text + unasked(after);
+}
+
+function latin1(text: string): Uint8Array {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
 /** RFC 2617, as a camera checks it: the count of a nonce must go up, and the address is that of the request line. */
@@ -221,7 +249,9 @@ function isLoggedIn(request: string, login: NonNullable<RtspOptions["login"]>, n
 function sdp(control: string, tracks: readonly CameraTrack[] | undefined): string {
   const session = "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=test\r\nt=0 0\r\n";
   if (tracks) {
-    const parts = tracks.map(({ sdp }, index) => [...sdp, `a=control:track${index}`].join("\r\n"));
+    const parts = tracks.map(({ sdp }, index) =>
+      [...sdp, `a=control:${tracks.length === 1 ? control : `track${index}`}`].join("\r\n")
+    );
     return `${session}${parts.join("\r\n")}\r\n`;
   }
   return `${session}m=video 0 RTP/AVP 33\r\na=control:${control}\r\n`;
@@ -259,10 +289,13 @@ function* interleavedPackets(mpegts: Uint8Array): Generator<Uint8Array<ArrayBuff
 async function playTracks(
   connection: Deno.Conn,
   tracks: readonly CameraTrack[],
-  options: ReplayOptions,
+  { between = "", betweenFrom = 3, ...options }: ReplayOptions & RtspQuirk,
   onSent: (bytes: number) => void,
 ): Promise<void> {
+  let times = 0;
   for await (const packets of replay(tracks, options)) {
+    // Not before the first picture.
+    if (++times >= betweenFrom && times % 3 === 0) await write(connection, latin1(between));
     const frames = packets.map(({ track, bytes }) =>
       joinedBytes(Uint8Array.of(0x24, 2 * track, bytes.length >> 8, bytes.length & 0xff), bytes)
     );

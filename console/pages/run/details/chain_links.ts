@@ -134,8 +134,9 @@ function marksBeside(
 
 function linkOf(event: TimelineEvent, seq: number, marks: RunMarks): ChainLink {
   const source = textAt(event.payload, "source_uri");
-  const model = event.kind === "analysis_generated" ? textAt(event.payload, "model") : null;
-  const more = [source && sourceName(source), model].filter((part) => part !== null);
+  const name = textAt(event.payload, "source_name") || (source && sourceName(source));
+  const model = (numberAt(event.payload, "chunks_analyzed") ?? 0) > 0 ? textAt(event.payload, "model") : null;
+  const more = [name, model].filter((part) => part !== null);
   return {
     seq: event.seq,
     text: [eventSentence(event), ...more].join(" "),

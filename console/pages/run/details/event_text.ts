@@ -41,7 +41,9 @@ const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
     `No model was asked: ${words(textAt(payload, "reason") ?? "the reason is not known")}.`,
   semantic_chunk_inferred: (payload) => {
     const error = textAt(payload, "semantic_error");
-    return error === null ? "A model looked at this stretch." : `A model gave no answer: ${words(error)}.`;
+    const more = textAt(payload, "semantic_error_text");
+    if (error === null) return "A model looked at this stretch.";
+    return more === null ? `A model gave no answer: ${words(error)}.` : `A model gave no answer. ${more}.`;
   },
   multimodal_moment: (payload) => `A moment was found: ${words(textAt(payload, "kind") ?? "of any kind")}.`,
   vlm: () => "A model described this frame.",

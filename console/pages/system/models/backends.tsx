@@ -30,7 +30,7 @@ export function Backends({ backends }: { backends: readonly SystemBackend[] }) {
             <strong>{backend.name ?? backend.provider}</strong>
             <span class="dim">
               {backend.name !== null && backend.name !== backend.provider && `${backend.provider}, `}
-              {backend.model ?? "every model"}
+              {backend.model ?? servedText(backend)}
             </span>
             <span class={`status is-${tone}`}>
               <span aria-hidden="true">{mark}</span> {text}
@@ -42,7 +42,18 @@ export function Backends({ backends }: { backends: readonly SystemBackend[] }) {
   );
 }
 
-function circuitLook({ circuit, probe_at_ms }: SystemBackend, nowMs: number) {
+/** As many names as fit on a card. */
+const NAMES_MAX = 5;
+
+function servedText({ models }: SystemBackend): string {
+  if (models == null) return "every model of the catalog; it does not say which it has";
+  const more = models.length - NAMES_MAX;
+  return `${models.slice(0, NAMES_MAX).join(", ")}${more > 0 ? ` and ${countText(more)} more` : ""}`;
+}
+
+function circuitLook({ circuit, probe_at_ms, fault, is_slow }: SystemBackend, nowMs: number) {
+  if (circuit === "closed" && fault != null) return { mark: "✕", tone: "bad", text: fault };
+  if (circuit === "closed" && is_slow === true) return { mark: "◐", tone: "busy", text: "slow" };
   if (circuit === "closed") return { mark: "●", tone: "good", text: "used" };
   if (circuit === "half_open") {
     return { mark: "◐", tone: "busy", text: "failed before; the next call decides whether it is used again" };

@@ -39,9 +39,7 @@ export class NotAcknowledged extends Error {
 export interface DescriberOptions {
   readonly identity: SessionIdentity;
   readonly journal: LiveJournal;
-  /** Null where no backend serves the model of live sessions: `notServed` is then the description of every picture. */
-  readonly questions: LiveQuestions | null;
-  readonly notServed: string;
+  readonly questions: LiveQuestions;
   readonly novelty: SessionNovelty | null;
   /** The prompt that the session starts with; null for the built-in one. */
   readonly prompt: string | null;
@@ -79,6 +77,8 @@ export class Describer {
   #change: Required<PromptChange>;
   /** The last description, not shortened. */
   #lastText = "";
+  /** Why no model describes the pictures, as the last event about it says; null where one does. */
+  #notice: string | null = null;
   #isBusy = false;
   readonly #loggedFailures = new Set<InferenceFailure>();
   #isClosed = false;
@@ -126,7 +126,8 @@ export class Describer {
    */
   async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Enrichment> {
     let text: string | null = null;
-    const reason = await this.#described(signal, async () => {
+    const reason = await this.#described(signal, async (notServed) => {
+      if (notServed !== null) return await this.#writeNotice(picture, notServed);
       const described = await this.#describeKeyframe(picture, signal);
       text = described.text;
       return described.reason;
@@ -136,22 +137,29 @@ export class Describer {
 
   /** The same for a clip, except that a failure of the model writes a `clip_vlm` event with the error. */
   async clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
-    await this.#described(signal, () => this.#describeClip(clip, signal));
+    await this.#described(
+      signal,
+      (notServed) =>
+        notServed === null ? this.#describeClip(clip, signal) : this.#writeNotice(lastOf(clip), notServed),
+    );
   }
 
-  /** `describe` says why there is no new description; null where there is one. So does the answer. */
+  /**
+   * `describe` says why there is no new description; null where there is one. So does the answer. It is told why no backend serves the
+   * model; null where one does.
+   */
   async #described(
     signal: AbortSignal,
-    describe: () => Promise<Undescribed | null>,
+    describe: (notServed: string | null) => Promise<Undescribed | null>,
   ): Promise<Undescribed | null> {
     const { questions, journal } = this.#options;
-    if (questions && !questions.hasTokens) {
+    if (!questions.hasTokens) {
       journal.dropped("cap");
       return "cap";
     }
     try {
       return await this.#whileBusy(async () => {
-        const reason = questions ? await describe() : (await describe(), "not_served" as const);
+        const reason = await describe(await questions.notServed(signal));
         if (reason !== null) journal.undescribed(reason);
         return reason;
       });
@@ -182,7 +190,10 @@ export class Describer {
     if (step?.verdict === "reuse") return { reason: "reused", text: this.#lastText };
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
-    if (reply === null) return { reason: "provider_failed", text: null };
+    if (reply instanceof InferenceFailed) {
+      const reason = await this.#noticed(picture, reply) ?? "provider_failed";
+      return { reason, text: null };
+    }
     const { text } = reply;
     if (step?.verdict === "shadow") {
       novelty!.compared(this.#lastText, text);
@@ -193,13 +204,12 @@ export class Describer {
     return { reason: await this.#write({ ...picture, kind, text, confidence: frame.confidence }), text };
   }
 
-  /** Null where the model gives no answer. */
+  /** The failure where the model gives no answer. */
   async #askAbout(
     { frame, jpeg, trigger }: DescribedPicture,
     signal: AbortSignal,
-  ): Promise<LiveReply | null> {
+  ): Promise<LiveReply | InferenceFailed> {
     const { questions } = this.#options;
-    if (!questions) return this.#notServed;
     const { confidence, novelty, motion, ptsMs } = frame;
     const gate = { trigger, confidence, novelty, motion, ptsMs };
     const { prompt, outputSchema } = this.#change;
@@ -214,33 +224,31 @@ export class Describer {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
       this.#logFailure(error);
-      return null;
+      return error;
     }
   }
 
-  async #describeClip(
-    { frame, startPtsMs, jpegs }: LiveClip,
-    signal: AbortSignal,
-  ): Promise<Undescribed | null> {
+  async #describeClip(clip: LiveClip, signal: AbortSignal): Promise<Undescribed | null> {
+    const { frame, startPtsMs, jpegs } = clip;
     const { questions, journal, identity: { runId, sessionId } } = this.#options;
     const { prompt, outputSchema } = this.#change;
     const { ptsMs } = frame;
     try {
-      const reply = questions
-        ? await questions.ask({
-          kind: "clip",
-          prompt: clipPrompt({ prompt, frames: jpegs.length, startPtsMs, endPtsMs: ptsMs }),
-          outputSchema,
-          images: jpegs,
-        }, signal)
-        : this.#notServed;
+      const reply = await questions.ask({
+        kind: "clip",
+        prompt: clipPrompt({ prompt, frames: jpegs.length, startPtsMs, endPtsMs: ptsMs }),
+        outputSchema,
+        images: jpegs,
+      }, signal);
       const { kind } = reply.isTiered ? { kind: "clip_vlm_tiered" } as const : { kind: "clip_vlm" } as const;
-      const last = { frame, jpeg: jpegs.at(-1)!, eventType: kind, trigger: kind } as const;
+      const last = { ...lastOf(clip), eventType: kind, trigger: kind } as const;
       return await this.#write({ ...last, kind, text: reply.text, confidence: CLIP_CONFIDENCE });
     } catch (error) {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
       this.#logFailure(error);
+      const noticed = await this.#noticed(lastOf(clip), error);
+      if (noticed !== null) return noticed;
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
       journal.append([event("clip_vlm", runId, observationPayload(observation))]);
@@ -259,6 +267,7 @@ export class Describer {
     const observation = { sessionId, frame, confidence, description: text };
     const { isRepeated, transition } = this.#descriptions.next(frame.ptsMs, text, { trigger, confidence });
     this.#lastText = text;
+    this.#notice = null;
     const events: NewEvent[] = [];
     if (!isRepeated) events.push(event(kind, runId, observationPayload(observation)));
     if (transition !== null) {
@@ -274,8 +283,34 @@ export class Describer {
     return isWritten ? null : journal.isOpen ? "not_stored" : "session_ended";
   }
 
-  get #notServed(): LiveReply {
-    return { text: this.#options.notServed, isTiered: false };
+  /** Of a model that its server does not know, the timeline has a notice; null for another failure. */
+  async #noticed(picture: DescribedPicture, { told }: InferenceFailed): Promise<Undescribed | null> {
+    return told === null ? null : await this.#writeNotice(picture, told);
+  }
+
+  /**
+   * Stores the picture with the reason why no model describes it. The event with the reason is written where it is another one than
+   * before. It is no description: no later prompt has it, and no state changes by it.
+   */
+  async #writeNotice(picture: DescribedPicture, text: string): Promise<Undescribed> {
+    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
+    const { frame, jpeg, eventType } = picture;
+    const isClip = eventType === "clip_vlm";
+    const confidence = isClip ? CLIP_CONFIDENCE : frame.confidence;
+    metrics.add("service_pipeline_keyframes_total", isClip ? 0 : 1);
+    const ref = await journal.store(jpeg);
+    if (!ref) metrics.add("service_pipeline_sink_keyframes_dropped_total");
+    const observation = { sessionId, frame, confidence, description: text };
+    const events: NewEvent[] = [];
+    if (text !== this.#notice) {
+      events.push(event(isClip ? "clip_vlm" : "vlm", runId, observationPayload(observation)));
+    }
+    if (ref) {
+      events.push(event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref)));
+    }
+    this.#notice = text;
+    journal.append(events);
+    return "not_served";
   }
 
   /** Each kind of failure once, as a session may ask thousands of times. */
@@ -301,6 +336,11 @@ interface Described {
 /** Of a picture without any description. */
 function enrichmentReason(reason: Undescribed | null): "token_cap" | "model_failed" {
   return reason === "cap" ? "token_cap" : "model_failed";
+}
+
+/** What stands for a clip in the timeline. */
+function lastOf({ frame, jpegs }: LiveClip): DescribedPicture {
+  return { frame, jpeg: jpegs.at(-1)!, eventType: "clip_vlm", trigger: "clip_vlm" };
 }
 
 type DescriptionKind = "vlm" | "vlm_tiered" | "clip_vlm" | "clip_vlm_tiered";

@@ -20,8 +20,8 @@ import { seekTime } from "../../events_by_time.ts";
 
 export interface EnricherOptions {
   readonly plan: EnrichPlan;
-  /** Whether a backend serves the model of live sessions. */
-  readonly hasModel: boolean;
+  /** Whether a backend serves the model of live sessions now. */
+  readonly hasModel: () => boolean;
   /** Appends the events to their own runs, which may have ended; false where the disk or the quota refuses them. */
   readonly append: (events: readonly NewEvent[]) => boolean;
   readonly metrics: Metrics;
@@ -78,7 +78,7 @@ export class Enricher {
     const open: OpenEvent = { seq, runId, kind, payload, frameIndex: explainedFrame(payload), deadline };
     const isFull = this.#open.size >= LIMITS.live.enrichmentsOpen;
     this.#open.set(seq, open);
-    if (!hasModel) this.#explain(open, { reason: "no_model" });
+    if (!hasModel()) this.#explain(open, { reason: "no_model" });
     else if (isFull) this.#explain(open, { reason: "overloaded" });
   }
 

@@ -10,6 +10,7 @@ import { needsSecondPass } from "../../../model/reason/answer.ts";
 import { TIER_LABEL_ANSWER } from "../../../model/reason/schemas.ts";
 import type { Inference } from "../../infer/inference.ts";
 import type { SessionIdentity } from "../journal.ts";
+import type { LiveModelChoice } from "./live_model_choice.ts";
 
 /** How long a question of one kind may take, and how urgent it is. See docs/models.md#admission. */
 interface QuestionLimits {
@@ -60,7 +61,8 @@ export interface LiveReply {
 
 export interface LiveQuestionsOptions {
   readonly inference: Inference;
-  readonly models: LiveModels;
+  readonly models: Pick<LiveModels, "secondPassThreshold" | "secondPassMaxTokens">;
+  readonly choice: LiveModelChoice;
   readonly metrics: Metrics;
   readonly world: World;
   readonly identity: SessionIdentity;
@@ -82,14 +84,19 @@ export class LiveQuestions {
     return this.#rate.admits(this.#options.world.monotonicMs());
   }
 
+  /** Why no backend answers for the model of live sessions; null where one does. Errors: the reason of the signal. */
+  async notServed(signal: AbortSignal): Promise<string | null> {
+    return (await this.#options.choice.settled(signal)).notServed;
+  }
+
   /** Throws InferenceFailed for a model that fails or answers with an empty text; else the reason of the signal. */
   async ask(question: LiveQuestion, signal: AbortSignal): Promise<LiveReply> {
-    const { world, metrics, models } = this.#options;
+    const { world, metrics, models, choice } = this.#options;
     const startedMs = world.monotonicMs();
     try {
       const { firstTokens } = QUESTION_LIMITS[question.kind];
       const first = await this.#pass(question, {
-        model: models.firstPassModel,
+        model: choice.now.first,
         maxTokens: question.outputSchema ? SCHEMA_TOKENS : firstTokens,
         schema: question.outputSchema && { name: "caller_schema", schema: question.outputSchema },
         timeoutMs: QUESTION_LIMITS[question.kind].firstTimeoutMs,
@@ -110,7 +117,8 @@ export class LiveQuestions {
     startedMs: number,
     signal: AbortSignal,
   ): Promise<string | null> {
-    const { secondPassModel, secondPassMaxTokens } = this.#options.models;
+    const { choice, models: { secondPassMaxTokens } } = this.#options;
+    const { second: secondPassModel } = choice.now;
     if (secondPassModel === null) return null;
     try {
       return await this.#pass(question, {

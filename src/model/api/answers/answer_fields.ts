@@ -2,6 +2,7 @@
 
 import * as z from "zod";
 import { count, open } from "../../events/payload_shapes.ts";
+import { named } from "../../schemas/named_shapes.ts";
 
 export const requestIdField = z.string().regex(/^req-[0-9a-f]{16}$/);
 export const runIdField = z.string().regex(/^run-([0-9a-fA-F]{16}|[0-9a-fA-F]{32})$/);
@@ -13,7 +14,10 @@ export const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3
 });
 
 /** The last four are terminal. */
-export const runStatus = z.enum(["pending", "processing", "completed", "failed", "cancelled", "expired"]);
+export const runStatus = named(
+  "RunStatus",
+  z.enum(["pending", "processing", "completed", "failed", "cancelled", "expired"]),
+);
 
 export const tokens = open({
   prompt_tokens: count,

@@ -7,6 +7,8 @@ import { CLIP_SOUND_STATES } from "../../live/recording/record_plan.ts";
 import { SOURCE_STATES } from "../sources.ts";
 import { SOURCE_KINDS } from "../../sources/source_file.ts";
 import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
+import { named, namedEnum } from "../../schemas/named_shapes.ts";
+import { LIVE_SOURCES } from "../../events/run_payloads.ts";
 
 export const LIVE_SOURCE = open({
   request_id: requestIdField,
@@ -34,27 +36,35 @@ export const LIVE_SESSION = open({
   run_id: runIdField,
   session_id: sessionIdField,
   generation: positive,
-  source: z.enum(["whip", "live"]).describe("A publisher, or a source that the service pulls"),
+  source: namedEnum("LiveSourceKind", LIVE_SOURCES).describe(
+    "A publisher, or a source that the service pulls",
+  ),
   source_uri: z.string().describe("Empty for a publisher"),
-  state: z.enum(["connecting", "live", "interrupted", "ending"]),
+  state: named("LiveState", z.enum(["connecting", "live", "interrupted", "ending"])),
   opened_at_ms: count.describe("Epoch milliseconds, as all times here but those of `signals`"),
   connected_at_ms: count.nullable(),
   last_frame_at_ms: count.nullable().describe("When frames were last decoded, to the second"),
-  gap: open({
-    since_ms: count,
-    attempts: count,
-    next_attempt_at_ms: count.nullable().describe("Null while an attempt is under way"),
-  }).nullable().describe("Of a pulled source that gives no frames"),
-  frames: open({
-    received: count.describe("Access units of a publisher; 0 of a pulled source"),
-    decoded: count,
-    dropped: count,
-    kept: count.describe("Frames that the gate kept"),
-  }).describe("Since the session was opened, counted once a second"),
+  gap: named(
+    "SourceGap",
+    open({
+      since_ms: count,
+      attempts: count,
+      next_attempt_at_ms: count.nullable().describe("Null while an attempt is under way"),
+    }),
+  ).nullable().describe("Of a pulled source that gives no frames"),
+  frames: named(
+    "FrameCounts",
+    open({
+      received: count.describe("Access units of a publisher; 0 of a pulled source"),
+      decoded: count,
+      dropped: count,
+      kept: count.describe("Frames that the gate kept"),
+    }),
+  ).describe("Since the session was opened, counted once a second"),
   prompt: z.string().nullable().describe("Null for the built-in one"),
   restricted_zone: restrictedZone.nullable(),
   last_seq: positive.describe("The newest event of the run"),
-  picture: open({ seq: positive, sha256 }).nullable().describe(
+  picture: named("KeptPicture", open({ seq: positive, sha256 })).nullable().describe(
     "The newest stored picture, and the event that names it",
   ),
 });
@@ -63,11 +73,13 @@ const nextChange = count.nullable().describe(
   "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
 );
 
+const ARMED_BY = ["schedule", "call"] as const;
+
 export const ARMED_SOURCE = open({
   request_id: requestIdField,
   name: text,
   armed: z.boolean(),
-  armed_by: z.enum(["schedule", "call"]),
+  armed_by: namedEnum("ArmedBy", ARMED_BY),
   next_change_ms: nextChange,
 });
 
@@ -83,7 +95,7 @@ export const NAMED_SOURCE = open({
   last_frame_age_ms: count.nullable().describe("To the second; null before the first frame"),
   reason: z.string().nullable().describe("Why it gives no frames; null while it does"),
   armed: z.boolean().nullable().describe("Whether an always-on camera is armed; null for any other source"),
-  armed_by: z.enum(["schedule", "call"]).nullable(),
+  armed_by: namedEnum("ArmedBy", ARMED_BY).nullable(),
   next_change_ms: nextChange,
   recording: open({
     hours: positive.describe("After how many hours a segment goes"),
@@ -103,7 +115,9 @@ export const RECORDED_SEGMENT = open({
   end_pts_ms: z.int().describe("The end of its last frame"),
   bytes: positive,
   codec: text.describe("By RFC 6381, such as `avc1.42e01f, opus`"),
-  sound: z.enum(CLIP_SOUND_STATES).describe("`not_supported`: MP4 cannot carry it to browsers"),
+  sound: namedEnum("ClipSound", CLIP_SOUND_STATES).describe(
+    "`not_supported`: MP4 cannot carry it to browsers",
+  ),
   video_format: text.describe("Segments of the same formats fit into one export"),
   sound_format: text.nullable().describe("Null without sound"),
 });

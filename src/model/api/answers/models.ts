@@ -5,8 +5,9 @@ import { count, durationMs, open, positive, text } from "../../events/payload_sh
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { triggerProgram } from "../../triggers/program.ts";
 import { requestIdField, runIdField, tokens } from "./answer_fields.ts";
+import { named, namedEnum } from "../../schemas/named_shapes.ts";
 
-const providerKind = z.enum(PROVIDER_KINDS);
+const providerKind = namedEnum("ProviderKind", PROVIDER_KINDS);
 
 export const INFERRED = open({
   request_id: requestIdField,
@@ -62,6 +63,8 @@ export const VALID_TRIGGER = open({
   state_slots: count,
 });
 
+const triggerAction = named("TriggerAction", open({ op: z.enum(["emit", "capture", "notify"]) }));
+
 export const EVALUATED_TRIGGER = open({
   request_id: requestIdField,
   program_id: text,
@@ -70,7 +73,7 @@ export const EVALUATED_TRIGGER = open({
     pts_ms: count,
     fired: z.boolean(),
     missing_signal: z.boolean().describe("Whether a signal of the program was not in the sample"),
-    actions: z.array(open({ op: z.enum(["emit", "capture", "notify"]) })),
+    actions: z.array(triggerAction),
   })),
 });
 
@@ -94,5 +97,5 @@ export const EVALUATED_ON_RUN = open({
     novelty_score: SCORE,
     confidence: SCORE,
   })).describe("The first firings, in the order of time"),
-  actions: z.array(open({ op: z.enum(["emit", "capture", "notify"]) })).describe("What each firing does"),
+  actions: z.array(triggerAction).describe("What each firing does"),
 });

@@ -1,17 +1,22 @@
 /** Answers of the policy routes: their shapes. See docs/triggers-policies.md#policies. */
 
 import * as z from "zod";
-import { application, policyReplayEvaluated, restrictedZone } from "../../events/policy_payloads.ts";
+import {
+  application,
+  policyParameters,
+  policyReplayEvaluated,
+  policyStatus,
+} from "../../events/policy_payloads.ts";
 import { count, jsonObject, open, positive, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";
 
 export const POLICY = open({
   revision: positive.describe("The sequence number of the event that created it"),
   parent_revision: positive.nullable(),
-  status: z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]),
+  status: policyStatus,
   prompt: text.nullable(),
   output_schema: jsonObject.nullable(),
-  parameters: open({ restricted_zone: restrictedZone.optional() }),
+  parameters: policyParameters,
   created_at_ms: count.describe("Epoch milliseconds"),
   updated_at_ms: count.describe("When the status last changed, epoch milliseconds"),
   effective_generation: positive.nullable(),

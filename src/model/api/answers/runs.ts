@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { count, mode, open, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
+import { named } from "../../schemas/named_shapes.ts";
 
 export const CREATED_RUN = open({
   run_id: runIdField,
@@ -18,6 +19,7 @@ export const RUN = open({
   mode: z.string().describe("Empty for a run that a WHIP offer made"),
   model: z.string().describe("Empty when none was given"),
   source_uri: z.string().describe("Of the first source; empty before it"),
+  source_name: z.string().optional().describe("The name that its upload had; absent for other sources"),
   on_hold: z.boolean().describe("Whether nothing of it may be deleted"),
   events_removed: z.boolean().describe("Whether retention removed its events"),
   created_at: timestamp,
@@ -34,7 +36,10 @@ export const STOPPED_RUN = open({
   status: z.literal("cancelled"),
 });
 
-export const HELD_RUN = open({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() });
+export const HELD_RUN = named(
+  "HeldRun",
+  open({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() }),
+);
 
 export const KEPT_ALIVE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });
 

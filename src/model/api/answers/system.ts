@@ -10,6 +10,7 @@ import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { LIMITS } from "../../limits.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";
+import { namedEnum } from "../../schemas/named_shapes.ts";
 
 export const HEALTH = open({ status: z.literal("ok") });
 
@@ -29,13 +30,20 @@ export const SYSTEM_SETTING = open({
 
 export const SYSTEM_BACKEND = open({
   name: text.nullable().describe("Null where the service has several principals, like `model`"),
-  provider: z.enum(PROVIDER_KINDS),
+  provider: namedEnum("ProviderKind", PROVIDER_KINDS),
   model: text.nullable().describe("The one model that it serves; null for every model"),
   circuit: z.enum(["closed", "open", "half_open"]).describe(
     "`closed` while it works, `open` while it is skipped, `half_open` when the next call decides",
   ),
   probe_at_ms: count.nullable().describe(
     "When an open circuit lets a call through again, epoch milliseconds",
+  ),
+  is_slow: z.boolean().optional().describe("Whether too many of the last calls of its provider took long"),
+  fault: text.nullable().optional().describe(
+    "Why it could not be asked for its models when it was asked last; null where it could, like `models`",
+  ),
+  models: z.array(text).nullable().optional().describe(
+    "What its server has, as it said last; null where it does not say, and where the service has several principals",
   ),
 });
 
@@ -47,7 +55,13 @@ export const SYSTEM = open({
     version: z.string().nullable(),
     codecs: z.array(text).describe("Of the usual ones, those that it decodes on the processor"),
   }).nullable().describe("The server's ffmpeg; null where it does not answer"),
-  decode_backend: z.enum(DECODE_BACKENDS).nullable().describe(
+  decoder_faults: z.array(open({
+    cannot: text.describe("What ffmpeg or ffprobe was tried for, such as `make a clip of a film`"),
+    reason: text.describe("What the program said last"),
+  })).optional().describe(
+    "What the server's ffmpeg cannot do; requests that need it get 503 `decoder_unusable`",
+  ),
+  decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).nullable().describe(
     "What decodes recorded video that suits it; null while that is being found",
   ),
   started_at_ms: count.describe("Epoch milliseconds"),
@@ -66,6 +80,12 @@ export const SYSTEM = open({
     }).nullable().describe("Of all principals together; null until the first count has ended"),
   }).nullable().describe("Null where the system does not tell"),
   backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
+  live_model: open({
+    id: text.describe("What live sessions ask"),
+    is_known: z.boolean().nullable().describe(
+      "Whether its server has it; null where the server does not say",
+    ),
+  }).nullable().optional().describe("Null where no backend serves it"),
   mirror: open({
     state: z.enum(["connecting", "up", "down"]),
     since_ms: count.describe("Since when it is in this state, epoch milliseconds"),
@@ -92,7 +112,9 @@ export const RETENTION_REPORT = open({
   request_id: requestIdField,
   is_on: z.boolean().describe("Whether any limit is set"),
   last_pass_at_ms: count.nullable().describe("Epoch milliseconds; null before the first pass"),
-  goes: reportedRuns(z.enum(REMOVAL_REASONS)).describe("Your runs whose events the next pass removes"),
+  goes: reportedRuns(namedEnum("RemovalReason", REMOVAL_REASONS)).describe(
+    "Your runs whose events the next pass removes",
+  ),
   stays: reportedRuns(z.enum(STAY_REASONS)).describe("Your other runs"),
   media: open({
     count: count.describe("How many pictures, clips and sounds"),
@@ -101,8 +123,8 @@ export const RETENTION_REPORT = open({
     ),
     runs: z.array(open({
       run_id: text,
-      media: z.enum(MEDIA_KINDS),
-      reason: z.enum(MEDIA_REMOVAL_REASONS),
+      media: namedEnum("MediaKind", MEDIA_KINDS),
+      reason: namedEnum("MediaRemovalReason", MEDIA_REMOVAL_REASONS),
       through_seq: count.describe("What events of the run up to this one name"),
       blobs: count,
       bytes: count,
@@ -117,8 +139,10 @@ export const SYSTEM_HEALTH = open({
     code: z.enum([
       "sources_file_faulty",
       "camera_down",
+      "decoder_unusable",
       "worker_fault",
       "detached_worker",
+      "model_unknown",
       "inference_waiting",
       "capacity_full",
       "admission_rejected",
@@ -130,7 +154,10 @@ export const SYSTEM_HEALTH = open({
   })).min(1),
 });
 
-export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
+export const UPLOADED = open({
+  file_path: text.describe("A `source_uri`"),
+  name: text.describe("The name that the file had; runs of it show it"),
+});
 
 export const DELETED_FILE = open({ request_id: requestIdField, filename: text, deleted: z.literal(true) });
 

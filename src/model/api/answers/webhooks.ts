@@ -4,6 +4,7 @@ import * as z from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { webhookCooldown, webhookFilter, webhookSource } from "../../events/run_payloads.ts";
 import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
+import { named } from "../../schemas/named_shapes.ts";
 
 const webhookFields = {
   webhook_id: webhookIdField,
@@ -38,18 +39,24 @@ export const WEBHOOK = open({
   failing_since_ms: count.nullable().describe(
     "When the first attempt since the last success began, where it failed, epoch milliseconds",
   ),
-  retry: open({
-    seq: positive,
-    attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
-    next_attempt_ms: count.nullable().describe("Epoch milliseconds; null while an attempt is under way"),
-  }).nullable().describe("The event that failed and is tried again"),
+  retry: named(
+    "WebhookRetry",
+    open({
+      seq: positive,
+      attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
+      next_attempt_ms: count.nullable().describe("Epoch milliseconds; null while an attempt is under way"),
+    }),
+  ).nullable().describe("The event that failed and is tried again"),
   state: z.literal("active"),
-  recent_dead_letters: z.array(open({
-    seq: positive,
-    error: z.string(),
-    attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
-  })),
-  redelivery: open({ from_seq: count, to_seq: count }).nullable().describe(
+  recent_dead_letters: z.array(named(
+    "DeadLetter",
+    open({
+      seq: positive,
+      error: z.string(),
+      attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
+    }),
+  )),
+  redelivery: named("WebhookRedelivery", open({ from_seq: count, to_seq: count })).nullable().describe(
     "The events that are still to be sent again",
   ),
 });

@@ -5,12 +5,16 @@ import type { FieldRules } from "../../field_rules.ts";
 import { LIMITS } from "../../limits.ts";
 import { checkNamedCauses, CLIP_CAUSES, type ClipCause } from "./causes.ts";
 import type { RecordPlan } from "./record_plan.ts";
+import { named, namedEnum } from "../../schemas/named_shapes.ts";
 
-export const RECORD = z.strictObject({
-  pre_roll_ms: z.int().nullish(),
-  post_roll_ms: z.int().nullish(),
-  on: z.array(z.enum(CLIP_CAUSES)).min(1).max(CLIP_CAUSES.length).nullish(),
-});
+export const RECORD = named(
+  "Record",
+  z.strictObject({
+    pre_roll_ms: z.int().nullish(),
+    post_roll_ms: z.int().nullish(),
+    on: z.array(namedEnum("ClipCause", CLIP_CAUSES)).min(1).max(CLIP_CAUSES.length).nullish(),
+  }),
+);
 
 /** What else the session has; null for what it does not have. */
 export interface RecordedBeside {

@@ -1,0 +1,23 @@
+/** The form in which search compares texts, in which different spellings of the same word are equal. See docs/api.md#search. */
+
+/**
+ * Unicode normal form KC with full case folding, without characters that nobody sees:
+ *
+ *     "e" + U+0301, "É"   →  "é"           "straße", "STRASSE", "STRAẞE"  →  "strasse"
+ *     "ﬁlm", "ＦＩＬＭ"   →  "film"        "ΟΔΟΣ", "οδος", "οδοσ"         →  "οδοσ"
+ *     "İ", "I", "ı"       →  "i"           "sun" + U+00AD + "set"         →  "sunset"
+ *
+ * All forms of the letter i are one, because a text does not say whether it is Turkish.
+ */
+export function foldedText(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase();
+  const visible = text.normalize("NFKC").replace(UNSEEN, "");
+  // Upper case makes "SS" of "ß". It knows no capital of "ẞ", so lower case goes before it.
+  const lower = visible.toLowerCase().toUpperCase().toLowerCase();
+  return lower.replaceAll("i\u0307", "i").replaceAll("ς", "σ").normalize("NFKC");
+}
+
+// deno-lint-ignore no-control-regex -- all of ASCII
+const ASCII = /^[\0-\x7f]*$/;
+/** Such as soft hyphens, joiners and variants of an emoji. */
+const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;
