@@ -22,11 +22,12 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
   "one time is 2 s late": (k, t) => k === 30 ? t + 2_000 : t,
   "one time is 1.5 s early": (k, t) => k === 50 ? t - 1_500 : t,
   "each twentieth time is an hour away": (k, t) => k % 20 === 7 ? t + 3_600_000 : t,
-  "each 25th frame has the time of the next": (k, t) => k % 25 === 24 && k < BROKEN_FRAMES - 1 ? timeOf(k + 1) : t,
+  "each 25th frame has the time of the next": (k, t) =>
+    k % 25 === 24 && k < BROKEN_FRAMES - 1 ? timeOf(k + 1) : t,
   "each tenth frame has the time of the one before": (k, t) => k % 10 === 9 ? timeOf(k - 1) : t,
   "the clock is set back by 3 s": (k, t) => k >= 60 ? t - 3_000 : t,
   "the clock begins anew": (k, t) => k >= 48 ? timeOf(k - 48) - 9_000 : t,
-  "the clock begins anew again and again": (k, t) => timeOf(k % 30) - (k >= 30 ? 5_000 : 0),
+  "the clock begins anew again and again": (k) => timeOf(k % 30) - (k >= 30 ? 5_000 : 0),
 };
 
 /** How a film with these times is made, by the end of its name. */
@@ -68,7 +69,17 @@ function copied(
     return `if(lt(N,${middle}),${tree(from, middle, times)},${tree(middle, to, times)})`;
   };
   const times = tree(0, BROKEN_FRAMES, timesOf(clock).map((ms) => ms * ticksPerMs));
-  make(path, "-i", film, "-c", "copy", "-bsf:v", `setts=pts='${times}':dts=N*${FRAME_MS * ticksPerMs}`, "-avoid_negative_ts", "disabled");
+  make(
+    path,
+    "-i",
+    film,
+    "-c",
+    "copy",
+    "-bsf:v",
+    `setts=pts='${times}':dts=N*${FRAME_MS * ticksPerMs}`,
+    "-avoid_negative_ts",
+    "disabled",
+  );
 }
 
 /** Packets of MPEG have their times in five bytes behind a header. */

@@ -20,7 +20,14 @@ import {
 import { deviceArgs } from "../recorded/hardware_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
 import { processors, SESSION_CPU_SECONDS, toolLimits, type ToolWork } from "../tool_limits.ts";
-import { audioGraph, CONTAINER_TIMES, readFrom, seconds, seekArgs, videoGraph } from "../windows/window_filters.ts";
+import {
+  audioGraph,
+  CONTAINER_TIMES,
+  readFrom,
+  seconds,
+  seekArgs,
+  videoGraph,
+} from "../windows/window_filters.ts";
 import type { ChosenFrames, JobOf, RunJob, StreamJob, ToolJob } from "./job.ts";
 
 /** One program to start. Everything that the program needs of the machine is here: what starts it can take the rest away. */

@@ -27,7 +27,13 @@ import {
   packetList,
   partFor,
 } from "./window_copy.ts";
-import { type CountedFrames, sampleCount, type SeekPlan, seekPlan, type SourceWindow } from "./window_filters.ts";
+import {
+  type CountedFrames,
+  sampleCount,
+  type SeekPlan,
+  seekPlan,
+  type SourceWindow,
+} from "./window_filters.ts";
 
 export interface ExtractorOptions {
   readonly runner: ToolRunner;

@@ -50,7 +50,11 @@ const PART_BYTES = 32 * 2 ** 20;
 const MARGIN_MS = 2_000;
 
 /** What a listing of a part says. */
-export function packetList(text: string, part: ListedPart, { durationMs, startMs = 0 }: MediaInfo): PacketList {
+export function packetList(
+  text: string,
+  part: ListedPart,
+  { durationMs, startMs = 0 }: MediaInfo,
+): PacketList {
   return {
     ...part,
     packets: packetsIn(text).map((packet) => ({ ...packet, timeMs: packet.timeMs - startMs })),
@@ -120,5 +124,7 @@ const SEEK_LEAD_MS = 150;
 export function isRange(list: string, { timesMs }: CopyRange, { startMs = 0 }: MediaInfo): boolean {
   const packets = packetsIn(list);
   return packets.length === timesMs.length &&
-    packets.every(({ timeMs }, index) => Math.abs(timeMs - startMs - timesMs[index]!) < START_TOLERANCE_MS / 2);
+    packets.every(({ timeMs }, index) =>
+      Math.abs(timeMs - startMs - timesMs[index]!) < START_TOLERANCE_MS / 2
+    );
 }

@@ -173,7 +173,9 @@ export function audioGraph(
   const samples = sampleCount(durationMs, sampleRateHz);
   const tracks = Array.from({ length: info.audioStreams }, (_, track) =>
     [
-      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps(info)}',` : ""}atrim=start=${seconds(beginMs)}:end=${seconds(beginMs + durationMs)}`,
+      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps(info)}',` : ""}atrim=start=${
+        seconds(beginMs)
+      }:end=${seconds(beginMs + durationMs)}`,
       `asetpts=PTS-${seconds(beginMs)}/TB`,
       `aresample=${sampleRateHz}:async=1:first_pts=0`,
       "aformat=sample_fmts=fltp:channel_layouts=mono",

@@ -40,7 +40,10 @@ Deno.test("a film that is cut off says when it ends and when it should, and a wh
     const request = await decodeRequest(decoder, half);
     const { end, signals } = await decoder.decodeSignals(request);
     ok(end.ended_early, name);
-    ok(Math.abs(end.ended_early.expected_end_ms - FILM_MS) <= 60, `${name}: ${end.ended_early.expected_end_ms}`);
+    ok(
+      Math.abs(end.ended_early.expected_end_ms - FILM_MS) <= 60,
+      `${name}: ${end.ended_early.expected_end_ms}`,
+    );
     ok(Math.abs(end.ended_early.ended_at_ms - signals.ptsMs[signals.count - 1]! - 40) <= 2, name);
     equal(end.ended_early.reason, "the file is cut off: it ends before its container does");
     const cut = await decoder.decodeSignals({ ...request, maxFrames: 10 });
