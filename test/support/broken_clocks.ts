@@ -41,8 +41,6 @@ const MAKERS: Readonly<Record<string, (folder: TempFolder, path: string, clock: 
   flv: flash,
 };
 
-export const BROKEN_CONTAINERS: readonly string[] = Object.keys(MAKERS);
-
 /** Makes the film in the folder. */
 export function makeBroken(folder: TempFolder, container: string, clock: Clock): string {
   const path = join(folder.path, `broken.${container}`);

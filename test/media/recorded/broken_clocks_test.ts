@@ -5,13 +5,7 @@ import { join } from "node:path";
 import { Extractor } from "../../../src/media/windows/extractor.ts";
 import type { DecodedChunk } from "../../../src/media/recorded/frame_stream.ts";
 import { chosenPositions } from "../../../src/model/reason/chunks.ts";
-import {
-  BROKEN_CONTAINERS,
-  BROKEN_FRAMES,
-  CLOCKS,
-  FRAME_MS,
-  makeBroken,
-} from "../../support/broken_clocks.ts";
+import { BROKEN_FRAMES, CLOCKS, FRAME_MS, makeBroken } from "../../support/broken_clocks.ts";
 import { localRunner } from "../../support/local_runner.ts";
 import { LONG_TEST } from "../../support/long_tests.ts";
 import { NEVER, openDecoder, TempFolder, tools, world } from "../../support/media.ts";
