@@ -2,7 +2,8 @@
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { MARK_TYPES, marksOf } from "../cli/contact_sheet/marks.ts";
+import { FilmTimes, TIME_POINTS } from "../cli/contact_sheet/film_times.ts";
+import { MARK_TYPES, marksOf, rateText } from "../cli/contact_sheet/marks.ts";
 import { contactSheet, type MarkedFilm } from "../cli/contact_sheet/sheet.ts";
 import { timelineLines } from "../cli/output/timeline.ts";
 import { makeAlteredFilm } from "./altered_film.ts";
@@ -63,7 +64,7 @@ async function tour(url: string): Promise<void> {
   console.log(`7. The contact sheet of both, with the frames of every mark\n   ${SHEET}\n`);
 }
 
-type Watched = Pick<MarkedFilm, "path" | "frames" | "fps" | "marks">;
+type Watched = Pick<MarkedFilm, "path" | "times" | "fps" | "endMs" | "marks">;
 
 /** Has the service analyze a film; with `shows` every step is printed. */
 async function watch(url: string, path: string, { shows }: { shows: boolean }): Promise<Watched> {
@@ -79,9 +80,10 @@ async function watch(url: string, path: string, { shows }: { shows: boolean }): 
   const ingested = await call("POST", `${runUrl}/ingest`, { source_uri: path, max_frames: 5000 });
   const ingestSeconds = (performance.now() - ingestStart) / 1000;
   const { decoded_frames: frames, sample_fps: fps } = ingested;
-  const videoSeconds = frames / fps;
+  const times = new FilmTimes(await call("GET", `${runUrl}/signals?points=${TIME_POINTS}`), fps);
+  const videoSeconds = times.lengthMs / 1000;
   say(
-    `   ${frames} frames at ${fps} per second, ${videoSeconds.toFixed(1)} s of video, in ` +
+    `   ${frames} frames at ${rateText(fps)} per second, ${videoSeconds.toFixed(1)} s of video, in ` +
       `${ingestSeconds.toFixed(2)} s: ${(videoSeconds / ingestSeconds).toFixed(0)} times real time\n`,
   );
 
@@ -96,7 +98,7 @@ async function watch(url: string, path: string, { shows }: { shows: boolean }): 
   say("4. Read the markers back from the durable timeline");
   const { markers } = await call("GET", `${runUrl}/markers`);
   const noteOf = (frame: number) => analyzed.metadata[frame].annotations.events[0].description;
-  const watched = { path, frames, fps, marks: marksOf(markers, noteOf) };
+  const watched = { path, times, fps, endMs: times.endMs, marks: marksOf(markers, noteOf) };
   if (!shows) return watched;
   printTimeline(watched);
   const rest = markers.filter(({ event_type }: { event_type: string }) =>
@@ -141,7 +143,13 @@ function caller(shows: boolean) {
 
 function printTimeline(watched: Watched): void {
   console.log();
-  for (const line of timelineLines(watched)) console.log(line === "" ? "" : `   ${line}`);
+  for (
+    const line of timelineLines({
+      marks: watched.marks,
+      firstMs: watched.times.firstMs,
+      endMs: watched.endMs,
+    })
+  ) console.log(line === "" ? "" : `   ${line}`);
   console.log();
 }
 

@@ -43,6 +43,11 @@ export function marksOf(markers: readonly Marker[], noteOf: (frame: number) => s
   }).toSorted((one, other) => one.start_frame - other.start_frame || one.end_frame - other.end_frame);
 }
 
+/** `59.94` for 60000/1001: frames a second. */
+export function rateText(fps: number): string {
+  return String(Math.round(fps * 1000) / 1000);
+}
+
 /** `0:07.250` for 7250. */
 export function clock(ms: number): string {
   const minutes = Math.floor(ms / 60_000);

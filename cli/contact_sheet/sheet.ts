@@ -1,6 +1,7 @@
 /** A contact sheet: one HTML file with the strip of each film, its marks above it, and the frames of every mark. */
 
-import { clock, type Mark, type MarkType } from "./marks.ts";
+import type { FilmTimes } from "./film_times.ts";
+import { clock, type Mark, type MarkType, rateText } from "./marks.ts";
 import { SHEET_STYLE } from "./sheet_style.ts";
 import { thumbnails } from "./thumbnails.ts";
 
@@ -9,8 +10,10 @@ export interface MarkedFilm {
   readonly title: string;
   readonly about: string;
   readonly path: string;
-  readonly frames: number;
+  readonly times: FilmTimes;
   readonly fps: number;
+  /** Where the sheet ends; the film may be longer. */
+  readonly endMs: number;
   readonly marks: readonly Mark[];
   /** What was done to the film, where that is known. */
   readonly done: readonly Done[] | null;
@@ -22,10 +25,10 @@ interface Done {
   readonly endFrame: number;
 }
 
-/** Seconds of one row of the strip. */
-const ROW_S = 10;
+/** Time of one row of the strip. */
+const ROW_MS = 10_000;
 /** A picture of the strip stands for about so much. */
-const CELL_S = 1;
+const CELL_MS = 1000;
 /** Width of a row in characters of a label, to keep labels apart. */
 const ROW_CHARACTERS = 178;
 const LANE_PIXELS = 22;
@@ -72,8 +75,8 @@ async function filmSection(ffmpeg: string, film: MarkedFilm): Promise<string> {
   return `<section>
 <h2>${escaped(film.title)}</h2>
 <p class="about">${escaped(film.about)} ${
-    clock(film.frames / film.fps * 1000)
-  }, ${film.frames} frames at ${film.fps} a second. ${counts(film.marks)}</p>
+    clock(Math.round(film.times.lengthMs))
+  }, ${film.times.frames} frames at ${rateText(film.fps)} a second. ${counts(film.marks)}</p>
 ${rows.map((row, index) => rowHtml(row, cells[index]!, film, pictures)).join("\n")}
 <ol class="marks">
 ${film.marks.map((mark, index) => cardHtml(mark, index + 1, film, pictures)).join("\n")}
@@ -90,49 +93,47 @@ function counts(marks: readonly Mark[]): string {
   return texts.length > 0 ? `Found: ${texts.join(", ")}.` : "Nothing was found.";
 }
 
-/** Frames of one row; the last one not inside. All rows stand for the same time. */
+/** The time of one row; all rows stand for the same. */
 interface Row {
-  readonly from: number;
-  readonly to: number;
-  readonly span: number;
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
-function rowsOf({ frames, fps }: MarkedFilm): readonly Row[] {
-  const span = Math.round(ROW_S * fps);
-  return Array.from({ length: Math.ceil(frames / span) }, (_, row) => ({
-    from: row * span,
-    to: Math.min(frames, (row + 1) * span),
-    span,
+function rowsOf({ times: { firstMs }, endMs }: MarkedFilm): readonly Row[] {
+  return Array.from({ length: Math.max(1, Math.ceil((endMs - firstMs) / ROW_MS)) }, (_, row) => ({
+    fromMs: firstMs + row * ROW_MS,
+    toMs: Math.min(endMs, firstMs + (row + 1) * ROW_MS),
   }));
 }
 
 interface Cell {
-  readonly from: number;
-  readonly to: number;
+  readonly fromMs: number;
+  readonly toMs: number;
   /** The frame in its middle. */
   readonly frame: number;
 }
 
-/** Each shot of the row in equal parts, so that the pictures change where the film does. */
-function cellsOf({ from, to }: Row, { marks, fps }: MarkedFilm): readonly Cell[] {
+/** Each shot of the row in equal parts, so that the pictures change where the film does; no more parts than it has frames. */
+function cellsOf({ fromMs, toMs }: Row, { marks, times }: MarkedFilm): readonly Cell[] {
   const edges = marks.flatMap((mark) =>
     mark.event_type === "scene_cut"
-      ? [mark.start_frame]
+      ? [times.msAt(mark.start_frame)]
       : mark.event_type === "black"
-      ? [mark.start_frame, mark.end_frame + 1]
+      ? [times.msAt(mark.start_frame), times.msAt(mark.end_frame + 1)]
       : []
   );
-  const inside = edges.filter((edge) => edge > from && edge < to);
-  const bounds = [...new Set([from, ...inside, to])].toSorted((one, other) => one - other);
+  const inside = edges.filter((edge) => edge > fromMs && edge < toMs);
+  const bounds = [...new Set([fromMs, ...inside, toMs])].toSorted((one, other) => one - other);
   return bounds.slice(1).flatMap((end, index) => {
     const start = bounds[index]!;
-    const parts = Math.max(1, Math.round((end - start) / fps / CELL_S));
+    const frames = times.frameAt(end) - times.frameAt(start) + 1;
+    const parts = Math.max(1, Math.min(frames, Math.round((end - start) / CELL_MS)));
     return Array.from({ length: parts }, (_, part) => {
       const cell = {
-        from: start + (end - start) * part / parts,
-        to: start + (end - start) * (part + 1) / parts,
+        fromMs: start + (end - start) * part / parts,
+        toMs: start + (end - start) * (part + 1) / parts,
       };
-      return { ...cell, frame: Math.floor((cell.from + cell.to) / 2) };
+      return { ...cell, frame: times.frameAt((cell.fromMs + cell.toMs) / 2) };
     });
   });
 }
@@ -140,42 +141,42 @@ function cellsOf({ from, to }: Row, { marks, fps }: MarkedFilm): readonly Cell[]
 type Pictures = ReadonlyMap<number, string>;
 
 function rowHtml(row: Row, cells: readonly Cell[], film: MarkedFilm, pictures: Pictures): string {
-  const { fps } = film;
-  const left = (frame: number, span = row.span) => percent((frame - row.from) / span);
-  const seconds = Array.from(
-    { length: Math.ceil((row.to - row.from) / fps) },
-    (_, second) => row.from + second * fps,
-  );
-  const ticks = seconds.map((frame) =>
-    `<i style="left:${left(frame, row.to - row.from)}">${clock(frame / fps * 1000).slice(0, -4)}</i>`
-  );
-  const strip = cells.map(({ from, to, frame }) =>
-    `<b style="left:${left(from)};width:${percent((to - from) / row.span)}">${image(pictures, frame)}</b>`
-  );
+  const { times } = film;
+  const lengthMs = row.toMs - row.fromMs;
+  const ticks = Array.from({ length: Math.ceil(lengthMs / 1000) }, (_, second) => {
+    const label = clock(Math.round(row.fromMs + second * 1000)).slice(0, -4);
+    return `<i style="left:${percent(second * 1000 / lengthMs)}">${label}</i>`;
+  });
+  const strip = cells.map(({ fromMs, toMs, frame }) => {
+    const place = `left:${percent((fromMs - row.fromMs) / ROW_MS)};width:${
+      percent((toMs - fromMs) / ROW_MS)
+    }`;
+    return `<b style="${place}">${image(pictures, frame)}</b>`;
+  });
   const items = film.marks.map((mark, index) => ({
     type: mark.event_type,
-    from: mark.start_frame,
-    to: mark.end_frame + 1,
+    fromMs: times.msAt(mark.start_frame),
+    toMs: times.msAt(mark.end_frame + 1),
     label: `${index + 1} ${NAME_OF[mark.event_type]}`,
   }));
   const done = film.done?.map(({ type, startFrame, endFrame }) => ({
     type,
-    from: startFrame,
-    to: endFrame + 1,
+    fromMs: times.msAt(startFrame),
+    toMs: times.msAt(endFrame + 1),
     label: NAME_OF[type as MarkType] ?? type,
   }));
   return `<div class="row">
 ${lanesHtml("found", items, row)}
 <div class="film">${strip.join("")}</div>
-<div class="ticks" style="width:${percent((row.to - row.from) / row.span)}">${ticks.join("")}</div>
+<div class="ticks" style="width:${percent(lengthMs / ROW_MS)}">${ticks.join("")}</div>
 ${done ? lanesHtml("done", done, row) : ""}
 </div>`;
 }
 
 interface Item {
   readonly type: string;
-  readonly from: number;
-  readonly to: number;
+  readonly fromMs: number;
+  readonly toMs: number;
   readonly label: string;
 }
 
@@ -183,22 +184,22 @@ interface Item {
 function lanesHtml(name: "found" | "done", items: readonly Item[], row: Row): string {
   const ends: number[] = [];
   const bars: ((lanes: number) => string)[] = [];
-  const shown = items.filter(({ from, to }) => from < row.to && to > row.from);
-  for (const { type, from, to, label } of shown) {
-    const start = Math.max(from, row.from) - row.from;
-    const end = Math.min(to, row.to) - row.from;
-    const text = from < row.from ? `… ${label}` : label;
-    const labelSpan = (text.length + 3) / ROW_CHARACTERS * row.span;
-    const left = Math.min(start, row.span - labelSpan);
+  const shown = items.filter(({ fromMs, toMs }) => fromMs < row.toMs && toMs > row.fromMs);
+  for (const { type, fromMs, toMs, label } of shown) {
+    const start = Math.max(fromMs, row.fromMs) - row.fromMs;
+    const end = Math.min(toMs, row.toMs) - row.fromMs;
+    const text = fromMs < row.fromMs ? `… ${label}` : label;
+    const labelSpan = (text.length + 3) / ROW_CHARACTERS * ROW_MS;
+    const left = Math.min(start, ROW_MS - labelSpan);
     const free = ends.findIndex((used) => used <= left);
     const lane = free < 0 ? ends.length : free;
     ends[lane] = Math.max(end, left + labelSpan);
-    const bar = `left:${percent(start / row.span)};width:${percent((end - start) / row.span)}`;
+    const bar = `left:${percent(start / ROW_MS)};width:${percent((end - start) / ROW_MS)}`;
     bars.push((lanes) => {
       // The first lane is the one next to the strip.
       const top = `top:${(name === "found" ? lanes - 1 - lane : lane) * LANE_PIXELS}px`;
       return `<u class="${type}" style="${bar};${top}"></u>` +
-        `<span class="${type}" style="left:${percent(left / row.span)};${top}">${text}</span>`;
+        `<span class="${type}" style="left:${percent(left / ROW_MS)};${top}">${text}</span>`;
     });
   }
   const lanes = Math.max(1, ends.length);
@@ -209,7 +210,7 @@ function lanesHtml(name: "found" | "done", items: readonly Item[], row: Row): st
 /** The frames that show a mark: around it where it is short, spread over it where it is long. */
 function shown(
   { event_type, start_frame: start, end_frame: end }: Mark,
-  { frames }: MarkedFilm,
+  { times: { frames } }: MarkedFilm,
 ): readonly number[] {
   const part = (share: number) => Math.round(start + (end - start) * share);
   const chosen = {

@@ -5,30 +5,31 @@ import { visible } from "./visible.ts";
 
 export interface Timeline {
   readonly marks: readonly Mark[];
-  readonly frames: number;
-  /** Frames a second. */
-  readonly fps: number;
+  /** Media time of the first frame, and of the end of the last one. */
+  readonly firstMs: number;
+  readonly endMs: number;
 }
 
 const NAME_COLUMNS = 20;
 
 /** `columns` is the width of a lane. */
-export function timelineLines({ marks, frames, fps }: Timeline, columns = 80): string[] {
-  const column = (frame: number) => Math.min(columns - 1, Math.floor(frame / frames * columns));
+export function timelineLines({ marks, firstMs, endMs }: Timeline, columns = 80): string[] {
+  const column = (ms: number) =>
+    Math.max(0, Math.min(columns - 1, Math.floor((ms - firstMs) / (endMs - firstMs) * columns)));
   const lines: string[] = [];
   for (const type of MARK_TYPES) {
     const ofType = marks.filter(({ event_type }) => event_type === type);
     if (ofType.length === 0) continue;
     const lane = Array.from({ length: columns }, () => "·");
-    for (const { start_frame: start, end_frame: end } of ofType) {
+    for (const { start_pts_ms: start, end_pts_ms: end } of ofType) {
       for (let at = column(start); at <= column(end); at++) lane[at] = type === "scene_cut" ? "┃" : "━";
     }
     lines.push(`${type.padEnd(NAME_COLUMNS)}${lane.join("")}`);
   }
-  const end = clock(frames / fps * 1000);
+  const start = clock(firstMs).replace(/\.000$/, ""), end = clock(Math.round(endMs));
   return [
     ...lines,
-    `${"".padEnd(NAME_COLUMNS)}0:00${end.padStart(columns - 4)}`,
+    `${"".padEnd(NAME_COLUMNS)}${start}${end.padStart(columns - start.length)}`,
     "",
     "from        to          frames       confidence  event type",
     ...marks.map(tableLine),

@@ -290,6 +290,10 @@ export interface components {
             source_uri: string;
             sample_fps: number;
             frames: number;
+            /** @description Media time of the first frame, milliseconds */
+            first_pts_ms?: number;
+            /** @description Media time of the last frame, milliseconds */
+            last_pts_ms?: number;
             /** @constant */
             coordinate_schema: "service.image.v1";
             coordinates: components["schemas"]["ImageCoordinates"];
@@ -338,6 +342,8 @@ export interface components {
             end_pts_ms: number;
             confidence: number;
         };
+        /** @enum {string} */
+        FieldOrder: "tt" | "bb" | "tb" | "bt";
         /** @enum {string} */
         DecodeBackend: "cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox";
         /** @enum {string} */
@@ -505,7 +511,7 @@ export interface components {
                 width: number;
                 height: number;
             } | null;
-            /** @description 1500, and 30000 with clips, unless given */
+            /** @description 60000 unless given unless given */
             semantic_timeout_ms?: number | null;
             semantic_prompt?: string | null;
             output_schema?: unknown;
@@ -1778,6 +1784,8 @@ export interface components {
                 width: number;
                 height: number;
                 pixel_format: string;
+                /** @description Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both */
+                field_order?: components["schemas"]["FieldOrder"];
                 /** @description What decoded: docs/deployment.md#hardware-decoding */
                 decode_backend?: components["schemas"]["DecodeBackend"];
                 /** @constant */

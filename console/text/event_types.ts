@@ -24,12 +24,19 @@ export const MARK_LOOKS: Readonly<Record<string, MarkLook>> = {
   repeat: { name: "repeat", shape: "↻", colour: "#999933" },
   zone: { name: "zone", shape: "▲", colour: "#E69F00" },
   trigger: { name: "trigger", shape: "◆", colour: "#CC79A7" },
+  clip: { name: "clip", shape: "▶", colour: "#009E73" },
+  change: { name: "change of scene", shape: "⇄", colour: "#009E73" },
+  kept: { name: "kept frames", shape: "╷", colour: GREY },
+  context: { name: "nothing new", shape: "○", colour: GREY },
   description: { name: "description", shape: "●", colour: "#009E73" },
   moment: { name: "moment", shape: "◐", colour: "#44AA99" },
   keyframe: { name: "keyframe", shape: "╷", colour: GREY },
   gap: { name: "gap", shape: "▨", colour: GREY },
   other: { name: "other", shape: "○", colour: GREY },
 };
+
+/** Lanes that say nothing of what happens in the picture: hidden unless the reader asks for them. */
+export const QUIET_LANES: ReadonlySet<string> = new Set(["kept", "context"]);
 
 /** By the kind of the event: those that have a media time of their own. */
 const BY_KIND: Readonly<Record<string, string>> = {
@@ -39,17 +46,18 @@ const BY_KIND: Readonly<Record<string, string>> = {
   vlm_tiered: "description",
   clip_vlm: "description",
   clip_vlm_tiered: "description",
-  state_transition: "description",
+  state_transition: "change",
   multimodal_moment: "moment",
   keyframe_stored: "keyframe",
-  clip_stored: "keyframe",
+  clip_stored: "clip",
   event_enriched: "description",
   source_gap: "gap",
 };
 
 /** The lane of a marker on a timeline, a key of `MARK_LOOKS`. */
 export function laneOfMarker(eventType: string): string {
-  if (eventType === "keyframe_keep") return "keyframe";
+  if (eventType === "keyframe_keep") return "kept";
+  if (eventType === "context_observation") return "context";
   return eventType in MARK_LOOKS ? eventType : "other";
 }
 
@@ -60,7 +68,8 @@ export function laneOfEvent(kind: string): string | null {
 
 /** The look of a marker's `event_type`; an operator's own labels look like `other`, under their name. */
 export function lookOfMarker(eventType: string): MarkLook {
-  if (eventType === "keyframe_keep") return MARK_LOOKS.keyframe!;
+  if (eventType === "keyframe_keep") return MARK_LOOKS.kept!;
+  if (eventType === "context_observation") return MARK_LOOKS.context!;
   return MARK_LOOKS[eventType] ??
     { ...MARK_LOOKS.other!, name: eventType.replaceAll("_", " ") };
 }

@@ -1,7 +1,7 @@
 /** What a timeline shows: the events of a run that have a place in its media. */
 
 import type { JsonObject, TimelineEvent } from "../../client/mod.ts";
-import { laneOfEvent, laneOfMarker } from "../text/event_types.ts";
+import { laneOfEvent, laneOfMarker, QUIET_LANES } from "../text/event_types.ts";
 import { transitionText } from "../text/transition.ts";
 
 /** One event on the timeline. Times are media time in milliseconds. */
@@ -29,8 +29,8 @@ export interface Mark {
 export type MarkStatus = "exact" | "provisional" | "finalized";
 
 export interface MarkFilter {
-  /** Null for all. */
-  readonly lanes: ReadonlySet<string> | null;
+  /** Null for all; `usual` for all but `QUIET_LANES`. */
+  readonly lanes: ReadonlySet<string> | "usual" | null;
   /** Looked for in the label and the event type, whatever the case; empty for all. */
   readonly text: string;
   /** Marks that have a confidence have at least this one. */
@@ -42,6 +42,15 @@ export const ALL_MARKS: MarkFilter = {
   text: "",
   minConfidence: 0,
 };
+
+/** What a timeline shows unless the reader chooses. */
+export const USUAL_MARKS: MarkFilter = { ...ALL_MARKS, lanes: "usual" };
+
+/** Whether a filter lets the marks of a lane pass. */
+export function showsLane({ lanes }: MarkFilter, lane: string): boolean {
+  if (lanes === null) return true;
+  return lanes === "usual" ? !QUIET_LANES.has(lane) : lanes.has(lane);
+}
 
 const LABEL_CHARACTERS = 160;
 

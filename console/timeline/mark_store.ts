@@ -1,6 +1,6 @@
 /** Marks in columns: a run may have hundreds of thousands, of which a screen shows a few. */
 
-import type { Mark, MarkFilter, MarkStatus } from "./mark.ts";
+import { type Mark, type MarkFilter, type MarkStatus, showsLane } from "./mark.ts";
 
 const STATUSES: readonly (MarkStatus | null)[] = [
   null,
@@ -93,6 +93,19 @@ export class MarkStore {
     return this.#pictures.get(index) ?? null;
   }
 
+  /** The types of markers whose lanes a filter shows, with commas between; undefined where it hides none. */
+  typesShown(filter: MarkFilter): string | undefined {
+    const shown = new Set<number>();
+    let hidesSome = false;
+    for (let index = 0; index < this.#count; index++) {
+      const type = this.#eventTypes[index]!;
+      if (type === 0) continue;
+      if (showsLane(filter, this.laneAt(index))) shown.add(type);
+      else hidesSome = true;
+    }
+    return hidesSome ? Array.from(shown, (type) => this.#names.of(type)).join(",") : undefined;
+  }
+
   /** The index of a mark; -1 for none. */
   indexOfSeq(seq: number): number {
     let [low, high] = [0, this.#count];
@@ -107,11 +120,11 @@ export class MarkStore {
   /** Whether a filter lets a mark pass; `text` is its text in lower case. */
   passes(
     index: number,
-    { lanes, minConfidence }: MarkFilter,
+    filter: MarkFilter,
     text: string,
   ): boolean {
-    if (lanes !== null && !lanes.has(this.laneAt(index))) return false;
-    if (this.#confidences[index]! < minConfidence) return false; // one without a confidence passes
+    if (!showsLane(filter, this.laneAt(index))) return false;
+    if (this.#confidences[index]! < filter.minConfidence) return false; // one without a confidence passes
     if (text === "") return true;
     const eventType = this.#eventTypes[index]!;
     return this.#labels[index]!.toLowerCase().includes(text) ||

@@ -1,7 +1,7 @@
 /** What a person looks at on a timeline; it is kept in the address, so that a link shows the same. */
 
 import { type Signal, signal } from "@preact/signals";
-import { ALL_MARKS, type MarkFilter } from "./mark.ts";
+import { type MarkFilter, USUAL_MARKS } from "./mark.ts";
 
 export interface Stretch {
   readonly fromMs: number;
@@ -26,18 +26,18 @@ export function openView(query: URLSearchParams): TimelineView {
   const lanes = query.get("lanes");
   const confidence = numberIn(query, "min") ?? 0;
   const filter: MarkFilter = {
-    lanes: lanes === null ? null : new Set(lanes.split(",").filter(Boolean)),
+    lanes: lanes === null ? "usual" : lanes === "all" ? null : new Set(lanes.split(",").filter(Boolean)),
     text: query.get("text") ?? "",
     minConfidence: Math.min(1, confidence),
   };
-  const isPlain = filter.lanes === null && filter.text === "" &&
+  const isPlain = filter.lanes === "usual" && filter.text === "" &&
     filter.minConfidence === 0;
   return {
     playheadMs: signal(numberIn(query, "t") ?? 0),
     window: signal(stretchIn(query, "start", "end")),
     selectedSeq: signal(wholeNumberIn(query, "seq")),
     range: signal(stretchIn(query, "in", "out")),
-    filter: signal(isPlain ? ALL_MARKS : filter),
+    filter: signal(isPlain ? USUAL_MARKS : filter),
   };
 }
 
@@ -56,7 +56,7 @@ export function queryOf(
     in: range && String(Math.round(range.fromMs)),
     out: range && String(Math.round(range.toMs)),
     seq: view.selectedSeq.value === null ? null : String(view.selectedSeq.value),
-    lanes: lanes && [...lanes].join(","),
+    lanes: lanes === "usual" ? null : lanes === null ? "all" : [...lanes].join(","),
     text: text === "" ? null : text,
     min: minConfidence === 0 ? null : String(minConfidence),
   };

@@ -32,12 +32,17 @@ export const FIRST: readonly string[] = [
 
 /** Files or folders that run once for each ffmpeg, each with what differs between versions. */
 export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
-  "test/media/recorded": "how ffmpeg times frames, and what it says of damaged ones",
-  "test/media/windows": "how ffmpeg seeks",
+  "test/media/recorded/damaged_decode_test.ts": "what ffmpeg says of damaged frames",
+  "test/media/recorded/same_marks_test.ts": "what becomes of its frames and its words",
+  "test/media/recorded/decoder_test.ts": "which arguments ffmpeg takes",
+  "test/media/recorded/steady_rate_test.ts": "how ffmpeg times frames",
+  "test/media/recorded/sampled_decode_test.ts": "how ffmpeg chooses frames",
   "test/media/formats": "what ffmpeg writes",
-  "test/media/live": "how ffmpeg reads live streams",
+  "test/media/live/damaged_live_test.ts": "what ffmpeg says of damaged live frames",
+  "test/media/live/clip_file_test.ts": "how ffmpeg copies packets",
   "test/media/probe_test.ts": "what ffprobe answers",
   "test/media/tools/caged_jobs_test.ts": "which files and system calls ffmpeg needs",
+  "test/sidecar/embedding_test.ts": "how ffmpeg goes on behind what it cannot read",
 };
 
 /** A file, and the ffmpeg with which it runs. */

@@ -319,6 +319,12 @@ export const SETTINGS = {
     "Milliseconds before each retry of a webhook delivery; the last of a shorter list repeats",
     { emptyIsUnset: true },
   ),
+  SERVICE_WEBHOOK_TIMEOUT_MS: setting(
+    "webhookTimeoutMs",
+    "10000",
+    clampedInteger(100, 60_000),
+    "Milliseconds that an attempt of a webhook delivery may take, name look-up included",
+  ),
   SERVICE_ALLOW_PRIVATE_WEBHOOKS: setting(
     "allowPrivateWebhooks",
     "false",
@@ -428,6 +434,12 @@ export const SETTINGS = {
     "30000",
     clampedInteger(100, 300_000),
     "Milliseconds that a call to the audio sidecar for a live session may take",
+  ),
+  SERVICE_LIVE_MODEL_TIMEOUT_MS: setting(
+    "liveModelTimeoutMs",
+    "30000",
+    clampedInteger(1_000, 300_000),
+    "Milliseconds that a model may take for a picture or a clip of a live session; the second model has as long again",
   ),
   SERVICE_NOVELTY_EMBEDDING_ADDR: optional(
     "novelty.embeddingAddress",

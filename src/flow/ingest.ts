@@ -195,6 +195,7 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
     width: decoded.width,
     height: decoded.height,
     pixel_format: decoded.pixelFormat,
+    ...(decoded.fieldOrder && { field_order: decoded.fieldOrder }),
     decode_backend: decoded.decodeBackend,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates,

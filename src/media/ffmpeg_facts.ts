@@ -30,6 +30,19 @@ export const DECODERS = {
   vorbis: ["vorbis", "libvorbis"],
 } as const satisfies Record<string, readonly string[]>;
 
+/** The first and the last version that the service knows, the last one with all its corrections. See docs/deployment.md#requirements. */
+const [FIRST_KNOWN, LAST_KNOWN] = [{ major: 5, minor: 1 }, { major: 9 }];
+export const KNOWN_VERSIONS = `${FIRST_KNOWN.major}.${FIRST_KNOWN.minor} to ${LAST_KNOWN.major}`;
+
+/** Of a version such as `7.1.5-0+deb13u1`, `n9.0.2` or `5.1`; null where it has no number, as in a build of an unfinished one. */
+export function isKnownVersion(version: string): boolean | null {
+  const [, first, second] = /^n?(\d{1,2})\.(\d+)/.exec(version) ?? [];
+  if (first === undefined) return null;
+  const [major, minor] = [Number(first), Number(second)];
+  const isEarlier = major < FIRST_KNOWN.major || (major === FIRST_KNOWN.major && minor < FIRST_KNOWN.minor);
+  return !isEarlier && major <= LAST_KNOWN.major;
+}
+
 /** For busy machines; its processor time has a limit of its own. */
 const DEADLINE_MS = 30_000;
 const LIST_BYTES_MAX = 256 << 10;

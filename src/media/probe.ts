@@ -3,6 +3,7 @@
 import * as z from "zod";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
+import { FIELD_ORDERS, type FieldOrder } from "../model/frames/field_order.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
@@ -28,6 +29,8 @@ export interface VideoStream {
   readonly averageFps: number | null;
   /** The unit of its times in seconds, as ffprobe says it, such as `1/90000`: frames are written with it, so that times are exact. */
   readonly timeBase: string;
+  /** How its fields are ordered; absent where it does not say that its frames have two. */
+  readonly fieldOrder?: FieldOrder;
 }
 
 export interface MediaInfo {
@@ -117,6 +120,7 @@ const probedStream = z.object({
   codec_type: z.string().optional(),
   codec_name: z.string().optional(),
   pix_fmt: z.string().optional(),
+  field_order: z.string().optional(),
   width: z.number().default(0),
   height: z.number().default(0),
   avg_frame_rate: z.string().optional(),
@@ -207,6 +211,7 @@ function videoStream(
   const anticlockwise = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation ?? 0;
   // ffprobe counts anticlockwise: a video taken with an upright phone has -90.
   const rotation = (360 - Math.round(anticlockwise) % 360) % 360;
+  const fieldOrder = FIELD_ORDERS.find((order) => order === stream.field_order);
   const isOnItsSide = rotation === 90 || rotation === 270;
   return {
     streamIndex: stream.index,
@@ -220,6 +225,7 @@ function videoStream(
       ratio(stream.avg_frame_rate),
     ),
     timeBase: ratio(stream.time_base) === null ? VIDEO_TIME_BASE : stream.time_base!,
+    ...(fieldOrder && { fieldOrder }),
   };
 }
 

@@ -99,8 +99,7 @@ export const LIMITS = deepFrozen({
     framesPerChunkDefault: 2,
     frameEdgePixels: range(64, 4096),
     semanticTimeoutMs: range(100, 120_000),
-    semanticTimeoutMsFrames: 1_500,
-    semanticTimeoutMsNative: 30_000,
+    semanticTimeoutMsDefault: 60_000,
     promptBytesMax: 4096,
     outputSchemaBytesMax: 65_536,
     /** Arrays and objects. The time to compile a schema grows with their square: a fifth of a second for this many. */
@@ -239,7 +238,8 @@ export const LIMITS = deepFrozen({
     resolveTimeoutMs: 3_000,
     hooksMax: 64,
     retries: WEBHOOK_RETRIES,
-    attemptTimeoutMs: 3_000,
+    /** The longest wait that a receiver gets by `Retry-After`. */
+    retryAfterMsMax: 10 * 60_000,
     bodyBytesMax: 2 ** 20,
     errorCharactersMax: 256,
     workerRestartMs: 2_000,

@@ -1,5 +1,6 @@
 /** Posts signed bodies to the URL of one webhook, at checked addresses only, and says why an attempt failed. */
 
+import { retryAfterMs } from "../base/retry_after.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "./guard/address_guard.ts";
@@ -10,6 +11,8 @@ import { RequestFailed } from "./guard/request_failed.ts";
 export interface WebhookSenderOptions {
   readonly world: World;
   readonly agent: PinnedAgent;
+  /** SERVICE_WEBHOOK_TIMEOUT_MS, of one attempt. */
+  readonly timeoutMs: number;
   /** SERVICE_ALLOW_PRIVATE_WEBHOOKS. See docs/security.md#outbound-addresses. */
   readonly allowPrivate: boolean;
   /** The system's resolver unless given. */
@@ -17,7 +20,11 @@ export interface WebhookSenderOptions {
 }
 
 /** The result of one attempt: undefined when the receiver accepted the event, else the reason of the failure. */
-export type SendFault = string | undefined;
+export type SendFault = undefined | {
+  readonly error: string;
+  /** How long a receiver that is busy wants no attempt. */
+  readonly retryAfterMs?: number;
+};
 
 /**
  * Posts to one URL. The addresses of its host are checked before every attempt. Addresses that were checked less than
@@ -36,7 +43,7 @@ export class WebhookSender {
   }
 
   /**
-   * One attempt of at most 3 s in total. It uses no proxy, and every answer that is not 2xx is a failure, redirects
+   * One attempt, of at most the given time in total. It uses no proxy, and every answer that is not 2xx is a failure, redirects
    * included. Throws only the reason of `signal`. See docs/events.md#webhooks.
    */
   async post(
@@ -44,14 +51,14 @@ export class WebhookSender {
     body: Uint8Array,
     signal: AbortSignal,
   ): Promise<SendFault> {
-    const { world, agent } = this.#options;
+    const { world, agent, timeoutMs } = this.#options;
     const startedMs = world.monotonicMs();
-    const leftMs = () => LIMITS.webhook.attemptTimeoutMs - (world.monotonicMs() - startedMs);
+    const leftMs = () => timeoutMs - (world.monotonicMs() - startedMs);
     try {
       const addresses = await this.#addresses(leftMs(), signal);
       const request = { world, agent, url: this.#url, addresses, method: "POST", headers, body, signal };
       const answer = await pinnedRequest({ ...request, isSentOnce: true, timeoutMs: Math.max(1, leftMs()) });
-      const fault = await faultOfAnswer(answer);
+      const fault = await faultOfAnswer(answer, world.now());
       if (fault !== undefined) this.#checked = undefined;
       return fault;
     } catch (error) {
@@ -76,14 +83,19 @@ const CHECK_VALID_MS = 2_000;
 /** The body of the answer is ignored. A short one is read to its end, so that the connection can be used again. */
 const DRAINED_BYTES_MAX = 64 * 1024;
 
-async function faultOfAnswer({ status, body }: PinnedResponse): Promise<SendFault> {
+async function faultOfAnswer({ status, headers, body }: PinnedResponse, nowMs: number): Promise<SendFault> {
   await body.drain(DRAINED_BYTES_MAX);
-  return status >= 200 && status < 300 ? undefined : `webhook returned HTTP ${status}`;
+  if (status >= 200 && status < 300) return undefined;
+  const isBusy = status === 429 || status === 503;
+  return {
+    error: `webhook returned HTTP ${status}`,
+    ...(isBusy && { retryAfterMs: retryAfterMs(headers, nowMs) ?? 0 }),
+  };
 }
 
-function faultOf(error: unknown): string {
-  if (error instanceof RequestFailed) return `webhook cannot be reached: ${error.message}`;
-  if (error instanceof AddressRefused) return `webhook host is refused: ${error.message}`;
+function faultOf(error: unknown): NonNullable<SendFault> {
+  if (error instanceof RequestFailed) return { error: `webhook cannot be reached: ${error.message}` };
+  if (error instanceof AddressRefused) return { error: `webhook host is refused: ${error.message}` };
   throw error;
 }
 

@@ -171,7 +171,7 @@ function liveModelFault(
   inference: Inference,
 ): string | null {
   const { served, isConfigured } = inference;
-  const { first, second, notServed } = choice.now;
+  const { second, notServed } = choice.now;
   if (notServed !== null) {
     const wayOut = isConfigured
       ? `set SERVICE_WEBRTC_FIRST_PASS_MODEL to one of ${served.join(", ")}`
@@ -206,6 +206,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
       world,
     }),
     inference: models.inference,
+    modelTimeoutMs: config.liveModelTimeoutMs,
     ...options.live,
     audio: audioSidecar && { sidecar: audioSidecar, runner: broker, timeoutMs },
     datagrams: openDatagrams(opening, config, world),

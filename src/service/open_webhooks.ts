@@ -11,7 +11,10 @@ import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 
 export interface OpenWebhooksOptions {
-  readonly config: Pick<Config, "webhookSecret" | "webhookRetryDelaysMs" | "allowPrivateWebhooks">;
+  readonly config: Pick<
+    Config,
+    "webhookSecret" | "webhookRetryDelaysMs" | "webhookTimeoutMs" | "allowPrivateWebhooks"
+  >;
   readonly timeline: Timeline;
   readonly dataDir: string;
   readonly named: NamedSources;
@@ -27,7 +30,7 @@ export function openWebhooks(
   { config, timeline, dataDir, named, outbound, isShared, world, metrics }: OpenWebhooksOptions,
 ): Webhooks {
   const allowPrivate = config.allowPrivateWebhooks;
-  const sending = openSending(opening, config.webhookSecret, outbound);
+  const sending = openSending(opening, config, outbound);
   const retryDelaysMs = config.webhookRetryDelaysMs;
   const hooks = opening.use(
     HookRegistry.open({
@@ -40,10 +43,10 @@ export function openWebhooks(
 /** Without a root secret webhooks are off. */
 function openSending(
   opening: AsyncDisposableStack,
-  secret: string | undefined,
+  { webhookSecret: secret, webhookTimeoutMs: timeoutMs }: OpenWebhooksOptions["config"],
   { resolve, roots, reroute }: TrustedOutbound,
 ): WebhookSending | undefined {
   if (secret === undefined) return undefined;
   const agent = opening.use(new PinnedAgent({ roots, ...(reroute && { reroute }) }));
-  return { secret, agent, ...(resolve && { resolve }) };
+  return { secret, agent, timeoutMs, ...(resolve && { resolve }) };
 }

@@ -7,7 +7,19 @@ import { prepare } from "../client/place.ts";
 import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { TempFolder, tools } from "../support/media.ts";
-import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
+import {
+  CLIPS,
+  KEY_A,
+  MODEL,
+  MOVES_CLOCK,
+  newRun,
+  startService,
+  type TestService,
+} from "../support/service.ts";
+import { startModelProgram } from "../support/models/model_programs.ts";
+import { held, startModelServer } from "../support/models/model_server.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { until } from "../support/until.ts";
 
 const BOTTLE = join(CLIPS, "intel_bottle.mp4");
 
@@ -35,6 +47,7 @@ Deno.test({
     const [run] = (await test.call("GET", "/v1/runs")).json;
     assert.match(done.stdout + done.stderr, new RegExp(run.run_id));
     assert.equal(run.status, "completed", "it holds no place among the active runs");
+    assert.equal(run.model, "", "no model was asked");
     const html = Deno.readTextFileSync(sheet);
     assert.match(html, /<img[^>]+src="data:image\/jpeg;base64,/);
     assert.doesNotMatch(html, /https?:\/\/(?!127\.0\.0\.1)/);
@@ -214,4 +227,59 @@ Deno.test("doctor names what the server's ffmpeg cannot do, with its words", asy
     /^FAILURE +server's ffmpeg +it cannot decode the frames of a film: Unknown encoder 'rawvideo'\n +-> install another ffmpeg/m,
   );
   assert.match(stdout, /^FAILURE +decoding .*decode the frames of a film \(Unknown encoder 'rawvideo'\)/m);
+});
+
+/** The findings of a doctor about models, as `check: verdict: detail`. */
+async function modelFindings(user: CliUser, ...flags: readonly string[]): Promise<string[]> {
+  const { stdout } = await user.run(["doctor", "--json", ...flags]);
+  const { findings } = JSON.parse(stdout) as {
+    findings: { check: string; verdict: string; detail: string }[];
+  };
+  return findings.filter(({ check }) => check.includes("model"))
+    .map(({ check, verdict, detail }) => `${check}: ${verdict}: ${detail}`);
+}
+
+Deno.test("doctor names a model that its server does not know with those that there are, and tries one of these", async () => {
+  await using server = startModelProgram("ollama", { models: ["llava:13b", "qwen2.5vl:7b"] });
+  await using test = await startService({
+    SERVICE_VLLM_BASE_URL: `${server.origin}/v1`,
+    SERVICE_API_KEYS: KEY_A,
+  });
+  using user = new CliUser(test.url);
+  const [models, live, tried, ...more] = await modelFindings(user);
+  assert.match(models!, /^models: ok: 2 of 18 can be asked, such as llava:13b$/);
+  assert.equal(
+    live,
+    "live model: failure: The model server does not know the model Qwen/Qwen3-VL-8B-Instruct; it has: llava:13b, qwen2.5vl:7b",
+  );
+  assert.match(tried!, /^model llava:13b: /);
+  assert.deepEqual(more, []);
+  assert.ok(server.asked.every(({ model }) => model === "llava:13b"));
+});
+
+Deno.test("a slow model server is one finding of the doctor, not one for each model", async () => {
+  const answers = held();
+  await using model = startModelServer({ answer: answers.answer });
+  const clock = new ManualClock();
+  await using test = await startService(
+    { SERVICE_VLLM_BASE_URL: model.url, SERVICE_API_KEYS: KEY_A, SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: "8" },
+    { clock },
+  );
+  const ask = () => test.call("POST", "/v1/infer", { model: MODEL, prompt: "What?", timeout_ms: 60_000 });
+  const asked = Array.from({ length: 8 }, ask);
+  await until("all are asked", () => model.inFlight === 8);
+  await clock.advance(6_000);
+  answers.release();
+  await Promise.all(asked);
+  model.answer = async () => {
+    await clock.advance(6_000);
+    return "A forklift waits.";
+  };
+  for (let times = 0; times < 2; times++) assert.equal((await ask()).status, 200);
+  using user = new CliUser(test.url);
+  assert.deepEqual(await modelFindings(user, "--no-model-call"), [
+    "models: ok: 16 of 16 can be asked, such as Qwen/Qwen3.5-35B-A3B-FP8",
+    "live model: ok: Qwen/Qwen3-VL-8B-Instruct",
+    "model server vllm: warning: too many of its answers took longer than 5 s",
+  ]);
 });

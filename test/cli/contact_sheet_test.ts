@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type Alteration, makeAlteredFilm } from "../../scripts/altered_film.ts";
-import { type Mark, marksOf } from "../../cli/contact_sheet/marks.ts";
+import { FilmTimes } from "../../cli/contact_sheet/film_times.ts";
+import { type Mark, marksOf, rateText } from "../../cli/contact_sheet/marks.ts";
+import { timelineLines } from "../../cli/output/timeline.ts";
 import { contactSheet } from "../../cli/contact_sheet/sheet.ts";
 import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
@@ -17,9 +19,41 @@ function mark(event_type: Mark["event_type"], start_frame: number, end_frame: nu
   return { event_type, status: "exact", start_frame, end_frame, ...times, confidence: 0.9, note: null };
 }
 
+function timesOf(pts_ms: readonly number[]): FilmTimes {
+  return new FilmTimes({ pts_ms, counts: pts_ms.map(() => 1), last_pts_ms: pts_ms.at(-1)! }, 24);
+}
+
+Deno.test("times of a film without a steady rate, and that does not begin at 0, count and not its frames", () => {
+  // Ten seconds at 24 frames a second, then one picture a second, as a screen recording.
+  const pts = [
+    ...Array.from({ length: 240 }, (_, n) => 5000 + n * 1000 / 24),
+    ...Array.from({ length: 19 }, (_, n) => 15_000 + n * 1000),
+  ];
+  const times = timesOf(pts);
+  assert.equal(times.lengthMs, 29_000);
+  assert.equal(times.msAt(250), 25_000);
+  assert.equal(times.frameAt(25_500), 250);
+  assert.equal(times.frameAt(99_000), 258);
+  const cut = { ...mark("scene_cut", 250, 250), start_pts_ms: 25_000, end_pts_ms: 25_000 };
+  const [lane, axis] = timelineLines({ marks: [cut], firstMs: times.firstMs, endMs: times.endMs }, 29);
+  assert.equal(lane!.slice(20).indexOf("┃"), 20);
+  assert.equal(axis, `${"".padEnd(20)}0:05${"0:34.000".padStart(25)}`);
+  // Bins of many frames.
+  const bins = new FilmTimes({ pts_ms: [0, 10_000], counts: [100, 50], last_pts_ms: 19_800 }, 10);
+  assert.equal(bins.msAt(50), 5000);
+  assert.equal(bins.frameAt(5000), 50);
+  assert.equal(bins.endMs, 20_000);
+  assert.equal(new FilmTimes({ pts_ms: [40], counts: [1], last_pts_ms: 40 }, 25).endMs, 80);
+});
+
+Deno.test("a rate is written with three decimals at most", () => {
+  assert.deepEqual([60_000 / 1001, 24_000 / 1001, 25].map(rateText), ["59.94", "23.976", "25"]);
+});
+
 Deno.test("a contact sheet needs no other file, and shows the frames of every mark", async () => {
   const marks = [mark("black", 0, 9), mark("scene_cut", 285, 285), mark("freeze", 700, 719)];
-  const film = { path: join(CLIPS, "bbb120.mp4"), frames: 720, fps: 24, marks };
+  const times = timesOf(Array.from({ length: 720 }, (_, frame) => frame * 125 / 3));
+  const film = { path: join(CLIPS, "bbb120.mp4"), times, endMs: times.endMs, fps: 24, marks };
   const html = await contactSheet(ffmpeg, [{ ...film, title: "One", about: "A film.", done: null }]);
   assert.doesNotMatch(html, /https?:|<script|<link|url\(/);
   const pictures = [...html.matchAll(/<img alt="frame (\d+)" src="data:image\/jpeg;base64,([^"]+)">/g)];

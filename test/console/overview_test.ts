@@ -6,6 +6,7 @@ import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { openConsole } from "../support/console_page.ts";
 import { NO_COUNTS } from "../support/live/fake_live_workers.ts";
 import { publish, startLive } from "../support/live/live.ts";
+import { startModelProgram } from "../support/models/model_programs.ts";
 import { serveRtsp } from "../support/live/rtsp_server.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { make, makeClip, TempFolder } from "../support/media.ts";
@@ -46,6 +47,11 @@ Deno.test({
     await page.waitForURL(/#\/runs\/run-/);
     await page.getByRole("heading", { name: "bbb480.mp4" }).waitFor();
     await page.getByRole("button", { name: /^cut/ }).waitFor();
+    assert.equal(
+      (await test.call("GET", "/v1/runs")).json[0].model,
+      "",
+      "no model was asked, and none is shown",
+    );
     await page.getByRole("navigation", { name: "Pages" }).getByRole("link", {
       name: "Overview",
     }).click();
@@ -203,3 +209,28 @@ function frameOf(folder: TempFolder, second: number): Uint8Array<ArrayBuffer> {
   );
   return Deno.readFileSync(path);
 }
+
+Deno.test({
+  ...needing(
+    CHROMIUM,
+    "a model that its server does not know is told in the bar, on the overview and on the live page",
+  ),
+  ...LONG_TEST,
+  async fn() {
+    await using server = startModelProgram("ollama", { models: ["llava:13b", "qwen2.5vl:7b"] });
+    await using test = await startLive({ SERVICE_VLLM_BASE_URL: `${server.origin}/v1` });
+    const told =
+      "The model server does not know the model Qwen/Qwen3-VL-8B-Instruct; it has: llava:13b, qwen2.5vl:7b.";
+    await using shown = await openConsole(test);
+    const { page } = shown;
+    const bar = page.getByRole("link", { name: /The model server does not know/ });
+    await bar.filter({ hasText: "attention" }).waitFor();
+    await page.getByRole("region", { name: "Needs attention" }).getByText(told).waitFor();
+    await publish(test);
+    await page.reload();
+    await bar.filter({ hasText: "faulted" }).waitFor();
+    await page.getByRole("link", { name: "Watch Published stream" }).click();
+    await page.getByRole("main").getByText(told).waitFor();
+    shown.checkQuiet();
+  },
+});

@@ -148,7 +148,7 @@ Deno.test("retries wait for the configured delays, in their order", async () => 
   await using test = await start((ms) => void sleeps.push(ms));
   test.timeline.commit(() => [event("vlm"), event("vlm")]);
   for (let attempt = 1; attempt <= 4; attempt++) {
-    (await test.posted(attempt)).answer(`fault ${"x".repeat(300)}`);
+    (await test.posted(attempt)).answer({ error: `fault ${"x".repeat(300)}` });
   }
   (await test.posted(5)).answer(undefined);
   assert.deepEqual(test.deliveriesSent.map(({ seq }) => seq), [2, 2, 2, 2, 3]);
@@ -171,8 +171,8 @@ Deno.test("the age of the event that waits is known until it is delivered or giv
   const [written] = [...test.timeline.readAll({ fromSeq: 2 })].flat();
   const first = await test.posted(1);
   assert.equal(test.worker.waitingSinceMs, written!.ptsMs);
-  first.answer("503");
-  (await test.posted(2)).answer("503");
+  first.answer({ error: "503" });
+  (await test.posted(2)).answer({ error: "503" });
   assert.equal(test.worker.waitingSinceMs, written!.ptsMs, "a retry is the same wait");
   (await test.posted(3)).answer(undefined);
   (await test.posted(4)).answer(undefined);
@@ -212,7 +212,7 @@ Deno.test("a cooldown withholds events by key and tells how many with the next d
   for (let attempt = 1; attempt <= 4; attempt++) {
     const told = await second.posted(attempt);
     assert.deepEqual([told.seq, withheldIn(told)], [9, 2]);
-    told.answer("503");
+    told.answer({ error: "503" });
   }
   const after = await second.posted(5);
   assert.deepEqual([after.seq, withheldIn(after)], [10, 2], "what was given up has told nothing");

@@ -136,6 +136,20 @@ export function makeTurned(path: string, source: string, clockwise: 90 | 180 | 2
   }
 }
 
+/** Where the packets of its video stand in a file. */
+export function packetsOf(path: string): { pos: number; size: number }[] {
+  const { stdout } = new Deno.Command(tools().ffprobe, {
+    args: [
+      ...["-v", "error", "-select_streams", "v:0", "-show_packets", "-show_entries", "packet=pos,size"],
+      ...["-of", "json", path],
+    ],
+  }).outputSync();
+  const { packets } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    packets: { pos: string; size: string }[];
+  };
+  return packets.map(({ pos, size }) => ({ pos: Number(pos), size: Number(size) }));
+}
+
 /** Times of the frames that ffprobe decodes, milliseconds from the first. */
 export function frameTimesMs(path: string, streamIndex: number): number[] {
   const args = ["-v", "quiet", "-select_streams", String(streamIndex), "-show_frames"];

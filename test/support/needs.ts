@@ -33,6 +33,12 @@ export const AIOQUIC: Need = {
   isMet: () => exists(Deno.env.get("AIOQUIC_PYTHON") ?? ""),
   reason: "aioquic is not installed",
 };
+/** A Python that has OpenTimelineIO with its reader of EDLs. */
+export const OPENTIMELINEIO_PYTHON = Deno.env.get("OPENTIMELINEIO_PYTHON") ?? "";
+export const OPENTIMELINEIO: Need = {
+  isMet: () => exists(OPENTIMELINEIO_PYTHON),
+  reason: "OpenTimelineIO is not installed",
+};
 export const BUN = program("bun");
 
 /** Path of an installed Chromium. */

@@ -1,7 +1,8 @@
 /** `analyze` without a model: every frame is measured, and what follows from that is printed. */
 
 import { type Client, MAX_ROWS } from "../../../client/mod.ts";
-import { clock, type Mark, marksOf } from "../../contact_sheet/marks.ts";
+import { FilmTimes, TIME_POINTS } from "../../contact_sheet/film_times.ts";
+import { clock, type Mark, marksOf, rateText } from "../../contact_sheet/marks.ts";
 import { Progress } from "../../output/progress.ts";
 import { timelineLines } from "../../output/timeline.ts";
 import { visible } from "../../output/visible.ts";
@@ -36,7 +37,10 @@ export async function measure(
       () => client.ingestRun(run_id, ingestRequest(source.source_uri, flags), { signal }),
     );
     const { decoded_frames: frames, sample_fps: fps, truncated } = ingested;
-    out.note(`decoded ${frames} frames at ${fps} a second, ${clock(frames / fps * 1000)} of video`);
+    const times = new FilmTimes(await client.getSignals(run_id, { points: TIME_POINTS }, { signal }), fps);
+    out.note(
+      `decoded ${frames} frames at ${rateText(fps)} a second, ${clock(Math.round(times.lengthMs))} of video`,
+    );
     sourceEndWarnings(ingested).forEach((warning) => out.warn(warning));
     if (truncated) out.warn(truncatedText(frames));
     const analyzed = await timed(
@@ -57,10 +61,10 @@ export async function measure(
       await timed(
         session,
         "cutting out pictures",
-        () => writeSheet(sheet, { title: source.title, path: source.file!, frames, fps, marks }),
+        () => writeSheet(sheet, { title: source.title, path: source.file!, times, fps, marks }),
       );
     }
-    print(session, { run_id, ingested, markers, marks, sheet });
+    print(session, { run_id, ingested, times, markers, marks, sheet });
   } catch (error) {
     // Nothing is in it that would be missed. What matters is the failure.
     await client.deleteRun(run_id).catch(() => {});
@@ -70,18 +74,19 @@ export async function measure(
 
 interface Measured {
   readonly run_id: string;
-  readonly ingested: { decoded_frames: number; sample_fps: number };
+  readonly ingested: object;
+  readonly times: FilmTimes;
   readonly markers: readonly unknown[];
   readonly marks: readonly Mark[];
   readonly sheet: string | undefined;
 }
 
-function print({ out }: Session, { run_id, ingested, markers, marks, sheet }: Measured): void {
+function print({ out }: Session, { run_id, ingested, times, markers, marks, sheet }: Measured): void {
   if (out.isJson) return out.json({ run_id, ingest: ingested, markers, sheet: sheet ?? null });
   if (out.isQuiet) return out.line(run_id);
   const columns = Math.max(20, Math.min(LANE_COLUMNS_MAX, out.columns - LANE_INDENT));
-  const timeline = { marks, frames: ingested.decoded_frames, fps: ingested.sample_fps };
-  timelineLines(timeline, columns).forEach((line) => out.line(line));
+  const { firstMs, endMs } = times;
+  timelineLines({ marks, firstMs, endMs }, columns).forEach((line) => out.line(line));
   out.line("");
   out.line(`${run_id}: ${marks.length} marks of ${markers.length} markers`);
   if (sheet !== undefined) out.line(`contact sheet: ${visible(sheet)}`);

@@ -6,7 +6,6 @@ import type { Flags } from "../../session.ts";
 
 /** Names a row of signals; no model is asked without a prompt. */
 export const DEFAULT_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
-const MODEL_TIMEOUT_MS = 30_000;
 
 /** Flags that only `reason` knows. */
 const REASON_FLAGS = [
@@ -66,7 +65,7 @@ export function reasonRequest(source_uri: string, model: string, flags: Flags) {
     ...(!isNative && {
       semantic_frames_per_chunk: flags.framesPerChunk ?? USUAL_QUESTION.semantic_frames_per_chunk,
     }),
-    semantic_timeout_ms: flags.semanticTimeoutMs ?? MODEL_TIMEOUT_MS,
+    semantic_timeout_ms: flags.semanticTimeoutMs,
     ...(flags.prompt !== undefined && { semantic_prompt: flags.prompt }),
     ...(flags.indexName !== undefined && { index_name: flags.indexName }),
     ...(flags.crop !== undefined && { crop: flags.crop }),

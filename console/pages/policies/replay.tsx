@@ -211,10 +211,10 @@ function rangeOf(
   found: readonly ReplayMark[],
 ): Stretch {
   if (evaluation.source === "signals") {
-    return {
-      fromMs: 0,
-      toMs: Math.max(1000, evaluation.frames / evaluation.sample_fps * 1000),
-    };
+    const { frames, sample_fps, first_pts_ms = 0, last_pts_ms } = evaluation;
+    // One that was stored before has no times.
+    const toMs = last_pts_ms ?? frames / sample_fps * 1000;
+    return { fromMs: first_pts_ms, toMs: Math.max(first_pts_ms + 1000, toMs) };
   }
   const [first, last] = [found[0]?.ms ?? 0, found.at(-1)?.ms ?? 0];
   const roomMs = Math.max(500, (last - first) * ROOM);

@@ -2,8 +2,9 @@
 
 import { useComputed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { MARK_LOOKS } from "../../text/event_types.ts";
+import { MARK_LOOKS, QUIET_LANES } from "../../text/event_types.ts";
 import { countText, scoreText } from "../../text/numbers.ts";
+import { type MarkFilter, showsLane } from "../../timeline/mark.ts";
 import type { RunMarks } from "../../timeline/run_marks.ts";
 import type { TimelineView } from "../../timeline/view.ts";
 
@@ -19,7 +20,7 @@ export function FilterBar({ marks, view }: FilterBarProps) {
   const counts = useLaneCounts(marks);
   const lanes = marks.lanes.value;
   const filter = view.filter.value;
-  const isFiltered = useComputed(() => isNarrow(view.filter.value));
+  const isFiltered = useComputed(() => isNarrow(view.filter.value, marks.lanes.value));
   return (
     <div class="filter-bar" role="group" aria-label="Which marks are shown">
       <div class="row">
@@ -28,7 +29,7 @@ export function FilterBar({ marks, view }: FilterBarProps) {
             key={lane}
             type="button"
             class="lane"
-            aria-pressed={filter.lanes === null || filter.lanes.has(lane)}
+            aria-pressed={showsLane(filter, lane)}
             title={index < 9 ? `Key ${index + 1}` : undefined}
             onClick={() => toggleLane(view, marks, lane)}
           >
@@ -85,16 +86,15 @@ export function toggleLane(
   lane: string,
 ): void {
   const present = filter.peek();
-  const shown = new Set(present.lanes ?? lanes.peek());
+  const shown = new Set(lanes.peek().filter((each) => showsLane(present, each)));
   if (!shown.delete(lane)) shown.add(lane);
   const areAll = lanes.peek().every((other) => shown.has(other));
-  filter.value = { ...present, lanes: areAll ? null : shown };
+  const areUsual = lanes.peek().every((other) => shown.has(other) !== QUIET_LANES.has(other));
+  filter.value = { ...present, lanes: areUsual ? "usual" : areAll ? null : shown };
 }
 
-function isNarrow(
-  { lanes, text, minConfidence }: TimelineView["filter"]["value"],
-): boolean {
-  return lanes !== null || text !== "" || minConfidence > 0;
+function isNarrow(filter: MarkFilter, lanes: readonly string[]): boolean {
+  return filter.text !== "" || filter.minConfidence > 0 || !lanes.every((lane) => showsLane(filter, lane));
 }
 
 function lookOf(lane: string) {

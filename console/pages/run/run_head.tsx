@@ -25,6 +25,8 @@ export interface RunHeadProps {
   readonly range: MarkerFilter | null;
   /** The same in media time. */
   readonly stretch: Stretch | null;
+  /** The types of markers in the lanes that are shown, as a filter of markers; undefined for all. */
+  readonly shownTypes: () => string | undefined;
   readonly onChanged: () => void;
   readonly onRate: () => void;
   readonly link: () => string;
@@ -55,7 +57,7 @@ export function RunHead(props: RunHeadProps) {
 }
 
 function Actions(
-  { run, history, range, stretch, onChanged, onRate, link }: RunHeadProps,
+  { run, history, range, stretch, shownTypes, onChanged, onRate, link }: RunHeadProps,
 ) {
   const name = runName(run);
   const exported = { runId: run.run_id, film: run.source_uri === "" ? "" : name };
@@ -107,7 +109,10 @@ function Actions(
   const markers = (filter: MarkerFilter, more: string) =>
     MARKER_FORMATS.map(({ format, text }) => ({
       text: `${text}${more}`,
-      run: () => void exportMarkers(exported, format, filter),
+      run: () => {
+        const event_type = shownTypes();
+        void exportMarkers(exported, format, { ...filter, ...(event_type !== undefined && { event_type }) });
+      },
     }));
   return (
     <div class="actions">

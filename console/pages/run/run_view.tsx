@@ -96,6 +96,7 @@ export function RunView({ run, query, onChanged }: RunViewProps) {
         fps={marks.fps}
         range={rangeOf(view.range.value, marks.fps.value)}
         stretch={view.range.value}
+        shownTypes={() => marks.store.typesShown(view.filter.peek())}
         onChanged={onChanged}
         onRate={() => setRated("run")}
         link={() => location.href}

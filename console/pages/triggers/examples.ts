@@ -49,18 +49,4 @@ notify webhook
 end
 `,
   },
-  {
-    name: "A person stays",
-    about:
-      "needs observations of objects; recorded frames have none, so it is tried out with samples of your own",
-    source: `# Somebody stays at the dock. Objects come from the samples of the caller.
-trigger person-stays version 1
-when object_count:person@dock >= 1
-and dwell_ms:person@dock >= 10000 for 5 frames
-edge rising
-emit person_stays
-notify webhook
-end
-`,
-  },
 ];

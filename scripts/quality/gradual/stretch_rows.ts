@@ -167,7 +167,7 @@ export class StretchRecorder {
   });
 
   push(measures: RangeMeasures, ptsMs: number): void {
-    this.#history.push(measures, ptsMs);
+    this.#history.push(measures, ptsMs, this.#history.count);
     this.#detector.push(this.#history);
   }
 

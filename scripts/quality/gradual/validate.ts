@@ -31,6 +31,7 @@ export function judgeStretches(rows: StretchRows, odds: Float64Array): Map<strin
       if (odds[row]! <= LEAST_HALF_ODDS || isOnlyRelit(values)) return;
       chosen.add({
         ...{ start, end, odds: odds[row]! },
+        ...{ first: start, last: end - 1 },
         ...{ startMs: start * 1000 / fps, lastMs: (end - 1) * 1000 / fps, endMs: end * 1000 / fps },
         startsPlain: isPlainIn(values, "before"),
         endsPlain: isPlainIn(values, "after"),

@@ -1,5 +1,6 @@
 /** Reads a run's events, markers and queries back from the timeline. See docs/api.md#reading-events. */
 
+import { ownerPrefixIn } from "../../model/files/file_name.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import { CursorExpired, refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -88,6 +89,13 @@ export class EventReads {
     }
     const [rate = null] = rates;
     return rates.size === 1 ? rate : null;
+  }
+
+  /** The name of the run's film: of a file its own name, of an upload that which the caller gave; the run's id where it has no source. */
+  filmName(caller: Caller, runId: string): string {
+    const { sourceUri, runId: id } = ownedRun(this.#timeline.view, caller, runId);
+    const name = sourceUri.replace(/[?#].*$/s, "").replace(/\/+$/, "").replace(/^.*\//s, "");
+    return name.slice(ownerPrefixIn(name)?.length ?? 0) || id;
   }
 
   /** Batches of the run's events of one kind (or all) from a seq on. */
@@ -213,7 +221,12 @@ function rateIn(payload: string): number | null | undefined {
 
 function matches(marker: Marker, filter: MarkerFilter): boolean {
   return (filter.status === undefined || marker.status === filter.status) &&
-    (filter.eventType === undefined || marker.event_type === filter.eventType) &&
+    isOfTypes(marker.event_type, filter.eventType) &&
     (filter.fromFrame === undefined || marker.end_frame >= filter.fromFrame) &&
     (filter.toFrame === undefined || marker.start_frame <= filter.toFrame);
+}
+
+/** Whether a marker has the type that is asked for, or one of a list with commas between. */
+function isOfTypes(eventType: string, asked: string | undefined): boolean {
+  return asked === undefined || eventType === asked || asked.split(",").includes(eventType);
 }

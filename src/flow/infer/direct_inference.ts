@@ -1,13 +1,14 @@
 /** One direct inference: asks the model, writes the event where there is a run, and chooses the error that the caller gets. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { type Refusal, refuse } from "../../base/refusal.ts";
+import { type Refusal, RefusalForNow, refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import { event } from "../../model/events/event_table.ts";
 import {
   type InferenceAnswer,
   InferenceFailed,
   type InferenceFailure,
+  isBusy,
   type ProviderKind,
   type TokenCounts,
 } from "../../model/infer/inference.ts";
@@ -202,7 +203,8 @@ export function itemErrorOf(error: InferenceFailed): (typeof ITEM_ERRORS)[Infere
 }
 
 /** The error response of a single request for each failure. */
-export function asRefusal({ failure, told }: InferenceFailed): Refusal {
+export function asRefusal(error: InferenceFailed): Refusal {
+  const { failure, told } = error;
   const { message } = ITEM_ERRORS[failure];
   switch (failure) {
     case "unsupported_model":
@@ -216,7 +218,20 @@ export function asRefusal({ failure, told }: InferenceFailed): Refusal {
       return refuse.because("provider_saturated", message);
     case "deadline_missed":
       return refuse.because("deadline_missed", message);
+    case "http_status":
+      if (isBusy(error)) return busyRefusal(error);
+      return refuse.because("internal_error", "The inference provider failed");
     default:
       return refuse.because("internal_error", "The inference provider failed");
   }
+}
+
+/** The status of the backend, with the seconds after which it wants to be asked again; one second where it does not say. */
+function busyRefusal({ status, retryAfterMs }: InferenceFailed): Refusal {
+  const kind = status === 429 ? "rate_limited" : "provider_saturated";
+  return new RefusalForNow(
+    Math.max(1, Math.ceil((retryAfterMs ?? 0) / 1000)),
+    kind,
+    "The inference provider is busy, try again later",
+  );
 }

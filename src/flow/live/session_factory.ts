@@ -47,6 +47,8 @@ export interface LiveSessionFactoryOptions {
   readonly inference: Inference;
   readonly models: LiveModels;
   readonly choice: LiveModelChoice;
+  /** Of each pass of a question. */
+  readonly modelTimeoutMs: number;
   /** Null where no embedding sidecar is configured. */
   readonly novelty: SemanticNovelty | null;
   /** Null where no audio sidecar is configured. */
@@ -191,13 +193,22 @@ export class LiveSessionFactory {
   }
 
   #describer({ identity, attach, policy }: LiveSessionPlan, journal: LiveJournal): Describer {
-    const { metrics, world, inference, models, choice, novelty } = this.#options;
+    const { metrics, world, inference, models, choice, modelTimeoutMs, novelty } = this.#options;
     const { prompt, tokensPerSecond } = attach;
     return new Describer({
       identity,
       journal,
       questions: new LiveQuestions({
-        ...{ inference, models, choice, metrics, world, identity, tokensPerSecond },
+        ...{
+          inference,
+          models,
+          choice,
+          metrics,
+          world,
+          identity,
+          tokensPerSecond,
+          timeoutMs: modelTimeoutMs,
+        },
       }),
       novelty: novelty && novelty.session(identity.principalKey),
       prompt,

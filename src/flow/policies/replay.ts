@@ -156,6 +156,8 @@ export class PolicyReplay {
       source_uri: ingested.source_uri,
       sample_fps: plan.sampleFps,
       frames: signals.count,
+      first_pts_ms: timeAt(0),
+      last_pts_ms: timeAt(signals.count - 1),
       coordinate_schema: COORDINATE_SCHEMA,
       coordinates: decoded.coordinates,
       intervals_total: found.length,

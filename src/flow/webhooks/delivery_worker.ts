@@ -295,9 +295,11 @@ export class WebhookWorker {
     if (body.length > LIMITS.webhook.bodyBytesMax) return this.#refuse(event, body.length);
     // Attempts from before a restart count.
     const attempts = this.#state.retry?.seq === seq ? [...this.#state.retry.attempts] : [];
+    // What the receiver asked for with the last answer.
+    let askedMs = 0;
     while (true) {
       if (attempts.length > 0) {
-        await this.#waitForRetry(retryDelaysMs[attempts.length - 1] ?? 0, signal);
+        await this.#waitForRetry(Math.max(retryDelaysMs[attempts.length - 1] ?? 0, askedMs), signal);
         metrics.add("service_webhook_retries_total");
       }
       attempts.push(Math.floor(world.now()));
@@ -316,12 +318,13 @@ export class WebhookWorker {
         metrics.add("service_webhook_delivered_total");
         return "delivered";
       }
-      const error = fault.slice(0, LIMITS.webhook.errorCharactersMax);
+      const error = fault.error.slice(0, LIMITS.webhook.errorCharactersMax);
       if (attempts.length > LIMITS.webhook.retries) {
         this.#deadLetter({ seq, error, ...ended }, cooling);
         return "exhausted";
       }
       this.#record({ seq, state: "retry", error, attempts: [...attempts], ...told });
+      askedMs = Math.min(fault.retryAfterMs ?? 0, LIMITS.webhook.retryAfterMsMax);
     }
   }
 

@@ -30,6 +30,8 @@ export interface WebhookSending {
   /** SERVICE_WEBHOOK_SECRET, at least 32 bytes. See docs/events.md#webhook-signatures. */
   readonly secret: string;
   readonly agent: PinnedAgent;
+  /** SERVICE_WEBHOOK_TIMEOUT_MS. */
+  readonly timeoutMs: number;
   /** The system's resolver unless given. */
   readonly resolve?: Resolve;
 }
@@ -200,7 +202,8 @@ export class HookRegistry implements AsyncDisposable {
   /** Null for one of the file of sources that is no longer in it. */
   #receiverOf({ runId, webhookId, url, source }: Webhook, sending: WebhookSending): HookReceiver | null {
     const { named } = this.#options;
-    const open = (url: string) => new WebhookSender(url, { ...this.guard, agent: sending.agent });
+    const open = (url: string) =>
+      new WebhookSender(url, { ...this.guard, agent: sending.agent, timeoutMs: sending.timeoutMs });
     if (source !== null) return SourceReceiver.of(() => named.webhook(source), open);
     return receiverOf(open(url), signingKey(sending.secret, runId, webhookId));
   }

@@ -8,7 +8,8 @@ import { preferredType } from "./accept.ts";
 export interface ListForm<Entry> {
   readonly head: string;
   readonly between: string;
-  readonly tail: string;
+  /** A function where the entries decide on it. */
+  readonly tail: string | (() => string);
   /** The text of an entry; of a long one in pieces. */
   entry(stored: Entry): string | AsyncIterable<string>;
 }
@@ -69,6 +70,6 @@ export async function* listText<Entry>(
     yield text;
     text = "";
   }
-  const rest = text + form.tail;
+  const rest = text + (typeof form.tail === "string" ? form.tail : form.tail());
   if (rest !== "") yield rest;
 }

@@ -3,7 +3,7 @@
 import type { TimelineEntry } from "../../flow/events/reads.ts";
 import type { Marker } from "../../model/frames/marker.ts";
 import { cell, csvLine, freeCell } from "./csv.ts";
-import { edlEvents, edlHead } from "./edl.ts";
+import { edlHead, EdlShots } from "./edl.ts";
 import type { ListFormats } from "./list_text.ts";
 import { vttCue } from "./web_vtt.ts";
 
@@ -68,11 +68,12 @@ export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
     contentType: "text/x-edl; charset=utf-8",
     form: async (call, runId) => {
       const fps = await call.reads.sourceFps(call.caller, runId);
-      const event = edlEvents(fps);
+      const shots = new EdlShots(fps, call.reads.filmName(call.caller, runId));
       return {
         ...NOTHING_AROUND,
-        head: edlHead(runId, fps),
-        entry: (stored) => event(markerOf(stored)),
+        head: edlHead(runId),
+        entry: (stored) => shots.add(markerOf(stored)),
+        tail: () => shots.end(),
       };
     },
   }],

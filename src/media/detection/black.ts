@@ -22,6 +22,7 @@ const CHROMA_MAX = 6;
 /** A frame is black on its own, so that a range is exact to the frame and a live stream knows at once. */
 export class BlackDetector implements RangeDetector {
   readonly #sink: RangeSink;
+  /** The number of the first black frame among all frames of the stream; -1 for none. */
   #start = -1;
   #startMs = 0;
   #darkness = 0;
@@ -49,8 +50,9 @@ export class BlackDetector implements RangeDetector {
       return;
     }
     if (this.#start < 0) {
-      this.#start = isStill ? this.#dark : frame;
-      this.#startMs = history.ptsMs(this.#start);
+      const start = isStill ? this.#dark : frame;
+      this.#start = history.first(start);
+      this.#startMs = history.ptsMs(start);
       this.#darkness = darkness;
     }
     if (!isPlain) this.#dark = this.#dark < 0 ? frame : this.#dark;
@@ -59,8 +61,8 @@ export class BlackDetector implements RangeDetector {
 
   finish(history: FrameHistory, last = history.count - 1): void {
     if (this.#start < 0) return;
-    const endMs = history.ptsMs(last);
-    this.#sink.add("black", this.#start, last, this.#startMs, endMs, confidenceOf(this.#darkness));
+    const end = history.last(last), endMs = history.lastMs(last);
+    this.#sink.add("black", this.#start, end, this.#startMs, endMs, confidenceOf(this.#darkness));
     this.#start = -1;
   }
 }

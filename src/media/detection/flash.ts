@@ -108,7 +108,8 @@ export class FlashDetector implements RangeDetector {
     const confidence = this.#confidence(history);
     if (confidence >= 0.5) {
       const start = this.#base + 1, last = this.#end - 1;
-      this.#sink.add("flash", start, last, history.ptsMs(start), history.ptsMs(last), confidence);
+      const startMs = history.ptsMs(start), endMs = history.lastMs(last);
+      this.#sink.add("flash", history.first(start), history.last(last), startMs, endMs, confidence);
       this.#floor = this.#end;
     }
     this.#drop();

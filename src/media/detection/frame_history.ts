@@ -26,13 +26,20 @@ export interface RangeMeasures {
 /** Frames that are kept: over four seconds at 60 frames per second. */
 export const HISTORY_FRAMES = 256;
 
-/** The newest frames. Frame i is in slot i % HISTORY_FRAMES; the caller does not ask for older ones. */
+/**
+ * The newest frames. Frame i is in slot i % HISTORY_FRAMES; the caller does not ask for older ones. A frame that only shows the one
+ * before again is a part of that one, so that a film is judged alike at its own rate and at a higher one; `first` and `last` say what its
+ * number is among all frames of the stream.
+ */
 export class FrameHistory {
   /** Frames since the start. */
   count = 0;
   /** What sums over the cells of the frames that are kept; it takes frames by their number. */
   readonly kernel = new HistoryKernel();
   readonly #ptsMs = new Float64Array(HISTORY_FRAMES);
+  readonly #lastMs = new Float64Array(HISTORY_FRAMES);
+  readonly #first = new Float64Array(HISTORY_FRAMES);
+  readonly #last = new Float64Array(HISTORY_FRAMES);
   readonly #lumaMean = new Float64Array(HISTORY_FRAMES);
   readonly #moved = new Float64Array(HISTORY_FRAMES);
   readonly #step = new Float64Array(HISTORY_FRAMES);
@@ -41,14 +48,16 @@ export class FrameHistory {
   readonly #brightest = new Float64Array(HISTORY_FRAMES);
   readonly #brightSamples = new Int32Array(HISTORY_FRAMES);
 
-  push({ cellSums, cellMoves, brightSamples, profiles }: RangeMeasures, ptsMs: number): void {
+  /** `number` is that of the frame among all frames of the stream. */
+  push({ cellSums, cellMoves, brightSamples, profiles }: RangeMeasures, ptsMs: number, number: number): void {
     const slot = this.count % HISTORY_FRAMES;
     const { kernel } = this, { stats } = kernel;
     kernel.cells.set(cellSums, slot * CELLS);
     kernel.moves.set(cellMoves, slot * LUMA_CELLS);
     kernel.profiles.set(profiles, slot * PROFILE_VALUES);
     kernel.measure(this.count, Math.max(0, this.count - 1));
-    this.#ptsMs[slot] = ptsMs;
+    this.#ptsMs[slot] = this.#lastMs[slot] = ptsMs;
+    this.#first[slot] = this.#last[slot] = number;
     this.#lumaMean[slot] = stats[STATS.sum]! / LUMA_SAMPLES;
     this.#moved[slot] = stats[STATS.moved]! / LUMA_SAMPLES;
     this.#step[slot] = stats[STATS.step]! / (CELLS * CELL_SAMPLES);
@@ -57,6 +66,13 @@ export class FrameHistory {
     this.#brightest[slot] = stats[STATS.most]! / CELL_SAMPLES;
     this.#brightSamples[slot] = brightSamples[0]!;
     this.count++;
+  }
+
+  /** A frame that shows the newest one again. */
+  extend(ptsMs: number, number: number): void {
+    const slot = (this.count - 1) % HISTORY_FRAMES;
+    this.#lastMs[slot] = ptsMs;
+    this.#last[slot] = number;
   }
 
   reset(): void {
@@ -70,6 +86,21 @@ export class FrameHistory {
 
   ptsMs(frame: number): number {
     return this.#ptsMs[frame % HISTORY_FRAMES]!;
+  }
+
+  /** The time of the last frame that shows it. */
+  lastMs(frame: number): number {
+    return this.#lastMs[frame % HISTORY_FRAMES]!;
+  }
+
+  /** The number among all frames of the stream of the first frame that shows it. */
+  first(frame: number): number {
+    return this.#first[frame % HISTORY_FRAMES]!;
+  }
+
+  /** The same of the last frame that shows it. */
+  last(frame: number): number {
+    return this.#last[frame % HISTORY_FRAMES]!;
   }
 
   lumaMean(frame: number): number {

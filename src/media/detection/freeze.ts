@@ -75,9 +75,9 @@ export class FreezeDetector implements RangeDetector {
     }
   }
 
-  #tell({ startFrame, lastFrame, startMs, endMs, confidence }: Frozen): void {
+  #tell({ startFrame, lastFrame, first, last, startMs, endMs, confidence }: Frozen): void {
     if (startFrame < this.#told) return;
     this.#told = lastFrame + 1;
-    this.#sink.add("freeze", startFrame, lastFrame, startMs, endMs, confidence);
+    this.#sink.add("freeze", first, last, startMs, endMs, confidence);
   }
 }

@@ -152,8 +152,10 @@ export class GradualDetector implements RangeDetector {
     this.#chosen.add({
       ...{ start, end: end - 1, odds, startsPlain, endsPlain },
       startMs: history.ptsMs(start),
-      lastMs: history.ptsMs(end - 2),
+      lastMs: history.lastMs(end - 2),
       endMs: history.ptsMs(end - 1),
+      first: history.first(start),
+      last: history.last(end - 2),
     });
   }
 }

@@ -1,9 +1,8 @@
 /** Finds repeats: a stretch that plays again at once, one time or more, as a broken player or a loop does. */
 
-import type { FrameHistory } from "./frame_history.ts";
 import { BLOCK_STRIDE, COUNTS, RepeatKernel } from "../kernels/repeat_kernel.ts";
 import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
-import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
+import { confidenceOf, type RangeSink } from "./range_sink.ts";
 
 /*
  *   first playing            second playing
@@ -73,7 +72,8 @@ interface Follow {
   telling: number;
 }
 
-export class RepeatDetector implements RangeDetector {
+/** It gets all frames, also those that show a picture again: what plays again has them in the same places. */
+export class RepeatDetector {
   readonly #sink: RangeSink;
   readonly #kernel = new RepeatKernel();
   /** Frame i in slot i & `#last`, more of them than the longest lag. */
@@ -98,6 +98,8 @@ export class RepeatDetector implements RangeDetector {
   #sure: Follow | null = null;
   /** Frames before it belong to a repeat that was told. */
   #floor = 0;
+  /** Frames since the start. */
+  #count = 0;
 
   constructor(sink: RangeSink) {
     this.#sink = sink;
@@ -106,12 +108,14 @@ export class RepeatDetector implements RangeDetector {
   reset(): void {
     for (const follow of this.#followed) follow.lag = 0;
     this.#sure = null;
-    this.#floor = 0;
+    this.#floor = this.#count = 0;
   }
 
-  push(history: FrameHistory): void {
-    const frame = history.count - 1;
-    this.#keep(history, frame);
+  /** `cellSums` are those of `RangeMeasures`. */
+  push(cellSums: Uint16Array, ptsMs: number): void {
+    const frame = this.#count++;
+    this.#keep(cellSums, frame);
+    this.#ptsMs[frame & this.#last] = ptsMs;
     for (let n = 0; n < FOLLOWED; n++) if (this.#followed[n]!.lag > 0) this.#step(this.#followed[n]!, frame);
     if (!this.#sure && frame % SEEK_FRAMES === 0 && frame > LEAST_LAG) this.#seek(frame);
   }
@@ -121,15 +125,13 @@ export class RepeatDetector implements RangeDetector {
     this.reset();
   }
 
-  #keep(history: FrameHistory, frame: number): void {
-    const { sums } = history;
-    const from = history.cellsAt(frame);
+  #keep(sums: Uint16Array, frame: number): void {
     const { blocks } = this.#kernel;
     const to = (frame & this.#last) * BLOCK_STRIDE;
     let light = 0;
     for (let row = 0, block = to; row < LUMA_ROWS; row += 2) {
       for (let column = 0; column < LUMA_COLUMNS; column += 2, block++) {
-        const cell = from + row * LUMA_COLUMNS + column;
+        const cell = row * LUMA_COLUMNS + column;
         const sum = sums[cell]! + sums[cell + 1]! + sums[cell + LUMA_COLUMNS]! +
           sums[cell + LUMA_COLUMNS + 1]!;
         blocks[block] = sum >> 2;
@@ -137,7 +139,6 @@ export class RepeatDetector implements RangeDetector {
       }
     }
     this.#light[frame & this.#last] = light;
-    this.#ptsMs[frame & this.#last] = history.ptsMs(frame);
   }
 
   /** The most by which a frame that fits differs, where the frames between do by `between`. */

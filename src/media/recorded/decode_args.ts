@@ -105,9 +105,10 @@ export function planeOutput(
       "1",
       "-vf",
       [
+        ...(isOnDevice ? downloadFilters(subject.info.video!.pixelFormat) : []),
+        ...deinterlacing(subject.info),
         ...(selection ? [`select='${selection.select}'`] : []),
         new SourceTimes(subject.info.video!.timeBase).filter,
-        ...(isOnDevice ? downloadFilters(subject.info.video!.pixelFormat) : []),
         ...planeScaling(subject),
       ].join(","),
     ],
@@ -134,7 +135,12 @@ export function jpegOutput(
     readonly output: string;
   },
 ): string[] {
-  const filters = [...numbered(subject, selection), ...cropping(subject), ...jpegScaling(subject, size)];
+  const filters = [
+    ...deinterlacing(subject.info),
+    ...numbered(subject, selection),
+    ...cropping(subject),
+    ...jpegScaling(subject, size),
+  ];
   return [
     ...videoOnly(subject, maxFrames),
     ...["-filter_threads", "1", "-vf", filters.join(",")],
@@ -171,6 +177,18 @@ function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameS
     ? [...numberingFilters(rate?.expression() ?? null), chosen]
     : [chosen, ...numberingFilters(null)];
 }
+
+/**
+ * Where the source declares fields, one picture of the two of a frame, as a player shows it; frames that are flagged as progressive stay as they are.
+ * It comes before any choice of frames, because it looks at the frames before and after. The number of frames stays, and so do their times.
+ */
+export function deinterlacing({ video }: MediaInfo): string[] {
+  const hasFields = video?.fieldOrder !== undefined && Math.min(video.width, video.height) >= LEAST_EDGE;
+  return hasFields ? [`bwdif=mode=send_frame:deint=interlaced`, `settb=${video.timeBase}`] : [];
+}
+
+/** ffmpeg's filter takes no smaller pictures. */
+const LEAST_EDGE = 4;
 
 /** `exact=1` allows odd positions and sizes where chroma has a lower resolution than luma. */
 function cropping({ info, coordinates }: DecodeSubject): string[] {

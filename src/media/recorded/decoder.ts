@@ -12,6 +12,7 @@ import {
   type NormalizedRegion,
 } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
+import type { FieldOrder } from "../../model/frames/field_order.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
@@ -95,6 +96,8 @@ export interface DecodedSignals {
   readonly height: number;
   /** Of the source, by ffmpeg's name. */
   readonly pixelFormat: string;
+  /** Absent where the source declares no fields. */
+  readonly fieldOrder?: FieldOrder;
   readonly coordinates: ImageCoordinates;
   readonly decodeBackend: DecodeBackend;
   /** How the source ended; nothing where `isTruncated`. */
@@ -196,6 +199,7 @@ export class Decoder implements AsyncDisposable {
         width: video.width,
         height: video.height,
         pixelFormat: video.pixelFormat,
+        ...(video.fieldOrder && { fieldOrder: video.fieldOrder }),
         coordinates,
         decodeBackend,
         end: hasMore ? {} : end,

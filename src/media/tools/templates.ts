@@ -292,7 +292,7 @@ const FIRST_PICTURE = ["-fpsprobesize", "0"];
 
 function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
   const streamFields =
-    "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,time_base,start_time,duration,channels";
+    "index,codec_type,codec_name,pix_fmt,width,height,field_order,avg_frame_rate,time_base,start_time,duration,channels";
   return [
     ...["-v", "error"],
     "-show_entries",

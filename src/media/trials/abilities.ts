@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { fullFrame } from "../../model/frames/coordinates.ts";
+import { type AboutFfmpeg, isKnownVersion, KNOWN_VERSIONS } from "../ffmpeg_facts.ts";
 import { Fifo } from "../fifo.ts";
 import { fileInput } from "../input.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
@@ -26,6 +27,7 @@ export interface TrialBench {
   readonly writeFile: WriteFile;
   readonly world: World;
   readonly signal: AbortSignal;
+  readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
 }
 
 interface AbilityRow {
@@ -47,6 +49,16 @@ const MAX_FRAME = { width: 64, height: 64 };
 const JPEG_BEGINS = [0xff, 0xd8] as const;
 
 export const ABILITIES = {
+  version: {
+    does: "work with this service",
+    attempt: async ({ ffmpeg }) => {
+      const facts = await ffmpeg.facts();
+      if (!facts) throw new Error("it does not tell its version");
+      if (facts.version !== null && isKnownVersion(facts.version) === false) {
+        throw new Unable(`it is version ${facts.version}, and the service knows ${KNOWN_VERSIONS}`);
+      }
+    },
+  },
   probe: { does: "look into a film", attempt: (bench) => withFilm(bench, async () => {}) },
   decode: {
     does: "decode the frames of a film",

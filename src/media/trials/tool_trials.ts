@@ -63,9 +63,9 @@ export class ToolTrials implements AsyncDisposable {
     this.#walk ??= this.#tryAll();
   }
 
-  /** Waits for the trials of these abilities; refuses (503 `decoder_unusable`) where one has failed. */
+  /** Waits for the trials of these abilities, and of its version; refuses (503 `decoder_unusable`) where one has failed. */
   async require(...abilities: readonly Ability[]): Promise<void> {
-    for (const ability of abilities) {
+    for (const ability of ["version", ...abilities] as const) {
       const { fault } = await this.#verdict(ability, 0);
       if (fault) throw decoderUnusable(`it cannot ${fault.cannot} (${fault.reason})`);
     }
@@ -105,14 +105,14 @@ export class ToolTrials implements AsyncDisposable {
   }
 
   async #try(ability: Ability, nice: number): Promise<Verdict> {
-    const { runner, tempDir, writeFile, world } = this.#options;
+    const { runner, tempDir, writeFile, world, ffmpeg } = this.#options;
     const { signal } = this.#closing;
     signal.throwIfAborted();
     const { does: cannot, attempt } = ABILITIES[ability];
     let fault: ToolFault | null = null;
     let works = false;
     try {
-      await attempt({ runner: niced(runner, nice), tempDir, writeFile, world, signal });
+      await attempt({ runner: niced(runner, nice), tempDir, writeFile, world, signal, ffmpeg });
       works = true;
     } catch (error) {
       signal.throwIfAborted();

@@ -4,6 +4,7 @@ import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
+import { deinterlacing } from "../recorded/decode_args.ts";
 
 /** All in milliseconds. */
 export interface SourceWindow {
@@ -141,7 +142,7 @@ function shownFrames(info: MediaInfo, beginMs: number, durationMs: number): stri
   const shownMs = beginMs + START_TOLERANCE_MS;
   return [
     // In microseconds: filters round their arguments to the time base, which may be as coarse as one frame.
-    `[0:${info.video!.streamIndex}]settb=AVTB,split[early][late]`,
+    `[0:${info.video!.streamIndex}]${[...deinterlacing(info), "settb=AVTB", "split"].join(",")}[early][late]`,
     // A rate of one frame in a period that ends at the start gives the last frame up to the start. The filter gives it when
     // its input ends, so the first trim ends the input; without it ffmpeg would read to the end of the source.
     `[early]trim=end=${seconds(shownMs)},` +

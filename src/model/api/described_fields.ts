@@ -46,7 +46,9 @@ export const sourceUri = textWithin(
 
 export const runMode = z.string().nullish().describe(`${MODES.join(", ")}, in any case`);
 
-export const modelId = z.string().describe("An id of the model catalog, an alias, or an id of a model server, in any case");
+export const modelId = z.string().describe(
+  "An id of the model catalog, an alias, or an id of a model server, in any case",
+);
 
 export const samplingPolicyName = z.string().nullish().describe(
   "`source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed`",

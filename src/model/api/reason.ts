@@ -82,7 +82,7 @@ export const REASON_BODY = z.strictObject({
   crop: CROP.nullish(),
   semantic_timeout_ms: countWithin(
     LIMITS.reason.semanticTimeoutMs,
-    `${LIMITS.reason.semanticTimeoutMsFrames}, and ${LIMITS.reason.semanticTimeoutMsNative} with clips,`,
+    `${LIMITS.reason.semanticTimeoutMsDefault} unless given`,
   ),
   semantic_prompt: textWithin(
     { minimum: 1, maximum: LIMITS.reason.promptBytesMax },

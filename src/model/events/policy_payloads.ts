@@ -136,6 +136,8 @@ const replayedSignals = open({
   source_uri: text,
   sample_fps: fps,
   frames: positive,
+  first_pts_ms: count.optional().describe("Media time of the first frame, milliseconds"),
+  last_pts_ms: count.optional().describe("Media time of the last frame, milliseconds"),
   coordinate_schema: coordinateSchema,
   coordinates,
   intervals_total: count,

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
+import { FIELD_ORDERS } from "../frames/field_order.ts";
 import { MEDIA_KINDS } from "../files/media_kind.ts";
 import { LIMITS } from "../limits.ts";
 import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
@@ -176,6 +177,9 @@ export const framesDecoded = open({
   width: positive,
   height: positive,
   pixel_format: text,
+  field_order: namedEnum("FieldOrder", FIELD_ORDERS).optional().describe(
+    "Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both",
+  ),
   decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).optional().describe(
     "What decoded: docs/deployment.md#hardware-decoding",
   ),

@@ -6,6 +6,9 @@ import { ARTIFACT_SCORE_THRESHOLD, GATE_REASONS, type SignalColumns } from "./si
 /** A fault whose first row has this score is certain, such as one that the decoder reports. */
 const CERTAIN = 0.8;
 
+/** A frame of a film of 24 a second: at a higher rate the first frames of a transition are more, and may lie before its range. */
+const LEAD_MS = 45;
+
 const FAULT = GATE_REASONS.indexOf("temporal_fault");
 const NO_TRIGGER = GATE_REASONS.indexOf("no_trigger");
 
@@ -17,7 +20,7 @@ interface Scores {
   readonly artifactScore: ArrayLike<number>;
 }
 
-/** Makes faults that begin inside of a gradual transition no faults; `ranges` may have others. Certain faults stay. */
+/** Makes faults that begin inside of a gradual transition, or just before it, no faults; `ranges` may have others. Certain faults stay. */
 export function clearTransitionFaults(
   rows: Scores & Required<Pick<SignalColumns, "artifactScore" | "artifactKind">>,
   ranges: readonly Transition[],
@@ -54,7 +57,8 @@ function faultsInTransitions(
     while (row + 1 < count && artifactScore[row + 1]! >= ARTIFACT_SCORE_THRESHOLD) row++;
     const startMs = Math.round(ptsMs[start]!);
     while (next < transitions.length && Math.round(transitions[next]!.endPtsMs) < startMs) next++;
-    const isInside = next < transitions.length && Math.round(transitions[next]!.startPtsMs) <= startMs;
+    const isInside = next < transitions.length &&
+      Math.round(transitions[next]!.startPtsMs) - LEAD_MS <= startMs;
     if (isInside && artifactScore[start]! < CERTAIN) found.push([start, row + 1]);
   }
   return found;

@@ -77,16 +77,19 @@ export class InferenceFailed extends Error {
   readonly provider: ProviderKind | null;
   /** The backend reports that its quota is used up, so it will refuse the next request as well. */
   readonly isQuotaSpent: boolean;
+  /** When the backend, which is busy, wants to be asked again; null where it does not say. */
+  readonly retryAfterMs: number | null;
   /** What callers may read of the failure, a sentence without its full stop: of an unknown model, which there are. Else null. */
   readonly told: string | null;
 
   constructor(
     readonly failure: InferenceFailure,
     message: string,
-    { status = null, provider = null, isQuotaSpent = false, told = null }: {
+    { status = null, provider = null, isQuotaSpent = false, retryAfterMs = null, told = null }: {
       status?: number | null;
       provider?: ProviderKind | null;
       isQuotaSpent?: boolean;
+      retryAfterMs?: number | null;
       told?: string | null;
     } = {},
   ) {
@@ -94,8 +97,14 @@ export class InferenceFailed extends Error {
     this.status = status;
     this.provider = provider;
     this.isQuotaSpent = isQuotaSpent;
+    this.retryAfterMs = retryAfterMs;
     this.told = told;
   }
+}
+
+/** Whether the backend is busy, so that it may answer the same question later. */
+export function isBusy({ failure, status, isQuotaSpent }: InferenceFailed): boolean {
+  return failure === "http_status" && (status === 429 || status === 503) && !isQuotaSpent;
 }
 
 /** Whether another backend may be asked. */

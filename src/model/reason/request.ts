@@ -150,8 +150,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   if (native && semanticInference && isNamed && facts.hasProvider && !facts.hasBinaryMedia(firstPassModel)) {
     rules.fault("media.mode", `needs a backend that takes binary media for the model ${firstPassModel}`);
   }
-  const timeoutMs = body.semantic_timeout_ms ??
-    (native || clip ? LIMITS.reason.semanticTimeoutMsNative : LIMITS.reason.semanticTimeoutMsFrames);
+  const timeoutMs = body.semantic_timeout_ms ?? LIMITS.reason.semanticTimeoutMsDefault;
   rules.range("semantic_timeout_ms", timeoutMs, LIMITS.reason.semanticTimeoutMs);
   const prompt = readPrompt(rules, body.semantic_prompt);
   const outputSchema = readOutputSchema(rules, body.output_schema, facts);

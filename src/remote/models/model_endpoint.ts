@@ -1,11 +1,13 @@
 /** The HTTP side of one model backend: requests to the operator's URL, and answers of limited length. */
 
 import { joinedBytes } from "../../base/bytes.ts";
+import { retryAfterMs } from "../../base/retry_after.ts";
 import { InferenceFailed, type InferenceFailure, type ProviderKind } from "../../model/infer/inference.ts";
 import { AddressRefused, operatorAddresses } from "../guard/address_guard.ts";
 import type { Backend, BackendContext } from "./backend.ts";
 import { type PinnedBody, pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
+import { serverWords } from "./server_words.ts";
 
 export interface Exchange {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
@@ -69,7 +71,7 @@ export class ModelEndpoint {
       const isGood = answer.status >= 200 && answer.status < 300;
       const bytes = await this.#readBody(answer.body, isGood ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX, isGood);
       if (isGood) return { answer, bytes };
-      throw this.#refused(answer.status, bytes);
+      throw this.#refused(answer, bytes, exchange);
     } catch (error) {
       if (error instanceof InferenceFailed) throw error;
       signal.throwIfAborted();
@@ -130,9 +132,19 @@ export class ModelEndpoint {
     return joinedBytes(...chunks);
   }
 
-  #refused(status: number, bytes: Uint8Array): InferenceFailed {
+  #refused(
+    { status, headers }: PinnedResponse,
+    bytes: Uint8Array,
+    { url, headers: sent = {} }: Exchange,
+  ): InferenceFailed {
     const isQuotaSpent = status === 402 || (status === 429 && QUOTA.test(new TextDecoder().decode(bytes)));
-    return this.#failure("http_status", ` answered ${status}`, { status, isQuotaSpent });
+    const keys = [url.searchParams.get("key") ?? "", sent.authorization?.replace(/^Bearer /, "") ?? ""];
+    const words = serverWords(bytes, keys);
+    return this.#failure("http_status", ` answered ${status}${words === null ? "" : `: ${words}`}`, {
+      status,
+      isQuotaSpent,
+      retryAfterMs: retryAfterMs(headers, this.#context.world.now()),
+    });
   }
 
   #failed(error: unknown): InferenceFailed {
@@ -150,7 +162,7 @@ export class ModelEndpoint {
   #failure(
     failure: InferenceFailure,
     what: string,
-    of: { status?: number; isQuotaSpent?: boolean } = {},
+    of: { status?: number; isQuotaSpent?: boolean; retryAfterMs?: number | null } = {},
   ): InferenceFailed {
     return new InferenceFailed(failure, `backend ${this.#name}${what}`, { ...of, provider: this.#kind });
   }

@@ -17,6 +17,7 @@ import {
   type InferenceAnswer,
   InferenceFailed,
   type InferenceRequest,
+  isBusy,
   isRetryable,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
@@ -80,6 +81,9 @@ export class Providers implements AsyncDisposable {
   readonly #refusedMs = new Map<string, number>();
   readonly #alarm = new LatencyAlarm();
   readonly #log: Log;
+  readonly #logged = new Set<string>();
+  /** What each backend said that refused its last call. */
+  readonly #refusals = new Map<Candidate, string>();
 
   constructor({ backends, world, outbound }: ProvidersOptions) {
     const { roots, reroute, resolve } = outbound;
@@ -111,33 +115,53 @@ export class Providers implements AsyncDisposable {
     const serving = this.#required(request.model);
     const allowed = request.allowFallback ? serving : serving.slice(0, 1);
     const startedMs = this.#world.monotonicMs();
-    // If every circuit breaker is open, the backends are asked all the same.
-    const isForced = allowed.every(({ circuit }) => circuit.isOpen(startedMs));
-    let failure: InferenceFailed | undefined;
-    for (const candidate of allowed) {
-      const nowMs = this.#world.monotonicMs();
-      const leftMs = startedMs + timeoutMs - nowMs;
-      if (failure && leftMs <= 0) break;
-      if (!isForced && candidate.circuit.isOpen(nowMs)) continue;
-      try {
-        const answer = await this.#attemptAsSpelled(candidate, request, leftMs, signal);
-        this.#refusedMs.delete(request.model);
+    const endMs = startedMs + timeoutMs;
+    for (let round = 0;; round++) {
+      const { by, answer, failure } = await this.#round(allowed, request, endMs, signal);
+      if (answer) {
         return {
-          provider: candidate.backend.kind,
+          provider: by.backend.kind,
           model: request.model,
-          fallbackUsed: candidate !== serving[0],
+          fallbackUsed: by !== serving[0],
           ...answer,
           outputText: spokenText(answer.outputText),
           inferenceLatencyMs: Math.round(this.#world.monotonicMs() - startedMs),
         };
+      }
+      const pauseMs = pauseBefore(round, failure);
+      if (pauseMs === null || this.#world.monotonicMs() + pauseMs >= endMs) throw failure;
+      await this.#world.sleep(pauseMs, signal);
+    }
+  }
+
+  /** Asks each backend once, until one answers. */
+  async #round(
+    allowed: readonly Candidate[],
+    request: InferenceRequest,
+    endMs: number,
+    signal: AbortSignal,
+  ): Promise<Round> {
+    // If every circuit breaker is open, the backends are asked all the same.
+    const startedMs = this.#world.monotonicMs();
+    const isForced = allowed.every(({ circuit }) => circuit.isOpen(startedMs));
+    let failure: InferenceFailed | undefined;
+    for (const by of allowed) {
+      const nowMs = this.#world.monotonicMs();
+      const leftMs = endMs - nowMs;
+      if (failure && leftMs <= 0) break;
+      if (!isForced && by.circuit.isOpen(nowMs)) continue;
+      try {
+        const answer = await this.#attemptAsSpelled(by, request, leftMs, signal);
+        this.#refusedMs.delete(request.model);
+        return { by, answer };
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof InferenceFailed)) throw error;
-        failure = this.#explained(error, candidate, request.model);
+        failure = this.#explained(error, by, request.model);
         if (!isRetryable(failure) && failure.failure !== "unsupported_model") throw failure;
       }
     }
-    throw failure!; // at least one backend was asked
+    return { failure: failure! }; // at least one backend was asked
   }
 
   /**
@@ -250,12 +274,13 @@ export class Providers implements AsyncDisposable {
   look(): BackendLook[] {
     const nowMs = this.#world.monotonicMs();
     const alarmed = this.#alarm.alarmed(nowMs);
-    return this.#candidates.map(({ settings: { model }, backend: { name, kind, models }, circuit }) => {
+    return this.#candidates.map((candidate) => {
+      const { settings: { model }, backend: { name, kind, models }, circuit } = candidate;
       const { state, untilMs } = circuit.look(nowMs);
       const probeMs = state === "open" ? Math.round(this.#world.now() + untilMs - nowMs) : null;
       return {
         ...{ name, kind, model, circuit: state, probeMs },
-        fault: models.last?.fault ?? null,
+        fault: models.last?.fault ?? this.#refusals.get(candidate) ?? null,
         models: models.list?.ids ?? null,
         isSlow: alarmed.has(kind),
       };
@@ -357,12 +382,14 @@ export class Providers implements AsyncDisposable {
         return answer;
       });
       backend.models.answered(nameAt(candidate, request.model));
+      this.#refusals.delete(candidate);
       this.#report(candidate, () => call.succeeded());
       this.#record(backend, startedMs);
       return answer;
     } catch (error) {
       if (error instanceof InferenceFailed && !signal.aborted) {
         this.#report(candidate, (nowMs) => reportFailure(error, call, { nowMs, timeoutMs }), error);
+        this.#logRefusal(candidate, error);
         if (error.failure !== "transport") this.#record(backend, startedMs, error);
       }
       throw error;
@@ -396,6 +423,16 @@ export class Providers implements AsyncDisposable {
     if (!isOpen && wasOpen) this.#log.info(`backend ${backend.name} answers again`);
   }
 
+  /** The words of the server are logged once for each reason; the last ones are for its operator until it answers again. */
+  #logRefusal(candidate: Candidate, error: InferenceFailed): void {
+    if (error.failure !== "http_status") return;
+    if (!isBusy(error)) this.#refusals.set(candidate, error.message);
+    if (this.#logged.has(error.message)) return;
+    if (this.#logged.size >= MESSAGES_MAX) this.#logged.clear();
+    this.#logged.add(error.message);
+    this.#log.warn(error.message);
+  }
+
   /** A call that missed its deadline before the alarm's limit is not recorded: its real latency is unknown. */
   #record({ kind }: Backend, startedMs: number, error?: InferenceFailed): void {
     const nowMs = this.#world.monotonicMs();
@@ -404,6 +441,23 @@ export class Providers implements AsyncDisposable {
     this.#alarm.record(kind, latencyMs, nowMs);
   }
 }
+
+type Round =
+  | { readonly by: Candidate; readonly answer: BackendAnswer; readonly failure?: undefined }
+  | { readonly failure: InferenceFailed; readonly answer?: undefined; readonly by?: undefined };
+
+/** The waits where a backend that is busy does not say how long. */
+const PAUSES_MS = [250, 1_000, 2_000];
+
+/** How long to wait for a backend that is busy before all are asked again; null where that would not help. */
+function pauseBefore(round: number, failure: InferenceFailed): number | null {
+  if (!isBusy(failure)) return null;
+  const askedMs = failure.retryAfterMs;
+  return askedMs === null ? PAUSES_MS[round] ?? null : Math.max(askedMs, PAUSES_MS[0]!);
+}
+
+/** Messages that are remembered, so that each is logged once. */
+const MESSAGES_MAX = 256;
 
 /** Somewhat more than the calls that admission allows at once by default. */
 const FREE_SOCKETS_MAX = 16;

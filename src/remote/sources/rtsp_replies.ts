@@ -89,6 +89,7 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
   #body: Body | null = null;
   /** Whether the server has said something in RTSP. What else it says is left out from then on. */
   #isRtsp = false;
+  #hasMedia = false;
   /** Whether the next message must be found in what is none. */
   #isLost = false;
   /** Requests that are not answered, by the numbers under which they were sent. */
@@ -155,6 +156,7 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
         const payloadBytes = bytes[at + 2]! * 256 + bytes[at + 3]!;
         if (payloadBytes >= PAYLOAD_BYTES_MIN) {
           this.#noise.mediaCame();
+          this.#hasMedia = true;
           this.#passing = FRAME_HEADER_BYTES + payloadBytes;
           continue;
         }
@@ -200,8 +202,9 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
     if (rtspStart(text) !== null) {
       this.#lines = [text];
       this.#headBytes = bytes;
-    } else if (text.trim() === "" || this.#isRtsp) this.#noise.heard(bytes);
-    else throw new RtspRefused(NOT_RTSP);
+    } else if (text.trim() === "" || this.#isRtsp && (this.#hasMedia || isRest(text))) {
+      this.#noise.heard(bytes);
+    } else throw new RtspRefused(NOT_RTSP);
     return [];
   }
 
@@ -440,6 +443,11 @@ function lineAt(
     }
   }
   return "cut";
+}
+
+/** Whether a line may be the rest of a description or head whose length was wrong. */
+function isRest(line: string): boolean {
+  return /^[a-z]=|^[\w-]+\s*:/i.test(line);
 }
 
 /** A message begins with a letter, a blank or an empty line. */

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { preferredType } from "../../../src/http/formats/accept.ts";
 import type { Marker } from "../../../src/model/frames/marker.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
+import { needing, OPENTIMELINEIO, OPENTIMELINEIO_PYTHON } from "../../support/needs.ts";
 import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 import { KEY_A, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 
@@ -136,14 +137,22 @@ function edlOf(text: string) {
   assert.ok(text.endsWith("\r\n"));
   const lines = text.slice(0, -2).split("\r\n");
   const events = [];
-  for (let at = 4; at < lines.length; at += 5) {
-    const [number, reel, track, cut, ...times] = lines[at]!.split(/ +/);
+  for (const line of lines.slice(3)) {
+    if (line.startsWith("*")) {
+      events.at(-1)!.comments.push(line);
+      continue;
+    }
+    const [number, reel, track, cut, ...times] = line.split(/ +/);
     assert.deepEqual([reel, track, cut], ["AX", "V", "C"]);
     assert.deepEqual(times.slice(0, 2), times.slice(2));
-    const comments = lines.slice(at + 1, at + 5);
-    events.push({ number, from: times[0], to: times[1], comments });
+    events.push({ number, from: times[0]!, to: times[1]!, comments: [] as string[] });
   }
-  return { head: lines.slice(0, 4), events };
+  // Of each marker three lines; the others are the film's name and rate.
+  const marked = events.flatMap(({ comments }) => comments).filter((line) =>
+    /^\* (LOC|MARKER|PTS MS):/.test(line)
+  );
+  const markers = Array.from({ length: marked.length / 3 }, (_, n) => marked.slice(3 * n, 3 * n + 3));
+  return { head: lines.slice(0, 3), events, markers };
 }
 
 Deno.test("markers are the same in every format, whatever their texts are", async () => {
@@ -188,29 +197,68 @@ Deno.test("markers are the same in every format, whatever their texts are", asyn
 
   const edl = await read(test, path, EDL);
   assert.equal(edl.headers.get("content-type"), "text/x-edl; charset=utf-8");
-  const { head, events } = edlOf(edl.text);
-  assert.deepEqual(head, [
-    `TITLE: ${runId}`,
-    "FCM: NON-DROP FRAME",
-    "",
-    "* FRAME RATE: 30000/1001 (SOURCE)",
-  ]);
+  const { head, events, markers: inEdl } = edlOf(edl.text);
+  assert.deepEqual(head, [`TITLE: ${runId}`, "FCM: NON-DROP FRAME", ""]);
   assert.deepEqual(
-    events.map(({ comments }) => comments),
-    json.markers.map((found: Marker, index: number) => [
-      `* FROM CLIP NAME: ${onOneLine(found.stream_id)}`,
-      `* LOC: ${events[index]!.from} WHITE   ${onOneLine(found.event_type)}`,
+    inEdl.map(([loc, ...rest]) => [loc!.replace(/[\d:]{11}/, ""), ...rest]),
+    json.markers.map((found: Marker) => [
+      `* LOC:  WHITE   ${onOneLine(found.event_type)}`,
       `* MARKER: ${found.marker_id} ${found.status} ${found.confidence}`,
       `* PTS MS: ${found.start_pts_ms} ${found.end_pts_ms}`,
     ]),
   );
-  assert.deepEqual([events[0]!.number, events[0]!.from, events[0]!.to], [
-    "001",
-    "00:00:00:00",
-    "00:00:00:01",
+  assert.deepEqual(events[0]!.comments.slice(0, 2), [
+    `* FROM CLIP NAME: ${runId}`,
+    "* FRAME RATE: 30000/1001 (SOURCE)",
   ]);
-  assert.deepEqual([events[2]!.from, events[2]!.to], ["00:00:00:02", "00:00:00:03"]);
+  assert.deepEqual([events[0]!.number, events[0]!.from], ["001", "00:00:00:00"]);
 });
+
+/** Frames of cuts in a film of 800 frames; beside them there are other markers, which overlap each other and the cuts. */
+const CUT_FRAMES = [285, 378, 553];
+
+for (const rate of [24_000 / 1001, 24, 25, 30_000 / 1001, 30, 50, 60_000 / 1001]) {
+  Deno.test({
+    ...needing(
+      OPENTIMELINEIO,
+      `OpenTimelineIO reads the shots of an EDL at ${rate.toFixed(3)} frames a second`,
+    ),
+    fn: async () => {
+      await using test = await startService({}, REACHES_IN);
+      const runId = await newRun(test);
+      putDecode(test, runId, rate);
+      const ms = (frame: number) => Math.round(frame * 1000 / rate);
+      const of = (index: number, event_type: string, start: number, end: number) =>
+        marker(index, {
+          ...{ event_type, start_frame: start, end_frame: end },
+          ...{ start_pts_ms: ms(start), end_pts_ms: ms(end) },
+        });
+      putMarkers(test, runId, [
+        of(0, "black", 0, 12),
+        of(1, "keyframe_keep", 0, 40),
+        of(2, "context_observation", 41, 290),
+        ...CUT_FRAMES.map((frame, at) => of(10 + at, "scene_cut", frame, frame)),
+        of(20, "freeze", 540, 799),
+      ]);
+      for (const query of ["", "?event_type=scene_cut"]) {
+        const { text } = await read(test, `/v1/runs/${runId}/markers${query}`, EDL);
+        const file = Deno.makeTempFileSync({ suffix: ".edl" });
+        Deno.writeTextFileSync(file, text);
+        const code = `import sys, json, opentimelineio as otio
+timeline = otio.adapters.read_from_file(sys.argv[1], rate=float(sys.argv[2]))
+print(json.dumps([[clip.name, int(clip.source_range.start_time.value)] for clip in timeline.find_clips()]))`;
+        const { success, stdout, stderr } = new Deno.Command(OPENTIMELINEIO_PYTHON, {
+          args: ["-c", code, file, String(Math.round(rate))],
+        }).outputSync();
+        Deno.removeSync(file);
+        assert.ok(success, new TextDecoder().decode(stderr));
+        const clips = JSON.parse(new TextDecoder().decode(stdout)) as [string, number][];
+        assert.deepEqual(clips.map(([, start]) => start), [0, ...CUT_FRAMES], query);
+        assert.deepEqual(new Set(clips.map(([name]) => name)), new Set([runId]));
+      }
+    },
+  });
+}
 
 Deno.test("events are the same in every format, long ones too", async () => {
   await using test = await startService({}, REACHES_IN);
@@ -253,7 +301,7 @@ Deno.test("filters work in every format, and an empty list is one", async () => 
       parseCsv(csv).map(({ marker_id }) => marker_id),
       (parseLines(lines) as Marker[]).map(({ marker_id }) => marker_id),
       cuesOf(vtt).map(({ id }) => id!.split("@")[0]),
-      edlOf(edl).events.map(({ comments }) => comments[2]!.split(" ")[2]),
+      edlOf(edl).markers.map((comments) => comments[1]!.split(" ")[2]),
     ].map((ids) => ids.map((id) => Number(id!.slice(-1))));
   };
   const check = async (query: string, expected: number[]) =>
@@ -296,7 +344,8 @@ Deno.test("an EDL counts at the one rate of the run's sources, else at 25", asyn
     for (const rate of rates) putDecode(test, runId, rate, bytes);
     putMarkers(test, runId, [marker(0, { start_pts_ms: 1500, end_pts_ms: 2000 })]);
     const { head, events } = edlOf((await read(test, `/v1/runs/${runId}/markers`, EDL)).text);
-    assert.deepEqual([head[3], events[0]!.from], [`* FRAME RATE: ${line}`, start]);
+    assert.equal(head.length, 3);
+    assert.deepEqual([events[0]!.comments[1], events[1]!.from], [`* FRAME RATE: ${line}`, start]);
     assert.equal((await test.call("DELETE", `/v1/runs/${runId}`)).status < 300, true);
   };
   await check([], "25 (DEFAULT)", "00:00:01:13");
@@ -405,7 +454,7 @@ Deno.test("readers of one list at the same time get what each gets alone, though
   assert.deepEqual([lines, some], alone);
   assert.equal(parseCsv(csv!).length, 6000);
   assert.equal(cuesOf(vtt!).length, 6000);
-  assert.equal(edlOf(edl!).events.length, 6000);
+  assert.equal(edlOf(edl!).markers.length, 6000);
   await left;
   const before = read(test, path, LINES);
   putMarkers(test, runId, [marker(7000)]);

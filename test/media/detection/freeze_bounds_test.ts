@@ -50,7 +50,7 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "half of the frames before moved": {
     ...{ inside: 3, outside: 2 },
-    film: (moving) => ({ before: { at: (n) => n * moving % 5 < moving ? 5 : 0 }, still: { frames: 30 } }),
+    film: (moving) => ({ before: { at: (n) => (29 - n) % 12 < 2 * moving ? 5 : 0 }, still: { frames: 30 } }),
     found: ["freeze 30-59"],
   },
   "it is 2.5 times as long as a hold before": {
@@ -223,7 +223,7 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     ...{ inside: 4, outside: 2 },
     film: (fast) => ({
       before: { at: (n) => n % 10 < fast ? 5 : 1.5 },
-      still: { moved: (n) => n % 2 ? 0.85 : 0, share: 0.5 },
+      still: { moved: (n) => n % 2 ? 0.6 : 0.22, share: 0.5 },
     }),
   },
   "half a second is before": {

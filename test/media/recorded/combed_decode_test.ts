@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { artifactKindOf } from "../../../src/model/frames/detected_range.ts";
 import { fileInput } from "../../../src/media/input.ts";
-import { make, NEVER, openDecoder, probeOnce, TempFolder } from "../../support/media.ts";
+import { frameTimesMs, make, NEVER, openDecoder, probeOnce, TempFolder } from "../../support/media.ts";
 
 const FILM = fileURLToPath(new URL("../../../fixtures/clips/bbb120.mp4", import.meta.url));
 const WHOLE = { x: 0, y: 0, width: 1, height: 1 };
@@ -46,4 +46,59 @@ Deno.test("woven fields of a file are combing, also in a part of the picture, an
     ok(woven > 15, `${woven}`);
     equal(await combed("plain.mp4", "tinterlace=drop_odd", region), 0);
   }
+});
+
+/** The fields of a film with 50 pictures a second, woven into 25 frames that say so, and what declares them. */
+const DECLARED = {
+  "mpeg2.ts": {
+    order: "tt",
+    encoder: ["-c:v", "mpeg2video", "-flags", "+ilme+ildct", "-top", "1", "-b:v", "6M", "-bf", "2"],
+  },
+  "h264.mp4": { order: "tt", encoder: ["-c:v", "libx264", "-preset", "ultrafast", "-x264-params", "tff=1"] },
+  // Matroska says it in another way: the bottom field is shown first.
+  "h264.mkv": { order: "bt", encoder: ["-c:v", "libx264", "-preset", "ultrafast", "-x264-params", "bff=1"] },
+} as const;
+
+for (const [name, { order, encoder }] of Object.entries(DECLARED)) {
+  Deno.test(`declared fields are no fault, and no frame is lost: ${name}`, async () => {
+    using folder = new TempFolder();
+    await using decoder = await openDecoder(folder);
+    const path = join(folder.path, name);
+    const weave = order === "tt" ? "interleave_top,fieldorder=tff" : "interleave_bottom,fieldorder=bff";
+    make(path, ...[
+      ...["-f", "lavfi", "-i", "testsrc2=s=720x576:r=50:d=2,scroll=h=0.004,format=yuv420p"],
+      ...["-vf", `tinterlace=${weave}`, ...encoder, "-r", "25"],
+    ]);
+    const info = await probeOnce(decoder, path);
+    equal(info.video!.fieldOrder, order);
+    const { signals, fieldOrder } = await decoder.decodeSignals({
+      plan: { policy: "source_fps_adaptive" as const, sampleFps: 60, sourceFps: 60 },
+      ...{ input: fileInput(path), info, maxFrames: 1000, signal: NEVER },
+    });
+    equal(fieldOrder, order);
+    equal([...signals.artifactKind!].filter((kind) => kind !== 0).length, 0);
+    const times = frameTimesMs(path, info.video!.streamIndex);
+    equal(signals.count, times.length);
+    times.forEach((ms, row) => {
+      const expected = ms - times[0]!;
+      ok(
+        Math.abs(signals.ptsMs[row]! - signals.ptsMs[0]! - expected) < 0.1,
+        `frame ${row} is at ${expected}`,
+      );
+    });
+  });
+}
+
+Deno.test("a single frame with fields is a frame", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const path = join(folder.path, "one.ts");
+  const { encoder } = DECLARED["mpeg2.ts"];
+  make(path, "-f", "lavfi", "-i", "testsrc2=s=720x576:r=25:d=0.04", ...encoder);
+  const info = await probeOnce(decoder, path);
+  const { signals } = await decoder.decodeSignals({
+    plan: { policy: "source_fps_adaptive" as const, sampleFps: 60, sourceFps: 60 },
+    ...{ input: fileInput(path), info, maxFrames: 10, signal: NEVER },
+  });
+  equal(signals.count, 1);
 });

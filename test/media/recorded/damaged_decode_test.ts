@@ -7,7 +7,7 @@ import { fileInput } from "../../../src/media/input.ts";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { artifactKindOf } from "../../../src/model/frames/detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD, type SignalColumns } from "../../../src/model/frames/signals.ts";
-import { make, NEVER, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
+import { make, NEVER, openDecoder, packetsOf, probeOnce, TempFolder, tools } from "../../support/media.ts";
 
 const FILM = fileURLToPath(new URL("../../../fixtures/clips/bbb120.mp4", import.meta.url));
 const WIDTH = 214, HEIGHT = 120;
@@ -170,16 +170,6 @@ function check(found: readonly boolean[], differences: readonly number[], missin
 function encoded(folder: TempFolder, codec: Codec): string {
   const { extension, args } = CODECS[codec];
   return make(join(folder.path, `whole.${extension}`), "-ss", "2", "-t", "8", "-i", FILM, "-an", ...args);
-}
-
-function packetsOf(path: string): { pos: number; size: number }[] {
-  const { stdout } = new Deno.Command(tools().ffprobe, {
-    args: ["-v", "error", "-show_packets", "-show_entries", "packet=pos,size", "-of", "json", path],
-  }).outputSync();
-  const { packets } = JSON.parse(new TextDecoder().decode(stdout)) as {
-    packets: { pos: string; size: string }[];
-  };
-  return packets.map(({ pos, size }) => ({ pos: Number(pos), size: Number(size) }));
 }
 
 /** For each frame how much it differs from the frame of the same time in the whole film. */

@@ -126,7 +126,43 @@ for (const [words, message, expected] of LACKS) {
 Deno.test("an ffmpeg that ends well and gives nothing, or breaks down, can do nothing", async () => {
   for (const lines of ["exit 0", "kill -SEGV $$", "echo 'libavcodec.so.61: cannot open' >&2; exit 127"]) {
     await using bench = new Bench({ ffmpeg: lines });
-    deepEqual(await bench.refused(), ALL.filter((ability) => ability !== "probe"), lines);
+    deepEqual(
+      await bench.refused(),
+      ALL.filter((ability) => ability !== "probe" && ability !== "version"),
+      lines,
+    );
+  }
+});
+
+/** Lines that make ffmpeg tell another version. */
+function ofVersion(version: string): string {
+  return `case " $* " in *" -decoders "*) echo "ffmpeg version ${version} Copyright" >&2; echo ' VFS..D h264   H.264'; exit 0;; esac`;
+}
+
+Deno.test("a version that the service does not know is refused, whatever it can do", async () => {
+  for (const version of ["4.4.2-0ubuntu0.22.04.1", "5.0.1", "10.0"]) {
+    await using bench = new Bench({ ffmpeg: ofVersion(version) });
+    await rejects(bench.trials.require("picture"), {
+      ...{ code: "decoder_unusable", status: 503 },
+      message: new RegExp(
+        `it is version ${version.replaceAll(".", "\\.")}, and the service knows 5\\.1 to 9`,
+      ),
+    });
+    deepEqual(bench.trials.faults.map(({ ability }) => ability), ["version"]);
+    match(bench.logged.join(), /the service knows 5\.1 to 9/);
+  }
+  for (
+    const version of [
+      "5.1",
+      "n9.0.2-17-g2a571b6068",
+      "7.0.2-static",
+      "N-118890-g0ee3ed1a2b",
+      "2026-01-05-git-1",
+    ]
+  ) {
+    await using bench = new Bench({ ffmpeg: ofVersion(version) });
+    await bench.trials.require("picture");
+    deepEqual([bench.trials.faults, bench.logged], [[], []], version);
   }
 });
 
@@ -153,7 +189,7 @@ Deno.test("each ability is tried once, and after a failure again a minute later"
   const require = () => bench.trials.require("picture");
   const refusal = { code: "decoder_unusable", status: 503, message: /make a picture smaller \(broken\)/ };
   await Promise.all([rejects(require(), refusal), rejects(require(), refusal)]);
-  equal(starts(), 1);
+  equal(starts(), 2); // one of them for its version
   Deno.mkdirSync(join(asked.path, "mended"));
   bench.clockMs = 59_999;
   await rejects(require(), refusal);
@@ -162,7 +198,7 @@ Deno.test("each ability is tried once, and after a failure again a minute later"
   deepEqual(bench.trials.faults, []);
   bench.clockMs = 1e9;
   await require();
-  equal(starts(), 3); // with the folder that mends it
+  equal(starts(), 5); // with the folder that mends it
 });
 
 Deno.test("a codec that every ffmpeg decodes and this one does not is no fault of the film", async () => {

@@ -7,7 +7,9 @@ const listOf = (...ids: readonly string[]) => modelListOf({ data: ids.map((id) =
 Deno.test("a list is read in the shapes that servers give it", () => {
   const ids = (answer: unknown) => modelListOf(answer)?.ids;
   assert.deepEqual(ids({ object: "list", data: [{ id: "a", object: "model" }, { id: "b" }] }), ["a", "b"]);
-  assert.deepEqual(ids({ models: [{ name: "x" }], object: "list", data: [{ id: "/m/a.gguf" }] }), ["/m/a.gguf"]);
+  assert.deepEqual(ids({ models: [{ name: "x" }], object: "list", data: [{ id: "/m/a.gguf" }] }), [
+    "/m/a.gguf",
+  ]);
   assert.deepEqual(ids({ models: [{ model: "a:1" }, { name: "b:1" }] }), ["a:1", "b:1"]);
   assert.deepEqual(ids([{ id: "a" }, "b"]), ["a", "b"]);
   assert.deepEqual(ids({ data: [{ id: "a" }, { id: "a" }] }), ["a"]);

@@ -139,7 +139,7 @@ Deno.test("a clip that cannot be deleted is logged, and the answer is returned",
   await using test = start({ status: (step) => step === "delete" ? 500 : 200 });
   assert.equal((await test.ask({ video })).outputText, "A forklift waits.");
   await test.backend.close();
-  assert.deepEqual(test.logged, ["a clip was not deleted: backend cloud answered 500"]);
+  assert.deepEqual(test.logged, ["a clip was not deleted: backend cloud answered 500: delete"]);
 });
 
 Deno.test("an answer does not wait for the deletion", async () => {

@@ -14,6 +14,7 @@ import {
   type ModelServer,
   startModelServer,
 } from "../../support/models/model_server.ts";
+import { startModelProgram } from "../../support/models/model_programs.ts";
 import { question } from "../../support/models/inference.ts";
 import { until } from "../../support/until.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
@@ -111,18 +112,20 @@ Deno.test("the next backend answers where another try may help, and only if the 
 
 Deno.test("when all fail, the last failure is returned", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
-  await using second = startModelServer({ answer: () => ({ status: 503 }) });
+  await using second = startModelServer({ answer: () => ({ status: 502 }) });
   await using test = open(openai("vllm", first), openai("sglang", second));
   const error = await failureOf(test.infer());
-  assert.deepEqual([error.status, error.provider], [503, "sglang"]);
+  assert.deepEqual([error.status, error.provider], [502, "sglang"]);
 });
 
 Deno.test("the log says once that a backend is skipped, and once that it answers again", async () => {
-  await using first = startModelServer({ answer: () => ({ status: 503, body: KEY }) });
+  const body = JSON.stringify({ error: { message: `no room\nfor ${KEY}` } });
+  await using first = startModelServer({ apiKey: KEY, answer: () => ({ status: 503, body }) });
   await using second = startModelServer();
-  await using test = open(openai("edge", first, { apiKey: null }), openai("sglang", second));
+  await using test = open(openai("edge", first, { apiKey: KEY }), openai("sglang", second));
   for (let call = 0; call < 5; call++) await test.infer();
-  const down = ["skipped for now: backend edge answered 503"];
+  const said = "backend edge answered 503: no room for ***";
+  const down = [said, `skipped for now: ${said}`];
   assert.deepEqual([asked(first, second), test.lines], [[3, 5], down]);
   await test.clock.advance(5_000);
   await test.infer();
@@ -131,6 +134,22 @@ Deno.test("the log says once that a backend is skipped, and once that it answers
   await test.clock.advance(10_000);
   await test.infer();
   assert.deepEqual(test.lines, [...down, "backend edge answers again"]);
+});
+
+Deno.test("a backend that is busy is asked again when it wants to be, while there is time", async () => {
+  const busy = { status: 429, headers: { "retry-after": "2" } };
+  await using server = startModelServer({ answer: () => busy });
+  await using test = open(openai("vllm", server));
+  const refused = await failureOf(test.infer({}, 1_999));
+  assert.deepEqual([refused.status, refused.retryAfterMs, server.requests.length], [429, 2_000, 1]);
+  const answer = test.infer({}, 10_000);
+  await until("it is asked", () => Promise.resolve(server.requests.length === 2));
+  server.answer = () => "A forklift waits.";
+  await until("it is asked again", async () => {
+    await test.clock.advance(500);
+    return server.requests.length === 3;
+  });
+  assert.equal((await answer).outputText, "A forklift waits.");
 });
 
 Deno.test("all attempts share one deadline", async () => {
@@ -287,7 +306,7 @@ Deno.test("failures that are not the backend's fault open no circuit", async () 
 
 Deno.test("when the circuits of all backends are open, they are asked all the same", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
-  await using second = startModelServer({ answer: () => ({ status: 503 }) });
+  await using second = startModelServer({ answer: () => ({ status: 502 }) });
   await using test = open(openai("vllm", first), openai("sglang", second));
   for (let time = 0; time < 3; time++) await failureOf(test.infer());
   second.answer = () => "back";
@@ -445,4 +464,36 @@ Deno.test("a kind of backend with too many slow calls is saturated, until these 
   assert.equal(await stateOf(MODEL), "saturated");
   await test.clock.advance(600_000);
   assert.equal(await stateOf(MODEL), "ready");
+});
+
+Deno.test("a list is asked for again after a minute, after five seconds where that failed, and once for all who wait", async () => {
+  await using server = startModelProgram("ollama", { models: ["a:1"] });
+  let status = 500;
+  await using failing = startModelServer({ health: () => status });
+  await using test = open(openai("vllm", { url: server.origin }), openai("sglang", failing));
+  const identify = async (model: string) => (await test.providers.identify([model], NEVER_ABORTED))(model);
+  assert.deepEqual(await Promise.all(["A:1", "b:1", "b:1"].map(identify)), ["a:1", undefined, undefined]);
+  assert.deepEqual([server.lists, failing.probes], [1, 1]);
+  server.models = ["a:1", "b:1"];
+  await test.clock.advance(5_000);
+  status = 200;
+  assert.deepEqual([await identify("b:1"), server.lists, failing.probes], [undefined, 1, 2]);
+  await test.clock.advance(55_000);
+  assert.deepEqual([await identify("b:1"), server.lists, failing.probes], ["b:1", 2, 2]);
+  assert.equal(await identify("x".repeat(257)), undefined);
+});
+
+Deno.test("a server that spells a model otherwise is asked once more in its own spelling", async () => {
+  await using server = startModelProgram("openrouter", { models: ["qwen/qwen3-vl-4b-instruct"] });
+  await using test = open(openai("vllm", { url: `${server.origin}/api` }));
+  for (let times = 0; times < 2; times++) assert.equal((await test.infer()).model, MODEL);
+  assert.deepEqual(server.asked.map(({ model }) => model), [
+    MODEL,
+    "qwen/qwen3-vl-4b-instruct",
+    "qwen/qwen3-vl-4b-instruct",
+  ]);
+  const error = await failureOf(test.infer({ model: OTHER }));
+  assert.deepEqual([error.failure, error.status], ["unsupported_model", 400]);
+  assert.match(error.told!, /^The model server does not know the model .*; it has: qwen\/.* and 396 more$/);
+  assert.equal(test.lines.length, 1, "the log says it once");
 });

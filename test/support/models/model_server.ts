@@ -32,7 +32,11 @@ export interface ModelText {
 }
 
 /** A text (a plain string is short for it), an answer as it is, or a connection that is closed in the middle of the answer. */
-export type ModelAnswer = string | ModelText | { readonly status: number; readonly body?: string } | "cut";
+export type ModelAnswer = string | ModelText | {
+  readonly status: number;
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+} | "cut";
 
 /** Closes the connection in the middle of the body. */
 export const CUT = "cut" as const;
@@ -254,7 +258,8 @@ function responseOf(answer: ModelAnswer, { model }: ModelRequest): Response {
   if (answer === CUT) return cutResponse();
   if (typeof answer === "object" && "status" in answer) {
     const body = answer.body ?? JSON.stringify({ error: { message: `status ${answer.status}` } });
-    return new Response(body, { status: answer.status, headers: { "content-type": "application/json" } });
+    const headers = { "content-type": "application/json", ...answer.headers };
+    return new Response(body, { status: answer.status, headers });
   }
   const { text, finishReason = "stop", usage, form = "string" } = typeof answer === "string"
     ? { text: answer }

@@ -191,7 +191,7 @@ export class Describer {
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
     if (reply instanceof InferenceFailed) {
-      const reason = await this.#noticed(picture, reply) ?? "provider_failed";
+      const reason = await this.#noticed(picture, reply) ?? await this.#keepUndescribed(picture, reply);
       return { reason, text: null };
     }
     const { text } = reply;
@@ -252,7 +252,7 @@ export class Describer {
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
       journal.append([event("clip_vlm", runId, observationPayload(observation))]);
-      return "provider_failed";
+      return await this.#keepUndescribed(lastOf(clip), error);
     }
   }
 
@@ -286,6 +286,20 @@ export class Describer {
   /** Of a model that its server does not know, the timeline has a notice; null for another failure. */
   async #noticed(picture: DescribedPicture, { told }: InferenceFailed): Promise<Undescribed | null> {
     return told === null ? null : await this.#writeNotice(picture, told);
+  }
+
+  /** Stores the picture of which the model said nothing. */
+  async #keepUndescribed(picture: DescribedPicture, { failure }: InferenceFailed): Promise<Undescribed> {
+    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
+    const { frame, jpeg, eventType } = picture;
+    const confidence = eventType === "clip_vlm" ? CLIP_CONFIDENCE : frame.confidence;
+    const description = `The model gave no answer: ${failure.replaceAll("_", " ")}.`;
+    const ref = await journal.store(jpeg);
+    if (ref) {
+      const observation = { sessionId, frame, confidence, description };
+      journal.append([event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref))]);
+    } else metrics.add("service_pipeline_sink_keyframes_dropped_total");
+    return "provider_failed";
   }
 
   /**

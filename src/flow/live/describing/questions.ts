@@ -12,34 +12,16 @@ import type { Inference } from "../../infer/inference.ts";
 import type { SessionIdentity } from "../journal.ts";
 import type { LiveModelChoice } from "./live_model_choice.ts";
 
-/** How long a question of one kind may take, and how urgent it is. See docs/models.md#admission. */
+/** How urgent a question of one kind is, and how long its answer may be. See docs/models.md#admission. */
 interface QuestionLimits {
   readonly latencyClass: LatencyClass;
-  /** Of both passes together, the waits for admission included. */
-  readonly deadlineMs: number;
   readonly estimateMs: number;
   readonly firstTokens: number;
-  readonly firstTimeoutMs: number;
-  readonly secondTimeoutMs: number;
 }
 
 const QUESTION_LIMITS = {
-  keyframe: {
-    latencyClass: "urgent_live",
-    deadlineMs: 15_000,
-    estimateMs: 500,
-    firstTokens: 128,
-    firstTimeoutMs: 5_000,
-    secondTimeoutMs: 10_000,
-  },
-  clip: {
-    latencyClass: "live",
-    deadlineMs: 35_000,
-    estimateMs: 1_000,
-    firstTokens: 256,
-    firstTimeoutMs: 15_000,
-    secondTimeoutMs: 20_000,
-  },
+  keyframe: { latencyClass: "urgent_live", estimateMs: 500, firstTokens: 128 },
+  clip: { latencyClass: "live", estimateMs: 1_000, firstTokens: 256 },
 } as const satisfies Record<string, QuestionLimits>;
 
 /** Output tokens of an answer in the caller's schema, which may be longer than a description. */
@@ -68,6 +50,8 @@ export interface LiveQuestionsOptions {
   readonly identity: SessionIdentity;
   /** Output tokens per second; 0 for no cap. */
   readonly tokensPerSecond: number;
+  /** Of each pass. Both together have twice as long, the waits for admission included. */
+  readonly timeoutMs: number;
 }
 
 export class LiveQuestions {
@@ -99,7 +83,6 @@ export class LiveQuestions {
         model: choice.now.first,
         maxTokens: question.outputSchema ? SCHEMA_TOKENS : firstTokens,
         schema: question.outputSchema && { name: "caller_schema", schema: question.outputSchema },
-        timeoutMs: QUESTION_LIMITS[question.kind].firstTimeoutMs,
         startedMs,
       }, signal);
       const second = needsSecondPass(first, models.secondPassThreshold)
@@ -125,7 +108,6 @@ export class LiveQuestions {
         model: secondPassModel,
         maxTokens: secondPassMaxTokens,
         schema: question.outputSchema && TIER_LABEL_ANSWER,
-        timeoutMs: QUESTION_LIMITS[question.kind].secondTimeoutMs,
         startedMs,
       }, signal);
     } catch (error) {
@@ -138,11 +120,10 @@ export class LiveQuestions {
     model: string;
     maxTokens: number;
     schema: InferenceRequest["outputSchema"] | null;
-    timeoutMs: number;
     startedMs: number;
   }, signal: AbortSignal): Promise<string> {
-    const { inference, metrics, world, identity: { principalKey, runId } } = this.#options;
-    const { latencyClass, deadlineMs, estimateMs } = QUESTION_LIMITS[kind];
+    const { inference, metrics, world, timeoutMs, identity: { principalKey, runId } } = this.#options;
+    const { latencyClass, estimateMs } = QUESTION_LIMITS[kind];
     metrics.add("service_pipeline_vlm_inferences_total");
     const { outputText } = await inference.ask({
       model: pass.model,
@@ -156,8 +137,8 @@ export class LiveQuestions {
       principalKey,
       streamKey: runId,
       latencyClass,
-      timeoutMs: pass.timeoutMs,
-      deadlineMs: deadlineMs - (world.monotonicMs() - pass.startedMs),
+      timeoutMs,
+      deadlineMs: 2 * timeoutMs - (world.monotonicMs() - pass.startedMs),
       serviceEstimateMs: estimateMs,
       signal,
     });

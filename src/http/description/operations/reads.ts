@@ -65,7 +65,10 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "events",
     query: {
       status: { description: "Only markers of this status", schema: z.string() },
-      event_type: { description: "Only markers of this type", schema: z.string() },
+      event_type: {
+        description: "Only markers of this type, or of one of several with commas between",
+        schema: z.string(),
+      },
       from_frame: { description: "Only markers that end at this frame or later", schema: count },
       to_frame: { description: "Only markers that start at this frame or earlier", schema: count },
     },

@@ -30,7 +30,7 @@ export class MotionBefore {
   lastMiddle = 0;
   /** How much of the motion of these is a change of the mean luma: nearly all of it in a fade. */
   lightShare = 0;
-  /** Share of the frames of the half second that moved more than the limit, and the longest row of others. */
+  /** Share of the frames of the half second that moved more than the limit, and the longest row of others, those that the rate of the film repeats too. */
   movingShare = 0;
   hold = 0;
   /** What most frames of the last second move at most, faults and transitions in it left aside. */
@@ -85,13 +85,14 @@ export class MotionBefore {
 
   #takeHolds(history: FrameHistory, frame: number, cut: number, limit: number): void {
     const count = countBefore(history, frame, cut, BEFORE_MS);
-    let moving = 0, hold = 0;
+    let moving = 0, shown = history.first(frame - count) - 1;
     this.hold = 0;
     for (let i = frame - count; i < frame; i++) {
-      const isStill = history.moved(i) <= limit;
-      if (!isStill) moving++;
-      hold = isStill ? hold + 1 : 0;
-      this.hold = Math.max(this.hold, hold);
+      if (history.moved(i) > limit) {
+        moving++;
+        shown = history.first(i);
+      }
+      this.hold = Math.max(this.hold, history.last(i) - shown);
     }
     this.movingShare = moving / count;
     this.hasCut = frame - count === cut + 1;

@@ -117,6 +117,9 @@ const MOVES_COUNTED = 60_000;
 export interface Frozen {
   readonly startFrame: number;
   readonly lastFrame: number;
+  /** The same, counted among all frames of the stream. */
+  readonly first: number;
+  readonly last: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly confidence: number;
@@ -135,6 +138,8 @@ export class StillStretch {
   /** First frame that moved after a stretch; -1 while none waits for its verdict. */
   #end = -1;
   #startMs = 0;
+  /** Its number among all frames of the stream. */
+  #first = 0;
   /** Time of the frame before it, which shows the same picture. */
   #shownMs = 0;
   #lastStill = -1;
@@ -215,6 +220,7 @@ export class StillStretch {
     if (change > this.#leadLimit) return;
     this.#start = this.#lastStill = frame;
     this.#startMs = history.ptsMs(frame);
+    this.#first = history.first(frame);
     this.#shownMs = history.ptsMs(frame - 1);
     this.#framesWithin = 0;
     this.#sums.fill(0);
@@ -262,10 +268,12 @@ export class StillStretch {
     let margin = this.#margin(history);
     if (this.#end >= 0) margin = Math.min(margin, this.#resumption(history, until));
     if (margin >= 0) {
-      const endMs = history.ptsMs(last);
+      const endMs = history.lastMs(last);
       this.#onFrozen({
         startFrame: this.#start,
         lastFrame: last,
+        first: this.#first,
+        last: history.last(last),
         startMs: this.#startMs,
         endMs,
         confidence: confidenceOf(margin),
@@ -284,7 +292,8 @@ export class StillStretch {
     const restMax = isFaint ? REST_FAINT_MAX : moved < FAST_MOVED ? REST_MAX : REST_FAST_MAX;
     if (!this.#isLong(history, this.#leastMs)) return -1;
     if (isOpen && !this.#isLong(history, LEAST_TO_END_MS)) return -1;
-    if (movingShare < MOVING_MIN || end - this.#start < HOLDS_MIN * (hold + 1)) return -1;
+    const shown = history.last(end - 1) + 1 - this.#first;
+    if (movingShare < MOVING_MIN || shown < HOLDS_MIN * (hold + 1)) return -1;
     if (last < LAST_MIN * moved || lastMiddle < LAST_MIDDLE_MIN * moved) return -1;
     if (lightShare > LIGHT_MAX) return -1;
     if (rest > restMax || last < DROP_MIN * rest * moved) return -1;

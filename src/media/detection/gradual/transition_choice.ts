@@ -24,6 +24,9 @@ export interface Stretch {
   /** Time of the last mixed frame. */
   readonly lastMs: number;
   readonly endMs: number;
+  /** The first and the last mixed frame, counted among all frames of the stream. */
+  readonly first: number;
+  readonly last: number;
   readonly startsPlain: boolean;
   readonly endsPlain: boolean;
   /** Logarithm of the odds. */
@@ -92,7 +95,7 @@ export class ChosenStretches {
     const held = this.#held;
     if (held && isFadeThrough(held, stretch)) {
       const odds = Math.max(held.odds, stretch.odds);
-      this.#held = { ...stretch, start: held.start, startMs: held.startMs, odds };
+      this.#held = { ...stretch, start: held.start, startMs: held.startMs, first: held.first, odds };
     } else {
       this.#give();
       this.#held = stretch;
@@ -104,7 +107,7 @@ export class ChosenStretches {
     const held = this.#held;
     if (!held) return;
     const confidence = (1 + held.odds / Math.sqrt(held.odds * held.odds + SOFTNESS)) / 2;
-    this.#sink.add("gradual_transition", held.start, held.end - 1, held.startMs, held.lastMs, confidence);
+    this.#sink.add("gradual_transition", held.first, held.last, held.startMs, held.lastMs, confidence);
     this.#held = null;
   }
 }
