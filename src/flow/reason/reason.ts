@@ -175,7 +175,7 @@ export class Reason {
       maxFrames: plan.maxFrames,
       signal,
       sourceFault: () => source.fault(),
-      chunks: plan.chunking.by === "count" ? plan.chunking : { ...plan.chunking, endMs: info.durationMs },
+      chunks: plan.chunking,
       ...(plan.crop && { crop: plan.crop }),
       ...(asksWithImages && { images: { perChunk: plan.imagesPerChunk, maxEdge: plan.maxEdge } }),
     }));
@@ -276,9 +276,6 @@ export class Reason {
     let isFirst = true;
     const next = async () => {
       const chunk = await this.#nextChunk(call);
-      if (chunk === null && isFirst) {
-        throw refuse.invalid("source_uri", "no frame of it lies within its duration");
-      }
       if (chunk !== null) frames.append(chunk.signals);
       if (isFirst) this.#commit(call, () => firstEvents(call));
       isFirst = false;
