@@ -7,15 +7,7 @@ import { prepare } from "../client/place.ts";
 import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { TempFolder, tools } from "../support/media.ts";
-import {
-  CLIPS,
-  KEY_A,
-  MODEL,
-  MOVES_CLOCK,
-  newRun,
-  startService,
-  type TestService,
-} from "../support/service.ts";
+import { CLIPS, KEY_A, MODEL, newRun, startService, type TestService } from "../support/service.ts";
 import { startModelProgram } from "../support/models/model_programs.ts";
 import { held, startModelServer } from "../support/models/model_server.ts";
 import { ManualClock } from "../support/manual_clock.ts";
