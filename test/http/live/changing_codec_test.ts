@@ -7,7 +7,7 @@ import { hlsSource, watchHls } from "../../support/live/hls_cameras.ts";
 import { serveHls } from "../../support/live/hls_server.ts";
 import { playedFile } from "../../support/live/played_file.ts";
 import { make, TempFolder } from "../../support/media.ts";
-import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
+import { eventsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
@@ -25,7 +25,7 @@ function filmOf(folder: TempFolder, name: string, encoder: readonly string[], se
 }
 
 // A busy machine may need several seconds to connect.
-const [BEFORE_SECONDS, AFTER_SECONDS] = [16, 40];
+const [BEFORE_SECONDS, AFTER_SECONDS] = [16, 80];
 
 const CAMERAS = [
   { name: "ts-to-h265", format: "ts", codecs: ["h264", "hevc"] },
@@ -69,9 +69,9 @@ async function checkCamera(test: TestService, folder: TempFolder, { name, codecs
   assert.equal((await test.call("GET", `/v1/sources/${name}/recordings/export?${across}`)).status, 422);
 
   const events = await eventsOf(test, change.run_id);
-  assert.equal(kindsOf(events).filter((kind) => kind === "source_gap").length, 1);
-  assert.equal(payloads(events, "source_gap")[0]!.reason, "it sends another codec");
-  const [{ gap_ms: gapMs }] = payloads(events, "source_resumed") as [{ gap_ms: number }];
+  const gaps = payloads(events, "source_gap").filter(({ pts_ms }) => pts_ms < change.start_pts_ms);
+  assert.deepEqual(gaps.map(({ reason }) => reason), ["it sends another codec"]);
+  const { gap_ms: gapMs } = payloads(events, "source_resumed")[0]!;
   assert.ok(gapMs < 15_000, `a gap of ${gapMs} ms`);
   const clips = payloads(events, "clip_stored");
   assert.ok(clips.length > 0);
