@@ -1755,6 +1755,8 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
+                video_start_ms?: number;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
@@ -1762,6 +1764,8 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
+                video_start_ms?: number;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
