@@ -65,7 +65,7 @@ export const ABILITIES = {
     attempt: (bench) =>
       withFilm(bench, async ({ input, info }) => {
         const options = { ...boundsOf(bench), deadlineMs: DEADLINE_MS };
-        const first = await firstFrameMs(input, info.video!, options, bench.runner);
+        const first = await firstFrameMs(input, info, options, bench.runner);
         if (typeof first !== "number") throw failureOf(first, bench);
         await decode(bench, { input, info }, null);
       }),
@@ -91,7 +91,7 @@ export const ABILITIES = {
         try {
           await run(bench, {
             ...{ kind: "encode_clip", input, info, coordinates: fullFrame(width, height), withAudio: true },
-            ...{ seek: { seekMs: 0, beginMs: 0 }, durationMs: 120, deadlineMs: DEADLINE_MS },
+            ...{ seek: { seekMs: 0, beginMs: 0, counted: null }, durationMs: 120, deadlineMs: DEADLINE_MS },
             ...{ file, clipBytesMax: OUTPUT_BYTES_MAX },
           });
           if ((await Deno.stat(file)).size === 0) throw new Unable("the clip is empty");
@@ -104,7 +104,7 @@ export const ABILITIES = {
     does: "take the sound of a film",
     attempt: (bench) =>
       withFilm(bench, async ({ input, info }) => {
-        const seek = { seekMs: 0, beginMs: 0 };
+        const seek = { seekMs: 0, beginMs: 0, counted: null };
         await made(bench, { kind: "wav", input, info, durationMs: 120, seek, deadlineMs: DEADLINE_MS });
       }),
   },
