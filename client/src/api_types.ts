@@ -1236,8 +1236,13 @@ export interface components {
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
             retry: components["schemas"]["WebhookRetry"] | null;
-            /** @constant */
-            state: "active";
+            /**
+             * @description `gone` after the receiver answered 410: nothing is sent to it until a redelivery starts the webhook again
+             * @enum {string}
+             */
+            state: "active" | "gone";
+            /** @description Since when it is gone, epoch milliseconds; null while it is active */
+            gone_since_ms: number | null;
             recent_dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The events that are still to be sent again */
             redelivery: components["schemas"]["WebhookRedelivery"] | null;
@@ -1271,8 +1276,13 @@ export interface components {
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
             retry: components["schemas"]["WebhookRetry"] | null;
-            /** @constant */
-            state: "active";
+            /**
+             * @description `gone` after the receiver answered 410: nothing is sent to it until a redelivery starts the webhook again
+             * @enum {string}
+             */
+            state: "active" | "gone";
+            /** @description Since when it is gone, epoch milliseconds; null while it is active */
+            gone_since_ms: number | null;
             recent_dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The events that are still to be sent again */
             redelivery: components["schemas"]["WebhookRedelivery"] | null;
@@ -1296,7 +1306,7 @@ export interface components {
             /** @description Null where a version that did not note it has sent the event */
             kind: string | null;
             /** @enum {string} */
-            outcome: "delivered" | "dead_letter";
+            outcome: "delivered" | "dead_letter" | "gone";
             error: string | null;
             /** @description When each attempt began, epoch milliseconds */
             attempts: number[];
