@@ -456,7 +456,11 @@ Deno.test("a clip is one question with all its pictures, and its failure is an e
   await clip(12);
   await clip(22);
   const events = await eventsOf(test, session.runId);
-  assert.deepEqual(kindsOf(events), ["run_created", "clip_vlm", "keyframe_stored", "clip_vlm"]);
+  assert.deepEqual(kindsOf(events), [
+    "run_created",
+    ...["clip_vlm", "keyframe_stored"],
+    ...["clip_vlm", "keyframe_stored"],
+  ]);
   const [first, failed] = payloads(events, "clip_vlm");
   assert.deepEqual([first.frame_index, first.pts_ms, first.confidence], [12, frameFacts(12).ptsMs, 0.9]);
   assert.equal(first.description, "A truck leaves.");
@@ -465,7 +469,7 @@ Deno.test("a clip is one question with all its pictures, and its failure is an e
   const [request] = test.model.requests;
   assert.deepEqual(request!.images.map(({ bytes }) => bytes), [10, 11, 12].map(jpegOf));
   assert.equal(request!.maxTokens, 256);
-  assert.match(request!.prompt, /^What leaves\?/);
+  assert.equal(request!.prompt, "What leaves?");
   assert.equal(await metric(test, "service_infer_admission_acquired_by_class_total", 'class="live"'), 2);
 });
 
