@@ -12,7 +12,7 @@ export async function thumbnails(
   frames: Iterable<number>,
 ): Promise<ReadonlyMap<number, string>> {
   const wanted = [...new Set(frames)].toSorted((one, other) => one - other);
-  const select = wanted.map((frame) => `eq(n,${frame})`).join("+");
+  const select = isOneOf(wanted);
   const { success, stdout, stderr } = await new Deno.Command(ffmpeg, {
     args: [
       ...["-v", "error", "-nostdin", "-i", film, "-vf", `select='${select}',scale=${WIDTH}:-2:flags=area`],
@@ -24,6 +24,14 @@ export async function thumbnails(
   return new Map(
     pictures.map((jpeg, index) => [wanted[index]!, `data:image/jpeg;base64,${jpeg.toBase64()}`] as const),
   );
+}
+
+/** Whether the number of a frame is one of these, which rise, as an expression: a tree, as ffmpeg takes no long row of terms. */
+function isOneOf(frames: readonly number[]): string {
+  if (frames.length <= 1) return frames.length === 0 ? "0" : `eq(n,${frames[0]})`;
+  const middle = frames.length >> 1;
+  const [lower, upper] = [frames.slice(0, middle), frames.slice(middle)];
+  return `if(lt(n,${upper[0]}),${isOneOf(lower)},${isOneOf(upper)})`;
 }
 
 /** The JPEGs of a stream of JPEGs: in their data a 0xFF is never followed by the 0xD8 of a beginning. */

@@ -65,6 +65,11 @@ export const ANALYSIS_COMMANDS: readonly CommandRow[] = [
       { flags: "--fixed-fps <n>", summary: "frames a second under fixed (1.0)", read: number(0.2, 120) },
       { flags: "--max-frames <n>", summary: "frames at most (500000)", read: whole(1, 500_000) },
       {
+        flags: "--video-stream <index>",
+        summary: "which video stream of a file with several (the default or the largest one)",
+        read: whole(0, 10_000),
+      },
+      {
         flags: "--sheet <file>",
         summary: "write a contact sheet in HTML with the frames of every mark",
         isPath: true,

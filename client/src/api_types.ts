@@ -446,6 +446,8 @@ export interface components {
             /** @description Frames that are kept; 512 unless given */
             max_frames?: number | null;
             stream_id?: string | null;
+            /** @description The index of a video stream, among all streams of the source; the default or the largest one unless given */
+            video_stream?: number | null;
         };
         AnalyzeRequest: {
             /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
@@ -488,6 +490,8 @@ export interface components {
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
             stream_id?: string | null;
+            /** @description The index of a video stream, among all streams of the source; the default or the largest one unless given */
+            video_stream?: number | null;
             /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
             /** @description Frames a second under `fixed`; 1 unless given */
@@ -1744,11 +1748,15 @@ export interface components {
                     sample_fps: number | null;
                     max_frames: number | null;
                     stream_id: string | null;
+                    /** @description The video stream that the caller chose */
+                    video_stream?: number;
                 };
                 decoded_frames: number;
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
+                video_start_ms?: number;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
@@ -1756,6 +1764,8 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
+                video_start_ms?: number;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
@@ -1763,6 +1773,8 @@ export interface components {
                 media_mode: components["schemas"]["MediaMode"];
                 media_window_ms: number | null;
                 video_streams: number | null;
+                /** @description The video stream that the caller chose */
+                video_stream?: number;
                 audio_streams: number | null;
                 audio_channels: number | null;
             };
@@ -1786,6 +1798,10 @@ export interface components {
                 pixel_format: string;
                 /** @description Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both */
                 field_order?: components["schemas"]["FieldOrder"];
+                /** @description The index of the video stream that was taken, among all streams */
+                video_stream?: number;
+                /** @description How many video streams the source has, without cover images */
+                video_streams?: number;
                 /** @description What decoded: docs/deployment.md#hardware-decoding */
                 decode_backend?: components["schemas"]["DecodeBackend"];
                 /** @constant */

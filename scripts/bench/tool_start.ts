@@ -101,7 +101,13 @@ const MEASURED = {
   ],
   "a short job, whole": [STARTS, async (runner: ToolRunner) => {
     const bounds = { deadlineMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096 };
-    const job = { kind: "first_frame", input: short, streamIndex: 0, timeBase: "1/25", deadlineMs: 10_000 } as const;
+    const job = {
+      kind: "first_frame",
+      input: short,
+      streamIndex: 0,
+      timeBase: "1/25",
+      deadlineMs: 10_000,
+    } as const;
     await runner.run(job, { world, signal, ...bounds });
   }],
   [`an ingest of ${FRAMES} frames of 640x360, probe and decode`]: [STREAMS, ingest],

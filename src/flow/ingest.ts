@@ -4,6 +4,7 @@ import { freeMemory } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
+import type { MediaInfo } from "../media/probe.ts";
 import type { DecodedSignals, Decoder } from "../media/recorded/decoder.ts";
 import { newProgress, readProgress } from "../media/recorded/decode_progress.ts";
 import type { IngestBody } from "../model/api/analysis.ts";
@@ -79,7 +80,9 @@ export class Ingest {
     using handle = work.begin(runId, caller.signal);
     try {
       await using source = await sources.open(body.source_uri, principalKey, handle.signal);
-      const info = await source.explained(decoder.probe(source.input, handle.signal, { principalKey }));
+      const info = await source.explained(decoder.probe(source.input, handle.signal, {
+        ...{ principalKey, videoStream: body.video_stream },
+      }));
       const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
       const startedMs = this.#options.world.monotonicMs();
       const progress = newProgress();
@@ -102,13 +105,13 @@ export class Ingest {
       };
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
-      const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
+      const facts = { caller, streamId, sourceUri: source.uri, plan, info, decoded };
       using framesDecoded = timeline.newPayload();
       await writeFramesDecoded(framesDecoded, facts);
       freeMemory(Object.values(decoded.signals).filter((column) => typeof column !== "number"));
       handle.signal.throwIfAborted();
 
-      this.#commit(caller, runId, { body, source, plan, decoded, framesDecoded });
+      this.#commit(caller, runId, { body, source, info, plan, decoded, framesDecoded });
       return {
         request_id: caller.requestId,
         run_id: runId,
@@ -127,9 +130,10 @@ export class Ingest {
     }
   }
 
-  #commit(caller: Caller, runId: string, { body, source, plan, decoded, framesDecoded }: {
+  #commit(caller: Caller, runId: string, { body, source, info, plan, decoded, framesDecoded }: {
     readonly body: IngestBody;
     readonly source: Pick<OpenedSource, "uri" | "name">;
+    readonly info: MediaInfo;
     readonly plan: SamplingPlan;
     readonly decoded: DecodedSignals;
     readonly framesDecoded: PreparedPayload;
@@ -146,10 +150,12 @@ export class Ingest {
             sample_fps: body.sample_fps ?? null,
             max_frames: body.max_frames ?? null,
             stream_id: body.stream_id ?? null,
+            ...(body.video_stream != null && { video_stream: body.video_stream }),
           },
           decoded_frames: decoded.signals.count,
           source_uri: source.uri,
           ...(source.name !== undefined && { source_name: source.name }),
+          ...(info.videoStartMs !== undefined && { video_start_ms: info.videoStartMs }),
           sampling_policy: plan.policy,
           sample_fps: plan.sampleFps,
         }),
@@ -177,9 +183,10 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
   streamId: string;
   sourceUri: string;
   plan: SamplingPlan;
+  info: MediaInfo;
   decoded: DecodedSignals;
 }): Promise<void> {
-  const { caller, streamId, sourceUri, plan, decoded } = facts;
+  const { caller, streamId, sourceUri, plan, info, decoded } = facts;
   const { signals, coordinates } = decoded;
   const { ranges, isTruncated } = rowRanges(decoded.ranges, signals.ptsMs.subarray(0, signals.count));
   const head = JSON.stringify({
@@ -196,6 +203,8 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
     height: decoded.height,
     pixel_format: decoded.pixelFormat,
     ...(decoded.fieldOrder && { field_order: decoded.fieldOrder }),
+    video_stream: info.video!.streamIndex,
+    video_streams: info.videoStreams,
     decode_backend: decoded.decodeBackend,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates,

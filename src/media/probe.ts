@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
 import { FIELD_ORDERS, type FieldOrder } from "../model/frames/field_order.ts";
+import { refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
@@ -39,7 +40,7 @@ export interface MediaInfo {
   /** Of the whole file; null when unknown. */
   readonly durationMs: number | null;
   readonly sizeBytes: number;
-  /** The default video stream; null when there is none. */
+  /** The video stream that is taken, see `takenVideo`; null when there is none. */
   readonly video: VideoStream | null;
   /** Cover images do not count. */
   readonly videoStreams: number;
@@ -50,6 +51,8 @@ export interface MediaInfo {
   readonly audioCodec?: string | null;
   /** The start on the container's own clock, milliseconds; absent for 0. */
   readonly startMs?: number;
+  /** When the video begins by the container's word, milliseconds from its start: sound may begin earlier. Absent for 0. */
+  readonly videoStartMs?: number;
   /** The end of the video by the container's word, milliseconds from its start; null or absent where it has none, or guesses it. */
   readonly announcedEndMs?: number | null;
   /** Whether the file ends before its container does; absent for no. */
@@ -64,17 +67,22 @@ export interface ProbeContext {
   readonly deadlineMs?: number;
   /** A live source that will be watched: `averageFps` is what it says of itself, if it does. */
   readonly isWatched?: boolean;
+  /** Its index among all streams, where the caller chooses the video stream; unless given, `takenVideo` does. */
+  readonly videoStream?: number;
   /** Files that need no program to look into them; absent for none. */
   readonly known?: ProbedFiles<MediaInfo>;
 }
 
-/** Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
+/**
+ * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container, and (422
+ * `video_stream`) a chosen stream that is no video stream of it.
+ */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const { path, kind } = input;
   if (path === null) return await probeWith(input, context);
   const { head, facts } = await refusePointers(path);
   // What was fetched from a server is a new file each time.
-  const known = kind === "file" ? context.known : undefined;
+  const known = kind === "file" && context.videoStream === undefined ? context.known : undefined;
   const found = known?.find(facts);
   if (found) return found;
   const info = await probeWith(input, context, head);
@@ -105,7 +113,7 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
     throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
   if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
-  const info = mediaInfo(parsedAnswer(outcome.stdout));
+  const info = mediaInfo(parsedAnswer(outcome.stdout), context.videoStream);
   if (input.path === null) return info;
   const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
   return isCutOff ? { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null } : info;
@@ -161,12 +169,19 @@ function parsedAnswer(stdout: Uint8Array): z.output<typeof probeAnswer> {
   }
 }
 
-function mediaInfo({ packets, streams, format }: z.output<typeof probeAnswer>): MediaInfo {
+function mediaInfo(
+  { packets, streams, format }: z.output<typeof probeAnswer>,
+  wanted: number | undefined,
+): MediaInfo {
   const videos = streams.filter((stream) =>
     stream.codec_type === "video" && stream.disposition.attached_pic !== 1
   );
   const audios = streams.filter((stream) => stream.codec_type === "audio");
-  const chosen = videos.find((stream) => stream.disposition.default === 1) ?? videos[0];
+  const chosen = wanted === undefined ? takenVideo(videos) : videos.find(({ index }) => index === wanted);
+  if (wanted !== undefined && !chosen) {
+    const indexes = videos.map(({ index }) => index).join(", ") || "it has none";
+    throw refuse.invalid("video_stream", `must be the index of a video stream of the source: ${indexes}`);
+  }
   return {
     formatName: format.format_name,
     durationMs: milliseconds(format.duration),
@@ -177,8 +192,28 @@ function mediaInfo({ packets, streams, format }: z.output<typeof probeAnswer>): 
     audioChannels: audios[0]?.channels ?? 0,
     audioCodec: audios[0]?.codec_name ?? null,
     startMs: startMs(format.start_time),
+    ...videoStart(chosen, format),
     announcedEndMs: chosen ? announcedEndMs(chosen, format) : null,
   };
+}
+
+/**
+ * The default one where there is one and only one; else the largest picture, among the default ones where there are several.
+ * ffmpeg itself chooses so.
+ */
+function takenVideo<T extends z.output<typeof probedStream>>(videos: readonly T[]): T | undefined {
+  const defaults = videos.filter(({ disposition }) => disposition.default === 1);
+  const pixels = ({ width, height }: T) => width * height;
+  return (defaults.length > 0 ? defaults : videos).toSorted((one, other) => pixels(other) - pixels(one))[0];
+}
+
+function videoStart(
+  chosen: z.output<typeof probedStream> | undefined,
+  format: z.output<typeof probeAnswer>["format"],
+): Pick<MediaInfo, "videoStartMs"> {
+  if (chosen?.start_time === undefined || format.start_time === undefined) return {};
+  const ms = Math.round(startMs(chosen.start_time) - startMs(format.start_time));
+  return ms > 0 ? { videoStartMs: ms } : {};
 }
 
 /** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */

@@ -192,8 +192,8 @@ Deno.test("where both streams go to one place each line is there once, for peopl
   for (const redirections of [">a 2>&1", "2>&1 | cat >a", ">>a 2>>a"]) {
     const lines = linesOf(redirections);
     assert.equal(lines.length, 2, `${redirections}\n${lines.join("\n")}`);
-    assert.match(lines[0]!, / INFO  service: at once$/, redirections);
-    assert.match(lines[1]!, / INFO  service: in the background$/, redirections);
+    assert.match(lines[0]!, / INFO {2}service: at once$/, redirections);
+    assert.match(lines[1]!, / INFO {2}service: in the background$/, redirections);
   }
 });
 

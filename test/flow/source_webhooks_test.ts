@@ -41,7 +41,11 @@ async function open(bench: Bench, named: NamedSources) {
   const agent = opening.use(new PinnedAgent({ roots: () => [] }));
   const hooks = opening.use(HookRegistry.open({
     ...{ timeline, dataDir: bench.dataDir, named, world, metrics: new Metrics(), isShared: true },
-    ...{ retryDelaysMs: [1, 1, 1], allowPrivate: true, sending: { secret: "s".repeat(32), agent } },
+    ...{
+      retryDelaysMs: [1, 1, 1],
+      allowPrivate: true,
+      sending: { secret: "s".repeat(32), agent, timeoutMs: 10_000 },
+    },
   }));
   const begin = (runId: string, ended?: string) => {
     const { randomBytes } = world;

@@ -109,6 +109,18 @@ Deno.test("probing reports what a file contains", async () => {
     { videoStreams: 2 },
     { streamIndex: 1, width: 160, height: 120, averageFps: 10 },
   );
+  // Both the default one, or none of them: the largest, as ffmpeg chooses.
+  const larger = [...smaller.slice(0, -4), "-map", "1", "-map", "0", "-c:v", "mpeg4"];
+  for (const [end, ...dispositions] of [["mkv", "default", "0"], ["mp4", "default"]] as const) {
+    for (const disposition of dispositions) {
+      const file = make(
+        at(`larger_${disposition}.${end}`),
+        ...larger,
+        ...["-disposition:v:0", disposition, "-disposition:v:1", disposition],
+      );
+      await check(file, { videoStreams: 2 }, { streamIndex: 1, width: 320, height: 240 });
+    }
+  }
   const cover = make(at("cover.png"), ...TEST_PICTURE, "-frames:v", "1");
   await check(
     make(

@@ -33,12 +33,13 @@ export function wantsReason(flags: Flags): boolean {
 
 export function ingestRequest(
   source_uri: string,
-  { samplingPolicy, fixedFps, maxFrames = MAX_FRAMES }: Flags,
+  { samplingPolicy, fixedFps, maxFrames = MAX_FRAMES, videoStream }: Flags,
 ) {
   const policy = samplingPolicy ?? (fixedFps === undefined ? undefined : "fixed");
   return {
     source_uri,
     max_frames: maxFrames,
+    ...(videoStream !== undefined && { video_stream: videoStream }),
     ...(policy !== undefined && { sampling_policy: policy }),
     ...(policy === "fixed" && { fixed_fps: fixedFps ?? USUAL_QUESTION.fixed_fps }),
   };
@@ -61,6 +62,7 @@ export function reasonRequest(source_uri: string, model: string, flags: Flags) {
     sampling_policy: policy,
     ...(policy === "fixed" && { fixed_fps: flags.fixedFps ?? USUAL_QUESTION.fixed_fps }),
     max_frames: flags.maxFrames ?? MAX_FRAMES,
+    ...(flags.videoStream !== undefined && { video_stream: flags.videoStream }),
     ...(!isNative && { chunk_size: flags.chunkSize ?? USUAL_QUESTION.chunk_size }),
     ...(!isNative && {
       semantic_frames_per_chunk: flags.framesPerChunk ?? USUAL_QUESTION.semantic_frames_per_chunk,

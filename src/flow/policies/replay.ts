@@ -181,7 +181,9 @@ export class PolicyReplay {
     const { decoder, sources } = this.#options;
     const { principalKey } = caller;
     await using source = await sources.open(ingested.source_uri, principalKey, signal);
-    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
+    const info = await source.explained(decoder.probe(source.input, signal, {
+      ...{ principalKey, videoStream: ingested.video_stream },
+    }));
     const asIngested = {
       policy: ingested.sampling_policy,
       fixedFps: ingested.sample_fps,
@@ -225,6 +227,7 @@ interface Ingested {
   readonly sampling_policy: SamplingPolicy;
   readonly sample_fps: number;
   readonly decoded_frames: number;
+  readonly video_stream?: number;
 }
 
 function checkedSource(body: ReplayPolicyBody): "local_wal" | "signals" {

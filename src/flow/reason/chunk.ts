@@ -135,24 +135,29 @@ export class ChunkReasoner {
 
   /** A native window starts with its first frame; the end of the media may shorten it. See docs/reason.md#media-windows. */
   #span({ signals }: DecodedChunk): Span {
-    const { plan, info } = this.#options;
+    const { plan, info, stream } = this.#options;
     const startMs = signals.ptsMs[0]!;
     const lengthMs = plan.clip?.durationMs ?? (isNative(plan) ? plan.media.windowMs : null);
     if (lengthMs === null) return { startMs, endMs: signals.ptsMs[signals.count - 1]! };
-    const leftMs = info.durationMs === null ? lengthMs : info.durationMs - startMs;
+    const { clock } = stream;
+    const endMs = clock.isSteady && info.durationMs !== null
+      ? Math.max(info.durationMs, clock.knownMs)
+      : clock.endMs;
+    const leftMs = endMs === null ? lengthMs : endMs - startMs;
     return { startMs, endMs: startMs + Math.max(1, Math.min(lengthMs, leftMs)) };
   }
 
   async #analyzeAudio({ startMs, endMs }: Span, signal: AbortSignal): Promise<AudioFindings | null> {
-    const { caller: { principalKey }, input, info } = this.#options;
-    const window = { principalKey, input, info, startMs, durationMs: endMs - startMs, signal };
+    const { caller: { principalKey }, input, info, stream: { clock } } = this.#options;
+    const window = { principalKey, input, info, clock, startMs, durationMs: endMs - startMs, signal };
     return await this.#audio?.analyze(window) ?? null;
   }
 
   async #cut({ startMs, endMs }: Span, signal: AbortSignal): Promise<Cut> {
-    const { caller: { principalKey }, extractor, input, info, plan, stream: { coordinates } } = this.#options;
+    const { caller: { principalKey }, extractor, input, info, plan, stream } = this.#options;
+    const { coordinates, clock } = stream;
     const withAudio = plan.media.mode === "audio_video";
-    const window = { principalKey, input, info, startMs, durationMs: endMs - startMs, signal };
+    const window = { principalKey, input, info, clock, startMs, durationMs: endMs - startMs, signal };
     try {
       return { clip: await extractor.clip({ ...window, coordinates, withAudio }), error: null };
     } catch (error) {

@@ -157,7 +157,9 @@ export class Reason {
     const { sources, decoder, inference } = this.#options;
     const { principalKey } = caller;
     await using source = await sources.open(plan.sourceUri, principalKey, signal);
-    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
+    const info = await source.explained(decoder.probe(source.input, signal, {
+      ...{ principalKey, videoStream: plan.videoStream },
+    }));
     if (plan.media.mode === "audio_video") checkAudioStreams(info);
     const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
     const isSemantic = plan.semanticInference && inference.isConfigured;
@@ -173,7 +175,7 @@ export class Reason {
       maxFrames: plan.maxFrames,
       signal,
       sourceFault: () => source.fault(),
-      chunks: plan.chunking.by === "count" ? plan.chunking : { ...plan.chunking, endMs: info.durationMs },
+      chunks: plan.chunking,
       ...(plan.crop && { crop: plan.crop }),
       ...(asksWithImages && { images: { perChunk: plan.imagesPerChunk, maxEdge: plan.maxEdge } }),
     }));
@@ -274,9 +276,6 @@ export class Reason {
     let isFirst = true;
     const next = async () => {
       const chunk = await this.#nextChunk(call);
-      if (chunk === null && isFirst) {
-        throw refuse.invalid("source_uri", "no frame of it lies within its duration");
-      }
       if (chunk !== null) frames.append(chunk.signals);
       if (isFirst) this.#commit(call, () => firstEvents(call));
       isFirst = false;

@@ -65,6 +65,7 @@ export interface ProbeOptions {
   readonly deadlineMs?: number;
   /** See `ProbeContext`. */
   readonly isWatched?: boolean;
+  readonly videoStream?: number | null | undefined;
 }
 
 export interface DecodeRequest {
@@ -147,7 +148,7 @@ export class Decoder implements AsyncDisposable {
   probe(
     input: MediaInput,
     signal: AbortSignal,
-    { principalKey, deadlineMs, isWatched = false }: ProbeOptions = {},
+    { principalKey, deadlineMs, isWatched = false, videoStream }: ProbeOptions = {},
   ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { runner, world, work, trials } = this.#options;
@@ -161,6 +162,7 @@ export class Decoder implements AsyncDisposable {
         signal: either,
         known: this.#known,
         isWatched,
+        ...(videoStream != null && { videoStream }),
         ...(deadlineMs !== undefined && { deadlineMs }),
       });
     });

@@ -20,6 +20,7 @@ import { FrameChoice, jpegSize } from "./frame_choice.ts";
 import { FrameJpegs } from "./frame_jpegs.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
+import type { FilmClock } from "../windows/extractor.ts";
 import type { ChosenFrames } from "../tools/job.ts";
 import { RowQueue } from "./row_queue.ts";
 import type { RowBatch } from "./stream_order.ts";
@@ -45,12 +46,12 @@ export interface FrameStreamRequest {
 
 /**
  * How the stream is divided. By count: `size` frames each; the last chunk may have fewer. By window: from the first frame that
- * is in no chunk yet, all frames less than `windowMs` later; a window that would start at `endMs` or later ends the stream.
+ * is in no chunk yet, all frames less than `windowMs` later.
  * See docs/reason.md#chunks.
  */
 export type ChunkRule =
   | { readonly by: "count"; readonly size: number }
-  | { readonly by: "window"; readonly windowMs: number; readonly endMs: number | null };
+  | { readonly by: "window"; readonly windowMs: number };
 
 export interface ChunkImageOptions {
   /** JPEGs of each chunk, at least 1. */
@@ -101,6 +102,20 @@ export class FrameStream implements AsyncDisposable {
 
   /** Whether `maxFrames` ended the decode, and not the source; true with the last chunk at the earliest. */
   isTruncated = false;
+
+  /** What is known of the times of the film, for windows of it; it grows with the stream. */
+  get clock(): FilmClock {
+    const rows = this.#rows;
+    const run = this.#run;
+    const { sourceFps, sampleFps } = this.#request.plan;
+    const intervalMs = 1000 / (sourceFps ?? sampleFps);
+    return {
+      isSteady: rows.isSteady,
+      endMs: run.outcome && !this.isTruncated ? run.length.endMs : null,
+      knownMs: rows.end > 0 ? rows.knownMs + intervalMs : 0,
+      framesIn: (startMs, endMs) => rows.framesIn(startMs, endMs, intervalMs),
+    };
+  }
 
   /** How the source ended; whole when `next` has given null. */
   get end(): SourceEnd {
@@ -260,7 +275,6 @@ export class FrameStream implements AsyncDisposable {
     if (chunks.by === "count" && queued >= chunks.size) return chunks.size;
     if (chunks.by === "window" && queued > 0) {
       const startMs = this.#rows.ptsMs(first);
-      if (chunks.endMs !== null && startMs >= chunks.endMs) return 0;
       const after = this.#rows.firstAtOrAfter(startMs + chunks.windowMs, first + 1);
       if (after !== null) return after - first;
     }

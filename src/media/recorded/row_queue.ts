@@ -1,6 +1,7 @@
 /** Rows of signals between the Worker, which sends batches, and the consumer, which takes chunks. */
 
 import { type CollectedRows, copyRows, newRows, sliceRows } from "../kernels/row_collector.ts";
+import type { CountedFrames } from "../windows/window_filters.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 /** Frames are numbered from the first of the stream; the queue contains `[first, end)`. */
@@ -13,11 +14,18 @@ export class RowQueue {
   beginnings: readonly number[] = [0];
   isSteady = true;
 
+  /** Of all rows that have come: the number of each among all decoded frames, and its time. */
+  readonly #frames: number[] = [];
+  readonly #timesMs: number[] = [];
   readonly #batches: { readonly first: number; readonly batch: RowBatch }[] = [];
 
   push(batch: RowBatch): void {
     this.beginnings = batch.source.beginnings;
     this.isSteady = batch.source.isSteady;
+    for (let row = 0; row < batch.count; row++) {
+      this.#frames.push(batch.source.frames[row]!);
+      this.#timesMs.push(batch.ptsMs[row]!);
+    }
     this.#batches.push({ first: this.end, batch });
     this.end += batch.count;
   }
@@ -58,6 +66,41 @@ export class RowQueue {
     return undefined;
   }
 
+  /** The time of the newest row; 0 before the first one. */
+  get knownMs(): number {
+    return this.#timesMs.at(-1) ?? 0;
+  }
+
+  /**
+   * The decoded frames from the row that is shown at a time up to another time, whether or not they have left the queue. Behind the rows
+   * that have come they are `intervalMs` apart.
+   */
+  framesIn(startMs: number, endMs: number, intervalMs: number): CountedFrames | null {
+    const first = this.#rowAt(startMs + ROUNDING_MS) - 1;
+    if (first < 0) return null;
+    const after = this.#rowAt(endMs - ROUNDING_MS);
+    const last = this.#timesMs.length - 1;
+    const isKnown = after <= last;
+    const end = isKnown
+      ? this.#frames[after]!
+      : this.#frames[last]! + Math.max(1, Math.round((endMs - this.#timesMs[last]!) / intervalMs));
+    const count = Math.max(1, end - this.#frames[first]!);
+    const spanMs = (isKnown ? this.#timesMs[after]! : endMs) - this.#timesMs[first]!;
+    return { first: this.#frames[first]!, count, intervalMs: Math.max(1, spanMs / count) };
+  }
+
+  /** The first row whose time is `timeMs` or later; the number of rows where there is none. */
+  #rowAt(timeMs: number): number {
+    let low = 0;
+    let high = this.#timesMs.length;
+    while (low < high) {
+      const middle = low + high >> 1;
+      if (this.#timesMs[middle]! < timeMs) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
   /** The first queued frame from `from` on whose time is `ptsMs` or later; null when it has not come. */
   firstAtOrAfter(ptsMs: number, from = this.first): number | null {
     for (const { first, batch } of this.#batches) {
@@ -83,3 +126,6 @@ export class RowQueue {
     return { count, ...result };
   }
 }
+
+/** Callers round times to whole milliseconds. */
+const ROUNDING_MS = 0.6;

@@ -47,6 +47,7 @@ const info = z.strictObject({
   audioChannels: count,
   audioCodec: z.string().max(64).nullable().optional(),
   startMs: z.number().min(-1e15).max(1e15).optional(),
+  videoStartMs: z.number().min(0).max(1e15).optional(),
   announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
   isCutOff: z.boolean().optional(),
 });
@@ -84,7 +85,11 @@ const select = z.discriminatedUnion("by", [
 
 const hardware = z.enum(HARDWARE_DECODERS);
 
-const seek = z.strictObject({ seekMs: timeMs, beginMs: z.number().min(-1e12).max(1e12) });
+const seek = z.strictObject({
+  seekMs: timeMs,
+  beginMs: z.number().min(-1e12).max(1e12),
+  counted: z.strictObject({ first: count, count: positive, intervalMs: timeMs.gt(0) }).nullable(),
+});
 /** As long as the longest decode. */
 const deadlineMs = positive.max(1_800_000);
 const clip = { input, info, deadlineMs, file: path, clipBytesMax: positive };
@@ -123,7 +128,8 @@ const RUN_JOBS = [
   /** The packets of a part of a source, listed. */
   z.strictObject({
     ...{ kind: z.literal("list_packets"), input, streamIndex: count.max(10_000), deadlineMs },
-    part: z.strictObject({ fromMs: timeMs, toMs: timeMs }),
+    /** On the container's clock. */
+    part: z.strictObject({ fromMs: z.number().min(-1e12).max(1e15), toMs: z.number().min(-1e12).max(1e15) }),
   }),
   /** A window as an MP4 in `file`, its packets copied and listed. */
   z.strictObject({

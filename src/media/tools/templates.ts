@@ -20,7 +20,14 @@ import {
 import { deviceArgs } from "../recorded/hardware_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
 import { processors, SESSION_CPU_SECONDS, toolLimits, type ToolWork } from "../tool_limits.ts";
-import { audioGraph, CONTAINER_TIMES, seconds, seekArgs, videoGraph } from "../windows/window_filters.ts";
+import {
+  audioGraph,
+  CONTAINER_TIMES,
+  readFrom,
+  seconds,
+  seekArgs,
+  videoGraph,
+} from "../windows/window_filters.ts";
 import type { ChosenFrames, JobOf, RunJob, StreamJob, ToolJob } from "./job.ts";
 
 /** One program to start. Everything that the program needs of the machine is here: what starts it can take the rest away. */
@@ -343,9 +350,9 @@ function firstFrameArgs({ input, streamIndex, timeBase }: JobOf<"first_frame">, 
   ];
 }
 
-function windowInput({ input, seek }: Pick<JobOf<"wav">, "input" | "seek">): string[] {
+function windowInput({ input, info, seek }: Pick<JobOf<"wav">, "input" | "info" | "seek">): string[] {
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), ...seekArgs(seek), "-i", inputUrl(input)],
+    ...["-nostdin", "-v", "error", ...inputOptions(input), ...seekArgs(seek, info), "-i", inputUrl(input)],
     ...["-filter_complex_threads", "1"],
   ];
 }
@@ -382,8 +389,7 @@ function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
 /** From the key frame before the part to its end, in the order of decoding. */
 function listPacketsArgs({ input, streamIndex, part }: JobOf<"list_packets">, { output }: Ends): string[] {
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES],
-    ...["-ss", seconds(part.fromMs), "-i", inputUrl(input)],
+    ...["-nostdin", "-v", "error", ...inputOptions(input), ...readFrom(part.fromMs), "-i", inputUrl(input)],
     ...["-map", `0:${streamIndex}`, "-c", "copy", "-to", seconds(part.toMs), "-f", "framecrc", "-y", output],
   ];
 }
@@ -393,8 +399,8 @@ function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
   const { input, info, range: { seekMs, packets } } = job;
   const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-frames:v", String(packets)];
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES],
-    ...["-ss", seconds(seekMs), "-i", inputUrl(input)],
+    ...["-nostdin", "-v", "error", ...inputOptions(input)],
+    ...[...readFrom((info.startMs ?? 0) + seekMs), "-i", inputUrl(input)],
     ...[...copy, "-bsf:v", "setts=pts=PTS-STARTPTS:dts=DTS-STARTPTS", ...clipFile(job)],
     ...[...copy, "-f", "framecrc", "-y", output],
   ];

@@ -65,7 +65,7 @@ export const ABILITIES = {
     attempt: (bench) =>
       withFilm(bench, async ({ input, info }) => {
         const options = { ...boundsOf(bench), deadlineMs: DEADLINE_MS };
-        const first = await firstFrameMs(input, info.video!, options, bench.runner);
+        const first = await firstFrameMs(input, info, options, bench.runner);
         if (typeof first !== "number") throw failureOf(first, bench);
         await decode(bench, { input, info }, null);
       }),
@@ -91,7 +91,7 @@ export const ABILITIES = {
         try {
           await run(bench, {
             ...{ kind: "encode_clip", input, info, coordinates: fullFrame(width, height), withAudio: true },
-            ...{ seek: { seekMs: 0, beginMs: 0 }, durationMs: 120, deadlineMs: DEADLINE_MS },
+            ...{ seek: { seekMs: 0, beginMs: 0, counted: null }, durationMs: 120, deadlineMs: DEADLINE_MS },
             ...{ file, clipBytesMax: OUTPUT_BYTES_MAX },
           });
           if ((await Deno.stat(file)).size === 0) throw new Unable("the clip is empty");
@@ -104,7 +104,7 @@ export const ABILITIES = {
     does: "take the sound of a film",
     attempt: (bench) =>
       withFilm(bench, async ({ input, info }) => {
-        const seek = { seekMs: 0, beginMs: 0 };
+        const seek = { seekMs: 0, beginMs: 0, counted: null };
         await made(bench, { kind: "wav", input, info, durationMs: 120, seek, deadlineMs: DEADLINE_MS });
       }),
   },
@@ -177,7 +177,7 @@ async function withFilm(bench: TrialBench, use: (film: Film) => Promise<void>): 
   }
 }
 
-/** The JPEGs, if any. The pipe takes all frames, so that nobody has to read it. */
+/** The JPEGs, if any. The frames are read and dropped, as a pipe may be narrower than one of them. */
 async function decode(
   bench: TrialBench,
   { input, info }: Film,
@@ -194,7 +194,12 @@ async function decode(
     ...{ seekS: 0, hardware: null, jpegs, cpuSeconds: DEADLINE_MS / 1000 },
     planes: { pipe: fifo.path, maxFrames: null, select: null },
   };
-  const { stdout } = await run(bench, job, { reports, maxStdoutBytes: jpegs ? OUTPUT_BYTES_MAX : 0 });
+  const frames = (await Deno.open(fifo.path, { read: true })).readable.pipeTo(new WritableStream());
+  const { stdout } = await run(bench, job, { reports, maxStdoutBytes: jpegs ? OUTPUT_BYTES_MAX : 0 })
+    .finally(() => {
+      fifo.closeGuard();
+      return frames;
+    });
   const reader = new ReportReader(reports);
   for (let frame = 0; frame < TRIAL_FRAMES; frame++) {
     if ((reader.takeNow() & REPORT.isReported) === 0) {

@@ -9,6 +9,8 @@ import type { World } from "../../base/world.ts";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
+import { boxesIn, bytesOf } from "../formats/mp4_boxes.ts";
+import { readTracks } from "../formats/mp4_samples.ts";
 import { firstFrameMs } from "./first_frame.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
@@ -25,7 +27,13 @@ import {
   packetList,
   partFor,
 } from "./window_copy.ts";
-import { sampleCount, type SeekPlan, seekPlan, type SourceWindow } from "./window_filters.ts";
+import {
+  type CountedFrames,
+  sampleCount,
+  type SeekPlan,
+  seekPlan,
+  type SourceWindow,
+} from "./window_filters.ts";
 
 export interface ExtractorOptions {
   readonly runner: ToolRunner;
@@ -43,6 +51,18 @@ export interface ExtractorOptions {
   readonly clipBytesMax?: number;
 }
 
+/** What a decode knows of a film's times. */
+export interface FilmClock {
+  /** Whether all frames so far are in the source at the times that they have. */
+  readonly isSteady: boolean;
+  /** When the film ends; null while that is not known. */
+  readonly endMs: number | null;
+  /** Up to when frames are known. */
+  readonly knownMs: number;
+  /** The frames from the one at a time up to another time; null where none begins there. */
+  framesIn(startMs: number, endMs: number): CountedFrames | null;
+}
+
 export interface WindowRequest {
   /** For whom the window is cut; see `PermitQueue`. */
   readonly principalKey?: string | undefined;
@@ -51,6 +71,8 @@ export interface WindowRequest {
   readonly info: MediaInfo;
   /** From the first video frame, as the times of frame signals. Milliseconds, rounded or exact. */
   readonly startMs: number;
+  /** What is known of the times of its frames; absent where they are those of the source. */
+  readonly clock?: FilmClock;
   /** Above 0; of a clip, up to LIMITS.mediaWindow.lengthMs.maximum. The window is cut off at the end of the source. */
   readonly durationMs: number;
   readonly signal: AbortSignal;
@@ -261,7 +283,7 @@ export class Extractor implements AsyncDisposable {
 
   /** The window, cut off at the end of the source. */
   async #window(request: Admitted<WindowRequest>): Promise<SourceWindow> {
-    const { input, info, startMs, durationMs } = request;
+    const { input, info, startMs, durationMs, clock } = request;
     if (input.path === null && info.durationMs === null) {
       throw new ExtractionFailed("not_seekable", "it has no end and no past");
     }
@@ -271,10 +293,14 @@ export class Extractor implements AsyncDisposable {
         `a window needs a start and a length: got ${startMs}, ${durationMs}`,
       );
     }
-    const firstMs = await this.#firstFrameMs(request);
-    const leftMs = info.durationMs === null ? durationMs : info.durationMs - firstMs - startMs;
+    const firstFrameMs = await this.#firstFrameMs(request);
+    const leftMs = leftOf(request, firstFrameMs);
     if (leftMs <= 0) throw new ExtractionFailed("empty", `it ends before ${startMs} ms`);
-    return { startMs, durationMs: Math.min(durationMs, leftMs), firstFrameMs: firstMs };
+    const window = { startMs, durationMs: Math.min(durationMs, leftMs), firstFrameMs };
+    if (!clock || clock.isSteady) return { ...window, counted: null };
+    const counted = clock.framesIn(startMs, startMs + window.durationMs);
+    if (counted === null) throw new ExtractionFailed("empty", `no frame of it begins at ${startMs} ms`);
+    return { ...window, counted };
   }
 
   /** 0 for a source without video, because its times count from its start. */
@@ -283,7 +309,7 @@ export class Extractor implements AsyncDisposable {
     const known = this.#firstFrames.get(info);
     if (known !== undefined) return known;
     const options = this.#jobOptions(DEADLINE_START_MS, signal);
-    const found = await firstFrameMs(input, info.video, options, runner);
+    const found = await firstFrameMs(input, info, options, runner);
     if (typeof found !== "number") {
       refuseFailure(found);
       throw new ExtractionFailed("ffmpeg_failed", "no frame of it can be decoded");
@@ -301,6 +327,7 @@ export class Extractor implements AsyncDisposable {
       ...{ kind: "encode_clip", input, info, coordinates, withAudio, seek, durationMs, deadlineMs },
       ...{ file, clipBytesMax: this.#clipBytesMax },
     }));
+    if (!hasPictures(bytes)) throw new ExtractionFailed("empty", "no frame of it lies in the window");
     return bytes;
   }
 
@@ -313,11 +340,11 @@ export class Extractor implements AsyncDisposable {
     window: SourceWindow,
   ): Promise<Uint8Array<ArrayBuffer> | null> {
     const { input, info, coordinates } = request;
-    if (!isCopyable(input, info, coordinates)) return null;
+    if (window.counted || !isCopyable(input, info, coordinates)) return null;
     const range = copyRange(window, await this.#packetList(request, window));
     if (range === null) return null;
     const { seekMs, packets } = range;
-    const deadlineMs = deadlineOf(window, { seekMs, beginMs: seekMs });
+    const deadlineMs = deadlineOf(window, { seekMs, beginMs: seekMs, counted: null });
     try {
       const { bytes, stdout } = await this.#written(
         request,
@@ -327,7 +354,7 @@ export class Extractor implements AsyncDisposable {
         }),
         PACKET_LIST_BYTES,
       );
-      return isRange(new TextDecoder().decode(stdout), range) ? bytes : null;
+      return isRange(new TextDecoder().decode(stdout), range, info) ? bytes : null;
     } catch (error) {
       // Too large, or not allowed in an MP4: encoding may still succeed.
       if (error instanceof ExtractionFailed && error.reason !== "out_of_time") return null;
@@ -345,7 +372,10 @@ export class Extractor implements AsyncDisposable {
     const part = partFor(window, info);
     const deadlineMs = DEADLINE_START_MS;
     const outcome = await runner.run(
-      { kind: "list_packets", input, streamIndex: info.video!.streamIndex, part, deadlineMs },
+      {
+        ...{ kind: "list_packets", input, streamIndex: info.video!.streamIndex, deadlineMs },
+        part: { fromMs: part.fromMs + (info.startMs ?? 0), toMs: part.toMs + (info.startMs ?? 0) },
+      },
       this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),
     );
     const isGood = outcome.end === "exited" && outcome.code === 0;
@@ -382,6 +412,13 @@ export class Extractor implements AsyncDisposable {
   }
 }
 
+/** How much of the source is behind the start of a window: by its container, and by its frames where these say something else. */
+function leftOf({ info, clock, startMs, durationMs }: WindowRequest, firstFrameMs: number): number {
+  if (clock && clock.endMs !== null && !clock.isSteady) return clock.endMs - startMs;
+  if (info.durationMs === null || clock?.isSteady === false) return durationMs;
+  return Math.max(info.durationMs - firstFrameMs, clock?.knownMs ?? 0) - startMs;
+}
+
 /** A request that has its permit, and the runner with its priority. */
 type Admitted<R extends WindowRequest> = R & { readonly runner: ToolRunner };
 
@@ -407,6 +444,13 @@ function refuseFailure(outcome: Outcome): void {
   if (outcome.end === "out_of_space") throw new ExtractionFailed("too_large", "more came than was asked for");
   if (outcome.end === "killed") throw new ExtractionFailed("ffmpeg_failed", "ffmpeg broke down on it");
   if (outcome.code !== 0) throw new ExtractionFailed("ffmpeg_failed", reasonIn(outcome.stderr));
+}
+
+/** Whether a clip shows anything: ffmpeg makes one without frames, too. */
+function hasPictures(mp4: Uint8Array): boolean {
+  const moov = boxesIn(mp4).find(({ type }) => type === "moov");
+  return moov !== undefined &&
+    readTracks(bytesOf(mp4, moov)).some(({ isVideo, sizes }) => isVideo && sizes.length > 0);
 }
 
 function tooLarge(what: string, bytesMax: number): ExtractionFailed {

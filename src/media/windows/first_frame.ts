@@ -1,7 +1,7 @@
 /** When the first frame of a source is shown, on the clock of its container; times of frames count from there. */
 
 import type { MediaInput } from "../input.ts";
-import type { VideoStream } from "../probe.ts";
+import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import type { JobOptions, ToolRunner } from "../tools/runner.ts";
 import { framecrcTimesMs } from "./framecrc.ts";
@@ -13,18 +13,19 @@ import { framecrcTimesMs } from "./framecrc.ts";
  */
 export async function firstFrameMs(
   input: MediaInput,
-  video: VideoStream,
+  { video, startMs = 0 }: MediaInfo,
   options: Omit<JobOptions, "maxStdoutBytes">,
   runner: ToolRunner,
 ): Promise<number | Outcome> {
-  const { streamIndex, timeBase } = video;
+  const { streamIndex, timeBase } = video!;
   const { deadlineMs } = options;
   const outcome = await runner.run({ kind: "first_frame", input, streamIndex, timeBase, deadlineMs }, {
     ...options,
     maxStdoutBytes: LIST_BYTES_MAX,
   });
   if (outcome.end !== "exited") return outcome;
-  return framecrcTimesMs(new TextDecoder().decode(outcome.stdout))[0] ?? outcome;
+  const timeMs = framecrcTimesMs(new TextDecoder().decode(outcome.stdout))[0];
+  return timeMs === undefined ? outcome : timeMs - startMs;
 }
 
 /** Some comments and the line of one frame. */

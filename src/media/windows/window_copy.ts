@@ -50,10 +50,14 @@ const PART_BYTES = 32 * 2 ** 20;
 const MARGIN_MS = 2_000;
 
 /** What a listing of a part says. */
-export function packetList(text: string, part: ListedPart, { durationMs }: MediaInfo): PacketList {
+export function packetList(
+  text: string,
+  part: ListedPart,
+  { durationMs, startMs = 0 }: MediaInfo,
+): PacketList {
   return {
     ...part,
-    packets: packetsIn(text),
+    packets: packetsIn(text).map((packet) => ({ ...packet, timeMs: packet.timeMs - startMs })),
     isLast: durationMs !== null && part.toMs > durationMs + MARGIN_MS / 2,
   };
 }
@@ -117,8 +121,10 @@ const REORDERED_MAX = 17;
 const SEEK_LEAD_MS = 150;
 
 /** Whether the packets that were copied, which are listed too, are those of the range. */
-export function isRange(list: string, { timesMs }: CopyRange): boolean {
+export function isRange(list: string, { timesMs }: CopyRange, { startMs = 0 }: MediaInfo): boolean {
   const packets = packetsIn(list);
   return packets.length === timesMs.length &&
-    packets.every(({ timeMs }, index) => Math.abs(timeMs - timesMs[index]!) < START_TOLERANCE_MS / 2);
+    packets.every(({ timeMs }, index) =>
+      Math.abs(timeMs - startMs - timesMs[index]!) < START_TOLERANCE_MS / 2
+    );
 }

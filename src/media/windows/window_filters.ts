@@ -13,6 +13,16 @@ export interface SourceWindow {
   readonly durationMs: number;
   /** When that first frame is shown, counted from the start of the container. */
   readonly firstFrameMs: number;
+  /** Its frames by number, where times of the source do not tell which they are; null where they do. */
+  readonly counted: CountedFrames | null;
+}
+
+/** Frames in a row, by their numbers among all decoded ones. */
+export interface CountedFrames {
+  readonly first: number;
+  readonly count: number;
+  /** Milliseconds from one to the next. */
+  readonly intervalMs: number;
 }
 
 /** Where reading for a window begins, in milliseconds from the start of the container. */
@@ -21,6 +31,7 @@ export interface SeekPlan {
   readonly seekMs: number;
   /** Where the window begins. */
   readonly beginMs: number;
+  readonly counted: CountedFrames | null;
 }
 
 /**
@@ -35,15 +46,16 @@ export interface SeekPlan {
  * ```
  *
  * In a container without an index of its key frames the seek goes to well before the window, so that there is a key frame in
- * between. A source without a length, or without a container, is read from its start.
+ * between. A source without a length, or without a container, is read from its start, and so is one whose clock has jumped.
  */
 export function seekPlan(window: SourceWindow, input: MediaInput, info: MediaInfo): SeekPlan {
+  const { counted } = window;
   const beginMs = window.firstFrameMs + window.startMs;
   const isIndexed = INDEXED.test(info.formatName);
   const isSeekable = info.durationMs !== null && !BARE_STREAM.test(info.formatName) && !hasGuessedTimes(info);
   const earlierMs = isIndexed && input.path !== null ? AUDIO_LEAD_MS : KEY_FRAME_LEAD_MS;
-  const seekMs = isSeekable ? Math.max(0, beginMs - earlierMs) : 0;
-  return { seekMs, beginMs };
+  const seekMs = isSeekable && !counted ? Math.max(0, beginMs - earlierMs) : 0;
+  return { seekMs, beginMs, counted };
 }
 
 /** Opus needs 80 ms before the first correct sample, AAC and MP3 one or two of their frames. */
@@ -65,16 +77,20 @@ function hasGuessedTimes({ formatName, video }: MediaInfo): boolean {
 const REORDERED = /^(h264|hevc)$/;
 
 /**
- * Options before `-i`, so that times count from the start of the container, wherever reading begins. Without the first two,
- * ffmpeg counts from the position of its seek, rounded to the time base of each stream, which in AVI is as coarse as one
- * frame. The last one shifts all times by one microsecond. Without it, formats with unreliable clocks (MPEG-TS) count from the
- * earliest stream in use, which is not the same for sound and for video.
+ * Options before `-i`, so that times are those of the container, wherever reading begins. Without them ffmpeg counts from the position
+ * of its seek, rounded to the time base of each stream, which in AVI is as coarse as one frame; and in formats with unreliable clocks
+ * (MPEG-TS) from the earliest stream in use, which is not the same for sound and for video.
  */
-export const CONTAINER_TIMES: readonly string[] = ["-copyts", "-start_at_zero", "-itsoffset", "0.000001"];
+export const CONTAINER_TIMES: readonly string[] = ["-copyts"];
+
+/** ffmpeg's options before `-i` for reading from a time on, in milliseconds on the container's clock. */
+export function readFrom(timeMs: number): readonly string[] {
+  return [...CONTAINER_TIMES, "-seek_timestamp", "1", "-ss", seconds(timeMs)];
+}
 
 /** ffmpeg's options before `-i`. */
-export function seekArgs({ seekMs }: SeekPlan): readonly string[] {
-  return [...CONTAINER_TIMES, ...(seekMs > 0 ? ["-ss", seconds(seekMs), "-noaccurate_seek"] : [])];
+export function seekArgs({ seekMs }: SeekPlan, { startMs = 0 }: MediaInfo): readonly string[] {
+  return seekMs > 0 ? [...readFrom(startMs + seekMs), "-noaccurate_seek"] : CONTAINER_TIMES;
 }
 
 /**
@@ -94,17 +110,36 @@ export const START_TOLERANCE_MS = 1;
  * ```
  *
  * A window in which no frame begins shows the frame before it, as a player would. A source whose video ends before its sound
- * shows its last frame.
+ * shows its last frame. Where the clock of the source has jumped, the frames are counted instead.
  */
 export function videoGraph(
   info: MediaInfo,
-  { beginMs }: SeekPlan,
+  seek: SeekPlan,
   durationMs: number,
   coordinates: ImageCoordinates,
 ): string {
   const { source_extent: source, resolved_region: region } = coordinates;
-  const shownMs = beginMs + START_TOLERANCE_MS;
   const isWhole = region.width === source.width && region.height === source.height;
+  const shown = seek.counted
+    ? countedFrames(info, seek.counted)
+    : shownFrames(info, seek.beginMs + (info.startMs ?? 0), durationMs);
+  return shown +
+    // Has an effect only if the video changes its size on the way, which the encoder does not support.
+    `,scale=${source.width}:${source.height}` +
+    // All four numbers of the region are even, as 4:2:0 requires: of odd sizes the last column or row is cropped.
+    (isWhole ? "" : `,crop=${region.width}:${region.height}:${region.x}:${region.y}`) +
+    ",format=yuv420p[v]";
+}
+
+/** The frames at evenly spread times. */
+function countedFrames(info: MediaInfo, { first, count, intervalMs }: CountedFrames): string {
+  return `[0:${info.video!.streamIndex}]settb=1/${VIDEO_CLOCK_HZ},` +
+    `trim=start_frame=${first}:end_frame=${first + count},setpts='N*${seconds(intervalMs)}/TB'`;
+}
+
+/** `beginMs` is on the container's clock. */
+function shownFrames(info: MediaInfo, beginMs: number, durationMs: number): string {
+  const shownMs = beginMs + START_TOLERANCE_MS;
   return [
     // In microseconds: filters round their arguments to the time base, which may be as coarse as one frame.
     `[0:${info.video!.streamIndex}]${[...deinterlacing(info), "settb=AVTB", "split"].join(",")}[early][late]`,
@@ -117,12 +152,7 @@ export function videoGraph(
     `trim=end_frame=1,settb=1/${VIDEO_CLOCK_HZ},setpts=0[hold]`,
     `[late]trim=start=${seconds(shownMs)}:end=${seconds(beginMs + durationMs)},` +
     `setpts=PTS-${seconds(beginMs)}/TB[pass]`,
-    `[hold][pass]interleave` +
-    // Has an effect only if the video changes its size on the way, which the encoder does not support.
-    `,scale=${source.width}:${source.height}` +
-    // All four numbers of the region are even, as 4:2:0 requires: of odd sizes the last column or row is cropped.
-    (isWhole ? "" : `,crop=${region.width}:${region.height}:${region.x}:${region.y}`) +
-    ",format=yuv420p[v]",
+    "[hold][pass]interleave",
   ].join(";");
 }
 
@@ -136,14 +166,17 @@ const HOLD_SECONDS = 1_000_000;
  */
 export function audioGraph(
   info: MediaInfo,
-  { beginMs }: SeekPlan,
+  seek: SeekPlan,
   durationMs: number,
   sampleRateHz: number,
 ): string {
+  const beginMs = seek.beginMs + (info.startMs ?? 0);
   const samples = sampleCount(durationMs, sampleRateHz);
   const tracks = Array.from({ length: info.audioStreams }, (_, track) =>
     [
-      `[0:a:${track}]atrim=start=${seconds(beginMs)}:end=${seconds(beginMs + durationMs)}`,
+      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps(info)}',` : ""}atrim=start=${
+        seconds(beginMs)
+      }:end=${seconds(beginMs + durationMs)}`,
       `asetpts=PTS-${seconds(beginMs)}/TB`,
       `aresample=${sampleRateHz}:async=1:first_pts=0`,
       "aformat=sample_fmts=fltp:channel_layouts=mono",
@@ -158,6 +191,19 @@ export function audioGraph(
 }
 
 const AAC_FRAME_SAMPLES = 1024;
+
+/** Sound whose times fall by more is that of a clock that begins anew, seconds. */
+const FALL_S = 0.1;
+/** In containers whose clocks may jump ffmpeg closes longer gaps of the video, and so they are closed here. */
+const GAP_S = 10;
+const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
+
+/** The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. */
+function withoutJumps({ formatName }: MediaInfo): string {
+  const step = "T-PREV_INT-NB_SAMPLES/SR";
+  const isJump = `lt(${step},-${FALL_S})` + (JUMPING.test(formatName) ? `+gt(${step},${GAP_S})` : "");
+  return `st(0,ld(0)+if(${isJump},${step},0));PTS-ld(0)/TB`;
+}
 
 /** The number of samples in a duration, at least one. */
 export function sampleCount(durationMs: number, sampleRateHz: number): number {

@@ -10,6 +10,7 @@ import {
   runMode,
   samplingPolicyName,
   sourceUri,
+  videoStreamIndex,
 } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
@@ -25,6 +26,7 @@ export const INGEST_BODY = z.strictObject({
   sample_fps: z.number().meta({ ...LIMITS.sampling.fps }).nullish().describe("Goes before `fixed_fps`"),
   max_frames: countWithin(LIMITS.ingest.maxFrames, LIMITS.ingest.maxFramesDefault, "Frames that are kept"),
   stream_id: callName,
+  video_stream: videoStreamIndex,
 });
 
 export type IngestBody = z.infer<typeof INGEST_BODY>;

@@ -14,6 +14,7 @@ import {
   samplingPolicyName,
   sourceUri,
   textWithin,
+  videoStreamIndex,
 } from "./described_fields.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
@@ -53,6 +54,7 @@ export const REASON_BODY = z.strictObject({
   model: modelId,
   mode: runMode,
   stream_id: callName,
+  video_stream: videoStreamIndex,
   sampling_policy: samplingPolicyName,
   fixed_fps: numberWithin(
     LIMITS.sampling.fps,

@@ -17,7 +17,6 @@ export function foldedText(text: string): string {
   return lower.replaceAll("i\u0307", "i").replaceAll("ς", "σ").normalize("NFKC");
 }
 
-// deno-lint-ignore no-control-regex -- all of ASCII
 const ASCII = /^[\0-\x7f]*$/;
 /** Such as soft hyphens, joiners and variants of an emoji. */
 const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;

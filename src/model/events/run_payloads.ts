@@ -94,6 +94,10 @@ export const mediaRemoved = open({
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
 
+const videoStartMs = count.optional().describe(
+  "When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0",
+);
+
 const uploadLabel = text.optional().describe("The name that an upload had; absent for other sources");
 
 /** `ingest` is the request body as given, with null for absent fields. */
@@ -106,10 +110,12 @@ const ingestReceivedByIngest = open({
     sample_fps: z.number().nullable(),
     max_frames: positive.nullable(),
     stream_id: z.string().nullable(),
+    video_stream: count.optional().describe("The video stream that the caller chose"),
   }),
   decoded_frames: positive,
   source_uri: text,
   source_name: uploadLabel,
+  video_start_ms: videoStartMs,
   sampling_policy: samplingPolicy,
   sample_fps: fps,
 });
@@ -119,12 +125,14 @@ const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
   source_name: uploadLabel,
+  video_start_ms: videoStartMs,
   index_name: z.string().nullable(),
   coordinate_schema: coordinateSchema,
   coordinates,
   media_mode: namedEnum("MediaMode", MEDIA_MODES),
   media_window_ms: durationMs.nullable(),
   video_streams: count.nullable(),
+  video_stream: count.optional().describe("The video stream that the caller chose"),
   audio_streams: count.nullable(),
   audio_channels: count.nullable(),
 });
@@ -180,6 +188,8 @@ export const framesDecoded = open({
   field_order: namedEnum("FieldOrder", FIELD_ORDERS).optional().describe(
     "Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both",
   ),
+  video_stream: count.optional().describe("The index of the video stream that was taken, among all streams"),
+  video_streams: count.optional().describe("How many video streams the source has, without cover images"),
   decode_backend: namedEnum("DecodeBackend", DECODE_BACKENDS).optional().describe(
     "What decoded: docs/deployment.md#hardware-decoding",
   ),

@@ -22,7 +22,7 @@ export function jsonValues(text: string): FoundValues {
   let stepsLeft = STEPS_PER_CHARACTER * text.length;
   let skippedTo = 0;
   for (let at = nextStart(text, 0); at >= 0; at = nextStart(text, Math.max(at + 1, skippedTo))) {
-    const reading = new Reading(text, at);
+    const reading = new LooseJson(text, at);
     const end = reading.read();
     stepsLeft -= reading.furthest - at;
     if (end !== null) {
@@ -78,7 +78,7 @@ const ESCAPES =
   /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\[^]/g;
 
 /** One attempt to read an object or a list that begins at a place of a text. */
-class Reading {
+class LooseJson {
   /** How far it looked. */
   furthest: number;
   /** The end of the last object or list that it finished. */

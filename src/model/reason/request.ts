@@ -46,6 +46,8 @@ export interface ReasonPlan {
   /** Canonical. */
   readonly model: string;
   readonly streamId: string;
+  /** The index of the video stream that is asked for; null for the one that is taken of itself. */
+  readonly videoStream: number | null;
   readonly traceId: string;
   readonly indexName: string | null;
   readonly sampling: SamplingRequest;
@@ -166,6 +168,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
     mode,
     model,
     streamId,
+    videoStream: body.video_stream ?? null,
     traceId,
     indexName,
     sampling: { policy: body.sampling_policy ?? null, fixedFps: body.fixed_fps ?? null },

@@ -67,6 +67,7 @@ const TAGS: ReadonlySet<string> = new Set(
       "EXT-X-DISCONTINUITY",
       "EXT-X-DISCONTINUITY-SEQUENCE",
       "EXT-X-ENDLIST",
+      "EXT-X-GAP",
     ],
     ...[
       "EXT-X-INDEPENDENT-SEGMENTS",

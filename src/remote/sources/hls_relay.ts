@@ -7,12 +7,19 @@ import { abortWith, yieldToEventLoop } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
+import { variantsOf, withVariantOnly } from "../../model/sources/hls_variants.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import { HlsProgress, type PlaylistPart } from "./hls_progress.ts";
 import { listenForFfmpeg, readerOf, stopListening } from "./listening.ts";
-import { type FetchContext, type SourceRequest, sourceRequest } from "./source_request.ts";
-import type { PinnedResponse } from "../guard/pinned_request.ts";
+import { type HlsAnswer, hlsAnswer } from "./hls_answer.ts";
+import { SourceCookies } from "./source_cookies.ts";
+import {
+  DRAINED_BYTES_MAX,
+  type FetchContext,
+  followedRequest,
+  type SourceRequest,
+} from "./source_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
 
 /**
@@ -51,6 +58,13 @@ export class HlsRelay implements AsyncDisposable {
   /** The lowest number besides that of the source itself, which stays. */
   #oldestNumber = 2;
   #fault: Refusal | undefined;
+  readonly #cookies: SourceCookies;
+  /** The address of the variant that is taken, as the master playlist has it. */
+  #variant: string | undefined;
+  /** Whether what is not there is asked for again: not where waiting for the one before was in vain. */
+  #isWaitedFor = true;
+  /** The numbers of parts that their playlist says are missing. */
+  readonly #missing = new Set<number>();
   /** Why the last playlist or part was not given, by which it was; empty where it was. */
   readonly #lost = new Map<"playlist" | "part", string>();
   /** When everything that was requested so far is paid for, on the monotonic clock. */
@@ -71,6 +85,7 @@ export class HlsRelay implements AsyncDisposable {
     this.#server = server;
     this.#context = context;
     this.#before = before;
+    this.#cookies = new SourceCookies(context.world);
     this.url = this.#addressOf(first, this.#numberOf(first));
     server.on("request", (request, response) => void this.#answer(request, response));
     this.#following = abortWith(context.signal, this.#closing);
@@ -120,7 +135,9 @@ export class HlsRelay implements AsyncDisposable {
 
   async #checkPlaylist(): Promise<void> {
     try {
-      await this.#checkProgress(await this.#newPartsOf(this.#first));
+      const playlist = await this.#read(this.#first);
+      await this.#chooseVariant(playlist);
+      await this.#checkProgress((await this.#rewritten(playlist)).newParts);
     } catch (error) {
       this.#context.signal.throwIfAborted();
       if (error instanceof AddressRefused || error instanceof PlaylistRefused) {
@@ -149,13 +166,34 @@ export class HlsRelay implements AsyncDisposable {
     throw sourceFault("its playlist has nothing new since it was read last");
   }
 
-  /** Fetches and checks a playlist. */
   async #newPartsOf(list: URL): Promise<number> {
+    return (await this.#rewritten(await this.#read(list))).newParts;
+  }
+
+  async #read(list: URL): Promise<ReadPlaylist> {
     const { signal } = this.#closing;
-    const response = await this.#fetch(list, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
-    const { head, rest } = await headOf(response);
+    const answer = await this.#fetch(list, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
+    const { head, rest } = await headOf(answer);
     if (!isPlaylist(head)) throw sourceFault("it is not an HLS playlist");
-    return (await this.#rewritten(await wholeText(head, rest, response), list)).newParts;
+    return { text: await wholeText(head, rest, answer), base: answer.url, list: list.href };
+  }
+
+  /** The best variant that can be read. Where none can, ffmpeg asks for the best one, and its fault is told. */
+  async #chooseVariant({ text, base }: ReadPlaylist): Promise<void> {
+    const variants = variantsOf(text);
+    if (variants.length < 2) return;
+    for (const { uri } of variants.slice(0, VARIANTS_TRIED_MAX)) {
+      const url = URL.parse(uri, base);
+      try {
+        if (url === null) continue;
+        await this.#read(url);
+        this.#variant = uri;
+        return;
+      } catch (error) {
+        this.#context.signal.throwIfAborted();
+        if (faultOf(error) === undefined) throw error;
+      }
+    }
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -167,6 +205,7 @@ export class HlsRelay implements AsyncDisposable {
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       isPart = this.#parts.has(target.number);
       await this.#turn();
+      if (this.#missing.has(target.number)) return void response.writeHead(404).end();
       const { range } = request.headers;
       await this.#pass(target, response, {
         ...(range !== undefined && { headers: { range } }),
@@ -189,10 +228,11 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   async #pass(target: AskedAddress, response: ServerResponse, options: SourceRequest): Promise<void> {
-    const answer = await this.#fetch(target.url, options);
+    const answer = await this.#fetch(target.url, options, RETRY_PAUSES_MS);
     const { head, rest } = await headOf(answer);
     if (isPlaylist(head)) {
-      const { text } = await this.#rewritten(await wholeText(head, rest, answer), target.url);
+      const read = await wholeText(head, rest, answer);
+      const { text } = await this.#rewritten({ text: read, base: answer.url, list: target.url.href });
       response.writeHead(200, { "content-type": "application/vnd.apple.mpegurl" }).end(text);
       return;
     }
@@ -200,7 +240,7 @@ export class HlsRelay implements AsyncDisposable {
     const part = this.#parts.get(target.number);
     if (part) this.progress.note(part);
     const headers: Record<string, string> = {};
-    for (const name of ["content-length", "content-range", "content-type", "accept-ranges"]) {
+    for (const name of answer.isPacked ? ["content-type"] : PASSED_HEADERS) {
       const value = answer.headers.get(name);
       if (value !== null) headers[name] = value;
     }
@@ -209,29 +249,52 @@ export class HlsRelay implements AsyncDisposable {
     await write(response, head);
     for await (const bytes of rest) {
       passedBytes += bytes.length;
+      if (answer.isPacked) this.#paidMs += bytes.length * UNPACKED_BYTE_MS;
       if (passedBytes > LIMITS.ingest.prefetchBytesMax) throw sourceFault("a part of it is too large");
       await write(response, bytes);
     }
     response.end();
   }
 
-  /** An answer of 200 or 206; every other one is a failure, redirects included. */
-  async #fetch(url: URL, options: SourceRequest): Promise<PinnedResponse> {
-    if (url.protocol !== this.#first.protocol) throw new RequestFailed("protocol", "it has another scheme");
-    const response = await sourceRequest(url, this.#context, options);
-    if (response.status === 200 || response.status === 206) return response;
-    response.body.cancel();
-    throw sourceFault(`its server answered HTTP ${response.status}`);
+  /**
+   * An answer of 200 or 206 behind all redirects; every other one is a failure. What may come soon is asked for again, after
+   * each of the pauses.
+   */
+  async #fetch(
+    url: URL,
+    options: SourceRequest,
+    pausesMs: readonly number[] = [],
+  ): Promise<HlsAnswer> {
+    const isAllowed = url.protocol === "https:" ||
+      (url.protocol === "http:" && this.#first.protocol === "http:");
+    if (!isAllowed) throw new RequestFailed("protocol", "it has another scheme");
+    for (let attempt = 0;; attempt++) {
+      const followed = await followedRequest(url, this.#context, { ...options, cookies: this.#cookies });
+      const { status, body } = followed.response;
+      if (status === 200 || status === 206) {
+        this.#isWaitedFor = true;
+        return hlsAnswer(followed);
+      }
+      const pauseMs = this.#isWaitedFor ? pausesMs[attempt] : undefined;
+      if (pauseMs === undefined || !MAY_COME_SOON.has(status)) {
+        this.#isWaitedFor = false;
+        body.cancel();
+        throw sourceFault(`its server answered HTTP ${status}`);
+      }
+      await body.drain(DRAINED_BYTES_MAX);
+      await this.#context.world.sleep(pauseMs, options.signal);
+    }
   }
 
   /** With the number of parts in it that were not read before. */
   async #rewritten(
-    playlist: string,
-    base: URL,
+    { text: whole, base, list }: ReadPlaylist,
   ): Promise<{ readonly text: string; readonly newParts: number }> {
-    const list = base.href;
+    const variants = variantsOf(whole);
+    const variant = variants.find(({ uri }) => uri === this.#variant) ?? variants[0];
+    const playlist = variant ? withVariantOnly(whole, variant) : whole;
     let [text, lines, newParts, sequence] = ["", 0, 0, 0];
-    let [hasRanges, stateLines] = [false, ""];
+    let [hasRanges, isMissing, stateLines] = [false, false, ""];
     let part: PlaylistPart | null = null;
     const relayed = (uri: URL, isPart: boolean) => {
       this.#paidMs += ADDRESS_MS;
@@ -240,6 +303,8 @@ export class HlsRelay implements AsyncDisposable {
         part = { list, sequence: sequence++, address: uri.origin + uri.pathname };
         // Of a file that is read in ranges the address tells no part.
         if (!hasRanges) this.#parts.set(number, part);
+        if (isMissing) this.#missing.add(number);
+        isMissing = false;
       }
       return this.#addressOf(uri, number);
     };
@@ -247,6 +312,7 @@ export class HlsRelay implements AsyncDisposable {
       text += line;
       sequence = Number(/^#EXT-X-MEDIA-SEQUENCE:\s*(\d+)/.exec(line)?.[1] ?? sequence);
       hasRanges ||= line.startsWith("#EXT-X-BYTERANGE");
+      isMissing ||= line.startsWith("#EXT-X-GAP");
       const listed: PlaylistPart | null = part;
       if (listed === null) {
         if (!OF_ONE_PART.test(line)) stateLines += line;
@@ -302,6 +368,7 @@ export class HlsRelay implements AsyncDisposable {
     this.#numbers.delete(url);
     this.#urls.delete(oldest);
     this.#parts.delete(oldest);
+    this.#missing.delete(oldest);
   }
 
   #targetOf(path: string): AskedAddress | undefined {
@@ -313,6 +380,15 @@ export class HlsRelay implements AsyncDisposable {
   }
 }
 
+/** A playlist as its server gave it. */
+interface ReadPlaylist {
+  readonly text: string;
+  /** The address that gave it at last: others are relative to it. */
+  readonly base: URL;
+  /** The address that was asked. */
+  readonly list: string;
+}
+
 /** What ffmpeg asks for. */
 interface AskedAddress {
   readonly url: URL;
@@ -320,7 +396,8 @@ interface AskedAddress {
 }
 
 /** Tags of the part that follows; the others hold for all parts behind them, except the number of the first one. */
-const OF_ONE_PART = /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
+const OF_ONE_PART =
+  /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|GAP|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
 
 /** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
 function faultOf(error: unknown): Refusal | undefined {
@@ -347,9 +424,21 @@ const ADDRESS_MS = 0.05;
 /** What a source may ask for at once, without a wait: a hundred variants. */
 const CREDIT_MS = 1000;
 const LINES_PER_TURN = 1000;
+/** Unpacking takes less. */
+const UNPACKED_BYTE_MS = 1e-5;
+const VARIANTS_TRIED_MAX = 8;
+/** A part may be listed a moment before it is there. */
+const RETRY_PAUSES_MS: readonly number[] = [300, 1000];
+const MAY_COME_SOON: ReadonlySet<number> = new Set([404, 408, 425, 429, 500, 502, 503, 504]);
+const PASSED_HEADERS: readonly string[] = [
+  "content-length",
+  "content-range",
+  "content-type",
+  "accept-ranges",
+];
 
 /** The first bytes of a body, as many as are needed to judge it unless it is shorter, and the rest of it. */
-async function headOf({ body }: PinnedResponse) {
+async function headOf({ body }: HlsAnswer) {
   const rest = body[Symbol.asyncIterator]();
   let head = new Uint8Array();
   for (let needed = HEAD_BYTES; head.length < needed; needed = Math.max(needed, neededBytes(head))) {
@@ -370,7 +459,7 @@ async function headOf({ body }: PinnedResponse) {
 async function wholeText(
   head: Uint8Array,
   rest: AsyncIterable<Uint8Array>,
-  { body }: PinnedResponse,
+  { body }: HlsAnswer,
 ): Promise<string> {
   const decoder = new TextDecoder();
   let text = decoder.decode(head, { stream: true });

@@ -6,7 +6,7 @@ import { AddressRefused } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
-import { DRAINED_BYTES_MAX, type FetchContext, sourceRequest } from "./source_request.ts";
+import { type FetchContext, followedRequest } from "./source_request.ts";
 
 /** Receives the bytes in order. The next ones are read when its promise resolves. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
@@ -21,45 +21,14 @@ export type Sink = (bytes: Uint8Array) => Promise<void>;
 export async function prefetch(source: RemoteSource, sink: Sink, context: FetchContext): Promise<void> {
   using deadline = new Deadline(context.world, LIMITS.ingest.prefetchTimeoutMs, context.signal);
   try {
-    const response = await followRedirects(source.url, context, deadline.signal);
+    const { response } = await followedRequest(source.url, context, {
+      timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
+      signal: deadline.signal,
+    });
     await copyBody(response, sink);
   } catch (error) {
     throw refusalOf(error, context.signal);
   }
-}
-
-/** The first answer that is not a redirect. */
-async function followRedirects(
-  first: URL,
-  context: FetchContext,
-  signal: AbortSignal,
-): Promise<PinnedResponse> {
-  let url = first;
-  for (let redirects = 0; redirects <= LIMITS.ingest.prefetchRedirectsMax; redirects++) {
-    const response = await sourceRequest(url, context, {
-      timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
-      signal,
-    });
-    if (!REDIRECTS.includes(response.status)) return response;
-    const location = response.headers.get("location");
-    await response.body.drain(DRAINED_BYTES_MAX);
-    url = redirectTarget(url, location);
-  }
-  throw sourceFault(`it was redirected more than ${LIMITS.ingest.prefetchRedirectsMax} times`);
-}
-
-const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
-/** The URL of a redirect, if it is allowed. */
-function redirectTarget(from: URL, location: string | null): URL {
-  const url = location === null ? null : URL.parse(location, from);
-  if (!url) throw sourceFault("it was redirected to nowhere");
-  if (!["http:", "https:"].includes(url.protocol)) {
-    throw sourceFault(`it was redirected to the scheme ${url.protocol.slice(0, 32)}`);
-  }
-  if (from.protocol === "https:" && url.protocol === "http:") {
-    throw sourceFault("it was redirected from https to http");
-  }
-  return url;
 }
 
 async function copyBody({ status, headers, body }: PinnedResponse, sink: Sink): Promise<void> {

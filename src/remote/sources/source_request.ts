@@ -8,6 +8,7 @@ import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
 import type { PinnedAgent } from "../guard/pinned_agent.ts";
 import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
+import type { SourceCookies } from "./source_cookies.ts";
 
 export interface FetchContext {
   readonly world: World;
@@ -58,26 +59,71 @@ export interface SourceRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Those of earlier answers are sent, and those of this one are added. */
+  readonly cookies?: SourceCookies;
+}
+
+/** An answer, and who gave it at last. */
+export interface FollowedResponse {
+  readonly response: PinnedResponse;
+  readonly url: URL;
+}
+
+/**
+ * A GET that follows redirects, and checks each target like the first one. Refuses (422 `source_uri`) too many of them, one
+ * to another scheme than http and https, and one from https to http.
+ */
+export async function followedRequest(
+  first: URL,
+  context: FetchContext,
+  request: SourceRequest,
+): Promise<FollowedResponse> {
+  let url = first;
+  for (let redirects = 0; redirects <= LIMITS.ingest.prefetchRedirectsMax; redirects++) {
+    const response = await sourceRequest(url, context, request);
+    if (!REDIRECTS.includes(response.status)) return { response, url };
+    const location = response.headers.get("location");
+    await response.body.drain(DRAINED_BYTES_MAX);
+    url = redirectTarget(url, location);
+  }
+  throw sourceFault(`it was redirected more than ${LIMITS.ingest.prefetchRedirectsMax} times`);
+}
+
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+/** The URL of a redirect, if it is allowed. */
+function redirectTarget(from: URL, location: string | null): URL {
+  const url = location === null ? null : URL.parse(location, from);
+  if (!url) throw sourceFault("it was redirected to nowhere");
+  if (!["http:", "https:"].includes(url.protocol)) {
+    throw sourceFault(`it was redirected to the scheme ${url.protocol.slice(0, 32)}`);
+  }
+  if (from.protocol === "https:" && url.protocol === "http:") {
+    throw sourceFault("it was redirected from https to http");
+  }
+  return url;
 }
 
 /** A GET. The answer may have any status but 401, which is refused (422 `source_uri`) where the source has credentials. */
 export async function sourceRequest(
   url: URL,
   context: FetchContext,
-  { headers, timeoutMs, signal }: SourceRequest,
+  { headers, timeoutMs, signal, cookies }: SourceRequest,
 ): Promise<PinnedResponse> {
   const { world, agent, named } = context;
   const login = named?.login?.origin === url.origin ? named.login : null;
   const addresses = await sourceAddresses(url, context, signal);
   while (true) {
+    const cookie = cookies?.header(url) ?? null;
     const authorization = login?.http.header({ method: "GET", uri: `${url.pathname}${url.search}` });
     const response = await pinnedRequest({
       ...{ world, agent, url, addresses, method: "GET", timeoutMs, signal },
       headers: {
         ...{ "accept": "*/*", "accept-encoding": "identity", ...headers },
         ...(authorization && { authorization }),
+        ...(cookie !== null && { cookie }),
       },
     });
+    cookies?.take(url, response.headers.getSetCookie());
     if (response.status !== 401 || login === null) {
       login?.http.accepted();
       return response;

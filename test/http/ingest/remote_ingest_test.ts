@@ -302,8 +302,7 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
     "/http.m3u8": () => naming(`http://media.test:${plain.port}/`)(),
     "/untrusted.m3u8": () => naming(`https://untrusted.test:${server.port}/`)(),
     "/redirected.m3u8": naming("/redirected/"),
-    "/redirected/s0.ts": redirect("/s0.ts"),
-    "/redirected/s1.ts": redirect("https://10.0.0.1/"),
+    "/redirected/s0.ts": redirect("https://10.0.0.1/"),
     "/privatevariant.m3u8": () => new Response(`${variant}https://10.0.0.1/a.m3u8\n`),
   };
   const answer = (request: Request) => {
@@ -346,7 +345,7 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
   await check(test, `hls://media.test:${server.port}/variants.m3u8`, 50);
   await check(test, `${https}/deep.m3u8`, 50);
   await check(test, `${https}/m.m3u8`, 50);
-  await check(test, `${https}/moved.m3u8`, /answered HTTP 302/);
+  await check(test, `${https}/moved.m3u8`, 50);
   await check(test, `${https}/404.m3u8`, /answered HTTP 404/);
   await check(test, `${https}/words.m3u8`, /not an HLS playlist/);
   await check(test, `${https}/odd.m3u8`, /spells an address oddly/);
@@ -359,7 +358,7 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
   await check(test, `${https}/file.m3u8`, named("another scheme"));
   await check(test, `${https}/http.m3u8`, named("another scheme"));
   await check(test, `${https}/untrusted.m3u8`, named("certificate is for another host"));
-  await check(test, `${https}/redirected.m3u8`, named("HTTP 302"));
+  await check(test, `${https}/redirected.m3u8`, named("not a public address"));
   await check(test, `${https}/privatevariant.m3u8`, named("not a public address"));
   const asked = server.requests.slice(seen).map(({ url }) => new URL(url).pathname);
   assert.deepEqual(asked.filter((path) => /^\/s\d/.test(path)), [], "no part came by a way that is closed");
@@ -462,7 +461,11 @@ Deno.test("whatever an RTSP server answers, ffmpeg connects to nothing but the t
   const answers: readonly (readonly [string, string, RegExp])[] = [
     ["SETUP", "RTSP/1.0 461 Unsupported transport\r\n", /neither over TCP nor over UDP/],
     ["DESCRIBE", "RTSP/1.0 401 Unauthorized\r\n", /asks for a user name and a password/],
-    ["DESCRIBE", "RTSP/1.0 404 Not Found\r\n", /does not give it out: it answers DESCRIBE with 404 \(Not Found\)/],
+    [
+      "DESCRIBE",
+      "RTSP/1.0 404 Not Found\r\n",
+      /does not give it out: it answers DESCRIBE with 404 \(Not Found\)/,
+    ],
   ];
   for (const [method, line, expected] of answers) {
     await using server = serveRtsp(stream, {

@@ -7,6 +7,7 @@ import { ChosenStretches, type Stretch } from "../../../src/media/detection/grad
 function stretch(start: number, end: number, odds: number, plain = ""): Stretch {
   return {
     ...{ start, end, odds, startMs: start * 40, lastMs: (end - 1) * 40, endMs: end * 40 },
+    ...{ first: start, last: end - 1 },
     ...{ startsPlain: plain.includes("start"), endsPlain: plain.includes("end") },
   };
 }

@@ -24,7 +24,18 @@ async function stackedStream(): Promise<Uint8Array> {
     stackingFilters(["scale=320:180:flags=area", "format=yuv420p"]),
   ].join(",");
   const args = ["-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=25", "-vf", reduction];
-  const output = [...RISING_DECODE_TIMES, "-frames:v", `${FRAMES}`, "-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "pipe:1"];
+  const output = [
+    ...RISING_DECODE_TIMES,
+    "-frames:v",
+    `${FRAMES}`,
+    "-c:v",
+    "rawvideo",
+    "-f",
+    "nut",
+    "-write_index",
+    "0",
+    "pipe:1",
+  ];
   return (await new Deno.Command("ffmpeg", { args: [...args, ...output] }).output()).stdout;
 }
 

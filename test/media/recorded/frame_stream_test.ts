@@ -124,7 +124,7 @@ Deno.test(
       const bottle = join(FIXTURES, "intel_bottle.mp4");
       const images = { perChunk: 2, maxEdge: 128 };
       await check(bottle, { chunks: { by: "count", size: 7 }, images });
-      await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
+      await check(bottle, { chunks: { by: "window", windowMs: 777 } });
       await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
       await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
       await check(join(FIXTURES, "bbb480.mp4"), {
@@ -331,22 +331,19 @@ Deno.test("JPEGs have the right colours and show the right region", async () => 
   );
 });
 
-Deno.test("windows begin with the first frame after the last window, and end at the given end", async () => {
+Deno.test("windows begin with the first frame after the last window", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50, fps: "25" });
-  const check = async (windowMs: number, endMs: number | null, expected: number[]) => {
-    const chunks = await chunksOf(decoder, clip, { chunks: { by: "window", windowMs, endMs } });
-    deepEqual(chunks.map(({ signals }) => signals.count), expected, `${windowMs} ${endMs}`);
+  const check = async (windowMs: number, expected: number[]) => {
+    const chunks = await chunksOf(decoder, clip, { chunks: { by: "window", windowMs } });
+    deepEqual(chunks.map(({ signals }) => signals.count), expected, `${windowMs}`);
     ok(chunks.every(({ images }) => images.length === 0));
   };
-  await check(500, null, [13, 13, 13, 11]);
-  await check(40, 200, [1, 1, 1, 1, 1]);
-  await check(1, 120, [1, 1, 1]);
-  await check(8000, 2000, [50]);
-  await check(1000, 1000, [25]);
-  await check(1000, 1001, [25, 25]);
-  await check(1000, 0, []);
+  await check(500, [13, 13, 13, 11]);
+  await check(1, Array(50).fill(1));
+  await check(8000, [50]);
+  await check(1000, [25, 25]);
 });
 
 Deno.test("in a video that changes its size on the way, the JPEGs still show the chosen frames", async () => {
@@ -470,8 +467,8 @@ Deno.test("faults of the medium are refused by the first chunk, and an invalid r
   }
   for (
     const wrong of [
-      { chunks: { by: "window", windowMs: 500, endMs: null }, images: { perChunk: 1, maxEdge: null } },
-      { chunks: { by: "window", windowMs: 0, endMs: null } },
+      { chunks: { by: "window", windowMs: 500 }, images: { perChunk: 1, maxEdge: null } },
+      { chunks: { by: "window", windowMs: 0 } },
       { chunks: { by: "count", size: 0 } },
       { chunks: { by: "count", size: 2.5 } },
       { images: { perChunk: 0, maxEdge: null } },

@@ -95,7 +95,13 @@ async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
 
   const input = fileInput(film);
   const info = await probeMedia(input, { runner: client, world: world(), signal: NEVER });
-  const window = { input, info, deadlineMs: 30_000, seek: { seekMs: 500, beginMs: 500 }, durationMs: 1000 };
+  const window = {
+    input,
+    info,
+    deadlineMs: 30_000,
+    seek: { seekMs: 500, beginMs: 500, counted: null },
+    durationMs: 1000,
+  };
   await run({ kind: "probe", input });
   await run({ kind: "list_decoders" });
   const { streamIndex, timeBase } = info.video!;

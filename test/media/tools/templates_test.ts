@@ -40,7 +40,7 @@ const COORDINATES = {
   ...{ source_extent: FRAME, analysis_extent: FRAME, resolved_region: REGION },
   requested_region: { x: 0.1, y: 0.1, width: 0.5, height: 0.5 },
 };
-const SEEK = { seekMs: 100, beginMs: 200 };
+const SEEK = { seekMs: 100, beginMs: 200, counted: null };
 const SIZE = { ...FRAME, quantizer: 5 };
 const DECODE = {
   kind: "decode",

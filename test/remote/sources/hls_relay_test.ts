@@ -104,25 +104,138 @@ Deno.test("a playlist that does not end is refused when it has become too long",
   assert.ok(sent < 1000, `${sent} pieces of 64 KiB`);
 });
 
-Deno.test("compressed playlists and parts are not unpacked", async () => {
-  const bomb = new Response(
-    new Blob([`${LIST}${"#\n".repeat(2 ** 20)}`]).stream().pipeThrough(new CompressionStream("gzip")),
+Deno.test("what comes compressed is unpacked, and never to more than its bound", async () => {
+  const small = new Response(
+    new Blob([`${LIST}${"#\n".repeat(100)}`]).stream().pipeThrough(new CompressionStream("gzip")),
   );
-  const packed = new Uint8Array(await bomb.arrayBuffer());
+  const packed = new Uint8Array(await small.arrayBuffer());
   const headers = { "content-encoding": "gzip" };
-  assert.match(await refusedAtOnce(() => new Response(packed, { headers })), /not an HLS playlist/);
-  const { status, fault } = await part(() => new Response(packed, { headers }));
-  assert.equal(status, 502);
-  assert.match(fault!, /neither media nor a playlist/);
+  const bombed = new Blob([`${LIST}${"#\n".repeat(5 * 2 ** 20)}`]).stream()
+    .pipeThrough(new CompressionStream("gzip"));
+  const bombBytes = new Uint8Array(await new Response(bombed).arrayBuffer());
+  assert.match(await refusedAtOnce(() => new Response(bombBytes, { headers })), /playlist is too long/);
+  assert.match(await refusedAtOnce(() => new Response("words", { headers })), /cannot be unpacked/);
+  const brotli = { "content-encoding": "br" };
+  assert.match(await refusedAtOnce(() => new Response(packed, { headers: brotli })), /sends it compressed/);
+  const { status, text } = await part(() => new Response(packed, { headers }));
+  assert.deepEqual([status, text.startsWith("#EXTM3U\n")], [200, true]);
+  const media = new Blob([Uint8Array.from({ length: 188 * 8 }, (_, at) => at % 188 === 0 ? 0x47 : 1)]);
+  const packedMedia = new Response(media.stream().pipeThrough(new CompressionStream("deflate")));
+  const bytes = new Uint8Array(await packedMedia.arrayBuffer());
+  const unpacked = await part(() => new Response(bytes, { headers: { "content-encoding": "deflate" } }));
+  assert.deepEqual([unpacked.status, unpacked.text.length], [200, 188 * 8]);
 });
 
-Deno.test("no redirect is followed, whether of a playlist or of a part", async () => {
-  assert.match(await refusedAtOnce(() => redirect("/a.m3u8")), /HTTP 302/);
-  for (const target of ["/part.ts", "http://10.0.0.1/", "file:///etc/passwd"]) {
+Deno.test("each redirect of a playlist or a part is checked, and there are five at most", async () => {
+  assert.match(await refusedAtOnce(() => redirect("http://10.0.0.1/a.m3u8")), /not a public address/);
+  for (
+    const [target, reason] of [
+      ["/part.ts", /redirected more than 5 times/],
+      ["http://10.0.0.1/", /not a public address/],
+      ["file:///etc/passwd", /redirected to the scheme file/],
+      ["http://", /redirected to nowhere/],
+    ] as const
+  ) {
     const { status, fault } = await part(() => redirect(target));
     assert.equal(status, 502, target);
-    assert.match(fault!, /something that its playlist names: its server answered HTTP 302/);
+    assert.match(fault!, reason);
   }
+});
+
+/** A server of these answers by path; every other path is 404. */
+function serveFiles(files: Readonly<Record<string, (request: Request) => Response>>): LoopbackServer {
+  return serve((request) => {
+    const answer = files[new URL(request.url).pathname];
+    return answer ? answer(request) : new Response(null, { status: 404 });
+  }, { isPlain: true });
+}
+
+const MEDIA = Uint8Array.from({ length: 188 * 8 }, (_, at) => at % 188 === 0 ? 0x47 : 0);
+
+Deno.test("addresses are relative to where a redirect has led, and cookies go back to the server that set them", async () => {
+  await using other = serveFiles({ "/part.ts": () => new Response(MEDIA) });
+  await using server = serveFiles({
+    "/a.m3u8": () =>
+      new Response(null, {
+        status: 302,
+        headers: { location: "/deep/b.m3u8", "set-cookie": "way=1; Path=/" },
+      }),
+    "/deep/b.m3u8": () => {
+      const headers = new Headers({ "set-cookie": "login=2" });
+      headers.append("set-cookie", "gone=3; Max-Age=0");
+      headers.append("set-cookie", "safe=4; Secure");
+      headers.append("set-cookie", "far=5; Domain=example.com");
+      return new Response(
+        `${LIST}#EXTINF:1,\npart.ts\n#EXTINF:1,\n/top.ts\n#EXTINF:1,\nhttp://media.test:${other.port}/part.ts\n`,
+        { headers },
+      );
+    },
+    "/deep/part.ts": () => new Response(MEDIA),
+    "/top.ts": () => new Response(MEDIA),
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  for (const [address] of text.matchAll(/^http:.*$/gm)) {
+    assert.equal((await test.read(address)).status, 200);
+  }
+  const sent = [...server.requests.slice(-2), ...other.requests].map(({ url, headers }) => [
+    new URL(url).pathname,
+    headers.get("cookie"),
+  ]);
+  assert.deepEqual(sent, [["/deep/part.ts", "login=2; way=1"], ["/top.ts", "way=1"], ["/part.ts", null]]);
+});
+
+Deno.test("of a master playlist the best variant that can be read is taken, with its sound", async () => {
+  const variant = (attributes: string, uri: string) => `#EXT-X-STREAM-INF:${attributes}\n${uri}\n`;
+  const sound = (name: string, group: string, more: string) =>
+    `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="${name}",URI="${name}.m3u8"${more}\n`;
+  const media = () => new Response(`${LIST}#EXTINF:1,\npart.ts\n`);
+  await using server = serveFiles({
+    "/a.m3u8": () =>
+      new Response(
+        `#EXTM3U\n${sound("other", "low", ",DEFAULT=YES")}${sound("first", "hi", "")}${
+          sound("main", "hi", ",DEFAULT=YES")
+        }` +
+          variant("BANDWIDTH=100,RESOLUTION=106x60", "low.m3u8") +
+          variant('BANDWIDTH=900,RESOLUTION=214x120,AUDIO="hi"', "best.m3u8") +
+          variant("BANDWIDTH=800,RESOLUTION=214x120", "good.m3u8") +
+          variant("BANDWIDTH=9000,RESOLUTION=1920x1080", "missing.m3u8") +
+          variant('BANDWIDTH=9000,RESOLUTION=3840x2160,CODECS="vvc1.1.L60,mp4a.40.2"', "unknown.m3u8") +
+          variant('BANDWIDTH=9900,CODECS="mp4a.40.2"', "sound.m3u8") +
+          '#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=9,RESOLUTION=7680x4320,URI="frames.m3u8"\n',
+      ),
+    ...Object.fromEntries(
+      ["low", "best", "good", "unknown", "sound", "frames", "main", "first", "other"].map((name) => [
+        `/${name}.m3u8`,
+        media,
+      ]),
+    ),
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  const addresses = text.match(/http:[^"\n]*/g)!;
+  assert.equal(addresses.length, 2, text);
+  const seen = server.requests.length;
+  for (const address of addresses) assert.equal((await test.read(address)).status, 200);
+  const paths = server.requests.slice(seen).map(({ url }) => new URL(url).pathname);
+  assert.deepEqual(paths, ["/main.m3u8", "/best.m3u8"]);
+});
+
+Deno.test("a part that is not there yet is asked for again, one that its playlist calls missing is not", async () => {
+  let asked = 0;
+  await using server = serveFiles({
+    "/a.m3u8": () =>
+      new Response(`${LIST}#EXTINF:1,\nlate.ts\n#EXT-X-GAP\n#EXTINF:1,\ngap.ts\n#EXTINF:1,\nend.ts\n`),
+    "/late.ts": () => asked++ === 0 ? new Response(null, { status: 404 }) : new Response(MEDIA),
+    "/end.ts": () => new Response(MEDIA),
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  const statuses: number[] = [];
+  for (const [address] of text.matchAll(/^http:.*$/gm)) statuses.push((await test.read(address)).status);
+  assert.deepEqual(statuses, [200, 404, 200]);
+  assert.equal(test.relay.fault, undefined);
+  assert.ok(!server.requests.some(({ url }) => url.endsWith("gap.ts")));
 });
 
 Deno.test("a part that is a playlist in disguise does not reach the reader, nor does a half of one", async () => {
@@ -156,7 +269,7 @@ Deno.test("a playlist may become another kind of playlist, and every address in 
   let asked = 0;
   const kinds = [
     `${LIST}#EXTINF:1,\ns.ts\n`,
-    '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://10.0.0.1/v.m3u8\n#EXT-X-MEDIA:TYPE=AUDIO,URI="file:///etc/passwd"\n',
+    '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"\nhttp://10.0.0.1/v.m3u8\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",URI="file:///etc/passwd"\n',
     "words",
   ];
   await using server: LoopbackServer = serve(() => new Response(kinds[Math.min(asked++, 2)]), {

@@ -1,0 +1,100 @@
+/** Which variant of an HLS master playlist is taken: of the same film in several sizes, the best picture. */
+
+/** One variant of a master playlist. */
+export interface HlsVariant {
+  /** As the playlist has it. */
+  readonly uri: string;
+  readonly pixels: number;
+  readonly bandwidth: number;
+  /** The group of its sound where that is a playlist of its own. */
+  readonly audioGroup: string | null;
+  /** The line of its tag. */
+  readonly line: number;
+}
+
+/**
+ * The variants, the best one first: most pixels, then the highest bandwidth. Those without a picture and those in a codec that
+ * ffmpeg may not know are left out, unless there are no others. Empty for a playlist of parts.
+ */
+export function variantsOf(playlist: string): readonly HlsVariant[] {
+  if (!playlist.includes(VARIANT)) return [];
+  const lines = linesOf(playlist);
+  const all: (HlsVariant & { isTaken: boolean })[] = [];
+  for (const [line, text] of lines.entries()) {
+    if (!text.startsWith(VARIANT)) continue;
+    const next = addressLine(lines, line);
+    if (next === undefined) continue;
+    const attributes = attributesOf(text);
+    const [, width, height] = /^(\d+)x(\d+)$/.exec(attributes.get("RESOLUTION") ?? "") ?? [];
+    const pixels = Number(width ?? 0) * Number(height ?? 0);
+    const codecs = (attributes.get("CODECS") ?? "").split(",").map((codec) => codec.trim().split(".")[0]!);
+    const known = codecs.filter((codec) => codec !== "");
+    all.push({
+      uri: lines[next]!.trim(),
+      pixels,
+      bandwidth: Number(attributes.get("BANDWIDTH") ?? 0) || 0,
+      audioGroup: attributes.get("AUDIO") ?? null,
+      line,
+      isTaken: known.every((codec) => PICTURE.test(codec) || OTHER.test(codec)) &&
+        (known.length === 0 || pixels > 0 || known.some((codec) => PICTURE.test(codec))),
+    });
+  }
+  const taken = all.filter(({ isTaken }) => isTaken);
+  return (taken.length > 0 ? taken : all)
+    .toSorted((one, other) => other.pixels - one.pixels || other.bandwidth - one.bandwidth);
+}
+
+/** The playlist with this variant alone, and with one playlist of sound for it where it has any. */
+export function withVariantOnly(playlist: string, variant: HlsVariant): string {
+  const lines = linesOf(playlist);
+  const address = addressLine(lines, variant.line);
+  const sound = soundLine(lines, variant.audioGroup);
+  const kept = lines.filter((text, line) => {
+    if (text.startsWith(MEDIA)) return line === sound;
+    if (text.startsWith(VARIANT)) return line === variant.line;
+    return text.startsWith("#") || line === address;
+  });
+  return `${kept.join("\n")}\n`;
+}
+
+/** The default one of its group, else one that may be chosen by itself, else the first. */
+function soundLine(lines: readonly string[], group: string | null): number | undefined {
+  if (group === null) return undefined;
+  const all = lines.flatMap((text, line) => {
+    if (!text.startsWith(MEDIA)) return [];
+    const attributes = attributesOf(text);
+    return attributes.get("TYPE") === "AUDIO" && attributes.get("GROUP-ID") === group
+      ? [{ line, attributes }]
+      : [];
+  });
+  const chosen = all.find(({ attributes }) => attributes.get("DEFAULT") === "YES") ??
+    all.find(({ attributes }) => attributes.get("AUTOSELECT") === "YES") ?? all[0];
+  return chosen?.line;
+}
+
+/** The line with the address that belongs to the tag in `line`. */
+function addressLine(lines: readonly string[], line: number): number | undefined {
+  for (let at = line + 1; at < lines.length; at++) {
+    if (lines[at]!.startsWith(VARIANT)) return undefined;
+    if (lines[at]!.trim() !== "" && !lines[at]!.startsWith("#")) return at;
+  }
+}
+
+function linesOf(playlist: string): readonly string[] {
+  return playlist.replace(/^\ufeff/, "").split(/\r\n|\r|\n/);
+}
+
+/** `A=1,B="x,y"`; quotes are taken away. */
+function attributesOf(tag: string): ReadonlyMap<string, string> {
+  const list = tag.slice(tag.indexOf(":") + 1);
+  return new Map(
+    [...list.matchAll(/([A-Z0-9-]+)\s*=\s*(?:"([^"]*)"|([^",]*))/g)]
+      .map(([, name, quoted, plain]) => [name!, quoted ?? plain!.trim()]),
+  );
+}
+
+const VARIANT = "#EXT-X-STREAM-INF:";
+const MEDIA = "#EXT-X-MEDIA:";
+const PICTURE = /^(avc[1-4]|h26[345]|hvc1|hev1|dvh1|dvhe|vp0?[89]|av01|mp4v|mp2v|mjpg|theora)$/i;
+/** Sound and subtitles. */
+const OTHER = /^(mp4a|mp3|ac-3|ec-3|dtsc|dtse|dtsh|dtsl|dtsx|opus|flac|fLaC|alac|vorbis|stpp|wvtt|tx3g)$/i;

@@ -1,0 +1,48 @@
+/** An answer of an HLS server, unpacked where it is compressed: many servers compress playlists without being asked. */
+
+import { Readable } from "node:stream";
+import { createUnzip } from "node:zlib";
+import { sourceFault } from "../../model/sources/remote_source.ts";
+import type { FollowedResponse } from "./source_request.ts";
+
+export interface HlsAnswer {
+  /** Who gave it, behind all redirects. */
+  readonly url: URL;
+  readonly status: number;
+  readonly headers: Headers;
+  /** Must be read to its end or cancelled. */
+  readonly body: { [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array>; cancel(): void };
+  /** Whether it came compressed: then its headers tell the wrong length. */
+  readonly isPacked: boolean;
+}
+
+/** Refuses (422 `source_uri`) an encoding other than gzip and deflate, and a range of something compressed. */
+export function hlsAnswer({ response, url }: FollowedResponse): HlsAnswer {
+  const { status, headers, body } = response;
+  const encoding = (headers.get("content-encoding") ?? "identity").trim().toLowerCase();
+  if (encoding === "identity" || encoding === "") return { url, status, headers, body, isPacked: false };
+  if (status === 206 || !/^(x-)?gzip$|^deflate$/.test(encoding)) {
+    body.cancel();
+    throw sourceFault("its server sends it compressed");
+  }
+  return {
+    ...{ url, status, headers, isPacked: true },
+    body: { [Symbol.asyncIterator]: () => unpacked(body), cancel: () => body.cancel() },
+  };
+}
+
+/** In small pieces, as the reader asks for them, so that a short answer cannot fill the memory. */
+async function* unpacked(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const packed = Readable.from(body, { objectMode: true });
+  const unzip = createUnzip();
+  packed.on("error", (error) => unzip.destroy(error));
+  packed.pipe(unzip);
+  try {
+    for await (const bytes of unzip) yield bytes;
+  } catch (error) {
+    throw (error as { code?: unknown }).code === undefined ? error : sourceFault("it cannot be unpacked");
+  } finally {
+    packed.destroy();
+    unzip.destroy();
+  }
+}

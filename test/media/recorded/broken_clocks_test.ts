@@ -1,0 +1,98 @@
+/** Films whose clocks are broken, in every container that has a clock: frame by frame as a plain decode gives them. */
+
+import { deepEqual, ok } from "node:assert/strict";
+import { join } from "node:path";
+import { Extractor } from "../../../src/media/windows/extractor.ts";
+import type { DecodedChunk } from "../../../src/media/recorded/frame_stream.ts";
+import { chosenPositions } from "../../../src/model/reason/chunks.ts";
+import { BROKEN_FRAMES, CLOCKS, FRAME_MS, makeBroken } from "../../support/broken_clocks.ts";
+import { localRunner } from "../../support/local_runner.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
+import { NEVER, openDecoder, TempFolder, tools, world } from "../../support/media.ts";
+import { decodeRequest, joinedColumn, numberOf, shownNumbers } from "../../support/recorded_media.ts";
+
+/** Those whose readers give all frames of every film. */
+const CONTAINERS = ["mkv", "nut", "flv"];
+
+const CHUNK = 16;
+const PICTURES = 3;
+/** Chunks of which a clip is cut, and how long it is. */
+const CLIPS = [1, 3];
+const CLIP_MS = 400;
+/** A frame whose time is lost is put between its neighbours. */
+const TOLERANCE_MS = 6;
+
+for (const container of CONTAINERS) {
+  Deno.test({
+    name: `frames, pictures and clips of ${container} are right, whatever its clock does`,
+    ...LONG_TEST,
+    fn: async () => {
+      const faults: string[] = [];
+      for (const [name, clock] of Object.entries(CLOCKS)) {
+        using folder = new TempFolder();
+        try {
+          await check(folder, makeBroken(folder, container, clock));
+        } catch (error) {
+          faults.push(`${name}: ${error instanceof Error ? error.message : error}`);
+        }
+      }
+      deepEqual(faults, []);
+    },
+  });
+}
+
+async function check(folder: TempFolder, path: string): Promise<void> {
+  await using decoder = await openDecoder(folder);
+  await using extractor = new Extractor({
+    ...{ runner: localRunner(tools()), tempDir: join(folder.path, "temp"), world: world(), maxConcurrent: 1 },
+  });
+  const request = await decodeRequest(decoder, path);
+  await using frames = await decoder.streamFrames({
+    ...request,
+    chunks: { by: "count", size: CHUNK },
+    images: { perChunk: PICTURES, maxEdge: null },
+  });
+  const chunks: DecodedChunk[] = [];
+  for (let chunk = await frames.next(); chunk; chunk = await frames.next()) {
+    chunks.push(chunk);
+    if (!CLIPS.includes(chunk.index)) continue;
+    const { bytes } = await extractor.clip({
+      ...{ input: request.input, info: request.info, clock: frames.clock, coordinates: frames.coordinates },
+      ...{ startMs: chunk.signals.ptsMs[0]!, durationMs: CLIP_MS, withAudio: false, signal: NEVER },
+    });
+    const shown = numbersIn(folder, bytes);
+    const expected = Array.from({ length: CLIP_MS / FRAME_MS }, (_, i) => chunk.firstFrame + i);
+    deepEqual(shown, expected, `the clip of chunk ${chunk.index}`);
+  }
+  const numbers = joinedColumn(chunks, "lumaMean").map(numberOf);
+  deepEqual(numbers, Array.from({ length: BROKEN_FRAMES }, (_, k) => k), "rows");
+  const times = joinedColumn(chunks, "ptsMs").map(Number);
+  const wrong = times.findIndex((time, k) => Math.abs(time - k * FRAME_MS) > TOLERANCE_MS);
+  ok(wrong === -1, `frame ${wrong} is at ${times[wrong]} ms`);
+  const images = chunks.flatMap((chunk) => chunk.images);
+  const chosen = chunks.flatMap(({ firstFrame, signals }) =>
+    chosenPositions(signals.count, PICTURES).map((position) => firstFrame + position)
+  );
+  deepEqual(images.map(({ frameIndex }) => frameIndex), chosen, "chosen pictures");
+  deepEqual(shownNumbers(folder, images.map(({ jpeg }) => jpeg)), chosen, "what the pictures show");
+}
+
+/** The numbers that the frames of a clip show. */
+function numbersIn(folder: TempFolder, clip: Uint8Array): number[] {
+  const path = folder.file("clip.mp4", clip);
+  const { stdout } = new Deno.Command(tools().ffmpeg, {
+    args: [
+      ...["-v", "error", "-nostdin", "-i", path, "-fps_mode", "passthrough"],
+      ...[
+        "-vf",
+        "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full",
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "gray",
+        "-",
+      ],
+    ],
+  }).outputSync();
+  return [...stdout].map((luma) => Math.round((luma - 16) / 2));
+}

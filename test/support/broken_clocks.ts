@@ -1,0 +1,129 @@
+/** Films whose clocks are broken, made by ffmpeg and by changing the times in their bytes; each picture shows its number. */
+
+import { join } from "node:path";
+import { make, type TempFolder } from "./media.ts";
+import { makeNumbered } from "./recorded_media.ts";
+
+/** Frames of each film, 40 ms apart. */
+export const BROKEN_FRAMES = 96;
+export const FRAME_MS = 40;
+/** When they begin on their clocks, so that a clock that is set back has times above 0. */
+const START_MS = 10_000;
+
+/** The time of frame `k`, whose right time is `t`, both in milliseconds. */
+type Clock = (k: number, t: number) => number;
+
+const timeOf = (k: number) => k * FRAME_MS;
+
+/** What recorders, cut tools and drivers do to times. */
+export const CLOCKS: Readonly<Record<string, Clock>> = {
+  "one time is 100 s late": (k, t) => k === 49 ? t + 100_000 : t,
+  "two frames share a wild time": (k, t) => k === 40 || k === 41 ? 900_000 : t,
+  "one time is 2 s late": (k, t) => k === 30 ? t + 2_000 : t,
+  "one time is 1.5 s early": (k, t) => k === 50 ? t - 1_500 : t,
+  "each twentieth time is an hour away": (k, t) => k % 20 === 7 ? t + 3_600_000 : t,
+  "each 25th frame has the time of the next": (k, t) =>
+    k % 25 === 24 && k < BROKEN_FRAMES - 1 ? timeOf(k + 1) : t,
+  "each tenth frame has the time of the one before": (k, t) => k % 10 === 9 ? timeOf(k - 1) : t,
+  "the clock is set back by 3 s": (k, t) => k >= 60 ? t - 3_000 : t,
+  "the clock begins anew": (k, t) => k >= 48 ? timeOf(k - 48) - 9_000 : t,
+  "the clock begins anew again and again": (k) => timeOf(k % 30) - (k >= 30 ? 5_000 : 0),
+};
+
+/** How a film with these times is made, by the end of its name. */
+const MAKERS: Readonly<Record<string, (folder: TempFolder, path: string, clock: Clock) => void>> = {
+  mkv: (folder, path, clock) => copied(folder, path, clock, { format: "mkv", ticksPerMs: 1 }),
+  // The muxer makes 51,200 ticks a second of 25 frames.
+  nut: (folder, path, clock) => copied(folder, path, clock, { format: "nut", ticksPerMs: 51.2 }),
+  mp4: (folder, path, clock) => copied(folder, path, clock, { format: "mp4", ticksPerMs: 12.8 }),
+  ts: (folder, path, clock) => packetized(folder, path, clock, "mpegts"),
+  mpg: (folder, path, clock) => packetized(folder, path, clock, "vob"),
+  flv: flash,
+};
+
+/** Makes the film in the folder. */
+export function makeBroken(folder: TempFolder, container: string, clock: Clock): string {
+  const path = join(folder.path, `broken.${container}`);
+  MAKERS[container]!(folder, path, (k, t) => START_MS + clock(k, t));
+  return path;
+}
+
+function timesOf(clock: Clock): number[] {
+  return Array.from({ length: BROKEN_FRAMES }, (_, k) => clock(k, timeOf(k)));
+}
+
+/** These muxers ask for rising times of decoding only, which readers do not have. */
+function copied(
+  folder: TempFolder,
+  path: string,
+  clock: Clock,
+  { format, ticksPerMs }: { readonly format: string; readonly ticksPerMs: number },
+): void {
+  const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES);
+  // A tree of comparisons: a film has too many frames for one row of terms.
+  const tree = (from: number, to: number, times: readonly number[]): string => {
+    if (to - from === 1) return String(times[from]);
+    const middle = (from + to) >> 1;
+    return `if(lt(N,${middle}),${tree(from, middle, times)},${tree(middle, to, times)})`;
+  };
+  const times = tree(0, BROKEN_FRAMES, timesOf(clock).map((ms) => ms * ticksPerMs));
+  make(
+    path,
+    "-i",
+    film,
+    "-c",
+    "copy",
+    "-bsf:v",
+    `setts=pts='${times}':dts=N*${FRAME_MS * ticksPerMs}`,
+    "-avoid_negative_ts",
+    "disabled",
+  );
+}
+
+/** Packets of MPEG have their times in five bytes behind a header. */
+function packetized(folder: TempFolder, path: string, clock: Clock, format: string): void {
+  const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES, [
+    ...["-c:v", "mpeg2video", "-q:v", "2", "-g", "1", "-bf", "0", "-f", format],
+    // Smaller pictures would share packets, and so times.
+  ], { size: "1280x720" });
+  const bytes = Deno.readFileSync(film);
+  const times = timesOf(clock);
+  let frame = 0;
+  for (let at = 0; at + 19 < bytes.length; at++) {
+    const isPacket = bytes[at] === 0 && bytes[at + 1] === 0 && bytes[at + 2] === 1 && bytes[at + 3] === 0xe0;
+    if (!isPacket || (bytes[at + 6]! & 0xc0) !== 0x80 || (bytes[at + 7]! & 0x80) === 0) continue;
+    const ticks = times[frame++]! * 90;
+    writeTicks(bytes, at + 9, ticks);
+    if ((bytes[at + 7]! & 0x40) !== 0) writeTicks(bytes, at + 14, ticks);
+  }
+  if (frame !== BROKEN_FRAMES) throw new Error(`${frame} packets with times`);
+  Deno.writeFileSync(path, bytes);
+}
+
+/** 33 bits, of which each 15 are followed by a one. */
+function writeTicks(bytes: Uint8Array, at: number, ticks: number): void {
+  bytes[at] = (bytes[at]! & 0xf1) | (Math.floor(ticks / 2 ** 30) & 7) << 1;
+  bytes[at + 1] = ticks >> 22 & 0xff;
+  bytes[at + 2] = (ticks >> 14 & 0xfe) | 1;
+  bytes[at + 3] = ticks >> 7 & 0xff;
+  bytes[at + 4] = (ticks << 1 & 0xfe) | 1;
+}
+
+/** Tags follow each other, each with its time and its length. */
+function flash(folder: TempFolder, path: string, clock: Clock): void {
+  const film = makeNumbered(join(folder.path, "sound.flv"), BROKEN_FRAMES, ["-c:v", "flv1", "-q:v", "2"]);
+  const bytes = Deno.readFileSync(film);
+  const view = new DataView(bytes.buffer);
+  const times = timesOf(clock);
+  let frame = 0;
+  for (let at = 13; at + 11 < bytes.length;) {
+    const length = view.getUint32(at) & 0xffffff;
+    if (bytes[at] === 9) {
+      const time = times[frame++]!;
+      view.setUint32(at + 4, (time & 0xffffff) << 8 | time >>> 24);
+    }
+    at += 11 + length + 4;
+  }
+  if (frame !== BROKEN_FRAMES) throw new Error(`${frame} pictures`);
+  Deno.writeFileSync(path, bytes);
+}
