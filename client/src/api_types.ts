@@ -801,6 +801,10 @@ export interface components {
                 inference_latency_ms: number;
                 chunks_analyzed: number;
             };
+            /** @description Chunks without a valid answer; present where there are any */
+            chunks_failed?: number;
+            /** @description The `semantic_error` of the first of these chunks */
+            first_chunk_error?: string;
             frame_metadata_included: boolean;
             metadata: components["schemas"]["FrameMetadata"][];
             markers: components["schemas"]["Marker"][];
@@ -1869,6 +1873,10 @@ export interface components {
                 total_tokens: number;
                 inference_latency_ms: number;
                 chunks_analyzed: number;
+                /** @description Chunks without a valid answer; present where there are any */
+                chunks_failed?: number;
+                /** @description The `semantic_error` of the first of these chunks */
+                first_chunk_error?: string;
                 /** @description The source ended before the end that it announces; absent where it did not */
                 ended_early?: components["schemas"]["EarlyEnd"];
                 /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
