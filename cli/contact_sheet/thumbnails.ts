@@ -5,6 +5,9 @@ const WIDTH = 232;
 /** Of JPEG, 2 is the best and 31 the worst. */
 const QUALITY = 5;
 
+/** Frames of two fields become one picture as the service sees them; others stay. Comes first, as it looks at the frames before and after. */
+const DEINTERLACING = "bwdif=mode=send_frame:deint=interlaced";
+
 /** The pictures by frame number; frames that the film does not have are left out. */
 export async function thumbnails(
   ffmpeg: string,
@@ -15,7 +18,8 @@ export async function thumbnails(
   const select = isOneOf(wanted);
   const { success, stdout, stderr } = await new Deno.Command(ffmpeg, {
     args: [
-      ...["-v", "error", "-nostdin", "-i", film, "-vf", `select='${select}',scale=${WIDTH}:-2:flags=area`],
+      ...["-v", "error", "-nostdin", "-i", film],
+      ...["-vf", `${DEINTERLACING},select='${select}',scale=${WIDTH}:-2:flags=area`],
       ...["-fps_mode", "passthrough", "-c:v", "mjpeg", "-q:v", String(QUALITY), "-f", "image2pipe", "-"],
     ],
   }).output();

@@ -4,10 +4,11 @@ import { type Alteration, makeAlteredFilm } from "../../scripts/altered_film.ts"
 import { FilmTimes } from "../../cli/contact_sheet/film_times.ts";
 import { type Mark, marksOf, rateText } from "../../cli/contact_sheet/marks.ts";
 import { timelineLines } from "../../cli/output/timeline.ts";
+import { thumbnails } from "../../cli/contact_sheet/thumbnails.ts";
 import { contactSheet } from "../../cli/contact_sheet/sheet.ts";
 import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
-import { tools } from "../support/media.ts";
+import { make, TempFolder, tools } from "../support/media.ts";
 
 const { ffmpeg } = tools();
 
@@ -66,6 +67,58 @@ Deno.test("a contact sheet needs no other file, and shows the frames of every ma
   );
   // A frame before the film or behind it is left out.
   assert.deepEqual(cards, [[0, 9, 10], [277, 284, 285, 293], [700, 710, 719]]);
+});
+
+/** How far the lines of a JPEG differ from those beside them, more than from the next lines but one: the teeth of combs. */
+function teethOf(jpeg: Uint8Array, folder: TempFolder): number {
+  const path = folder.file("picture.jpg", new Uint8Array(jpeg));
+  const { stdout } = new Deno.Command(ffmpeg, {
+    args: [
+      "-v",
+      "error",
+      "-i",
+      path,
+      "-vf",
+      "extractplanes=y,scale=232:128",
+      "-pix_fmt",
+      "gray",
+      "-f",
+      "rawvideo",
+      "-",
+    ],
+  }).outputSync();
+  let teeth = 0;
+  for (let at = 2 * 232; at < stdout.length - 2 * 232; at++) {
+    const [here, above, below] = [stdout[at]!, stdout[at - 232]!, stdout[at + 232]!];
+    teeth += Math.max(0, Math.min(Math.abs(here - above), Math.abs(here - below)) - Math.abs(above - below));
+  }
+  return teeth / stdout.length;
+}
+
+Deno.test("pictures of a film with fields have no combs, and are as many", async () => {
+  using folder = new TempFolder();
+  const picture = ["-f", "lavfi", "-i", "testsrc2=s=232x128:r=50:d=2,scroll=h=0.03,format=yuv420p"];
+  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "10"];
+  const film = (name: string, ...args: string[]) => make(join(folder.path, name), ...picture, ...args);
+  const fields = film(
+    "fields.mp4",
+    "-vf",
+    "tinterlace=interleave_top,fieldorder=tff",
+    ...encoder,
+    "-x264-params",
+    "tff=1",
+  );
+  const woven = film("woven.mp4", "-vf", "tinterlace=interleave_top,setfield=prog", ...encoder);
+  const teeth = async (path: string) => {
+    const pictures = await thumbnails(ffmpeg, path, [0, 10, 20, 49, 50]);
+    assert.deepEqual([...pictures.keys()], [0, 10, 20, 49]);
+    const jpegs = [...pictures.values()].map((uri) => Uint8Array.fromBase64(uri.slice(uri.indexOf(",") + 1)));
+    return jpegs.map((jpeg) => teethOf(jpeg, folder));
+  };
+  const [shown, combed] = [await teeth(fields), await teeth(woven)];
+  shown.forEach((value, at) =>
+    assert.ok(value < combed[at]! / 4, `${at}: ${value}, and ${combed[at]} with combs`)
+  );
 });
 
 /** The marks that the service makes of a film. */

@@ -512,10 +512,14 @@ function packetTimes(step: string): string {
 const PICTURE_TIMES = packetTimes("0.04/TB");
 const SOUND_TIMES = packetTimes("if(gt(PREV_INDURATION,0),PREV_INDURATION,0.02/TB)");
 
-/** The packets of the video, and of the first sound stream, from the first keyframe on. See `readPackets`. */
+/**
+ * The packets of the video from the first keyframe on, and all of the first sound stream, as ffmpeg 7.1 calls no AAC of RTSP a keyframe.
+ * See `readPackets`.
+ */
 function copyArgs({ socket, withSound }: { socket: string; withSound: boolean }, stream: string): string[] {
+  const sound = withSound ? ["-map", "0:a:0", "-bsf:a", SOUND_TIMES, "-copyinkf:a"] : ["-an"];
   return [
-    ...["-map", stream, ...(withSound ? ["-map", "0:a:0", "-bsf:a", SOUND_TIMES] : ["-an"]), "-sn", "-dn"],
+    ...["-map", stream, ...sound, "-sn", "-dn"],
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy", "-bsf:v", PICTURE_TIMES],
     ...["-output_ts_offset", String(COPY_OFFSET_MS / 1000), "-avoid_negative_ts", "disabled"],
     ...["-max_interleave_delta", String(INTERLEAVE_US), "-flush_packets", "1"],

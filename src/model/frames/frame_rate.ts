@@ -8,18 +8,55 @@
  * rate varies, and the average is meant.
  */
 export function frameRate(times: readonly number[], claimed: number | null): number | null {
-  const sorted = Float64Array.from(times).sort();
-  const intervals = sorted.slice(1).map((time, i) => time - sorted[i]!).filter((interval) => interval > 0)
-    .sort();
+  const sorted = Float64Array.from(new Set(times)).sort();
+  const intervals = sorted.slice(1).map((time, i) => time - sorted[i]!).sort();
   if (intervals.length === 0) return claimed !== null && claimed <= CLAIM_MAX ? claimed : null;
   const median = intervals[Math.floor(intervals.length / 2)]!;
   const typical = intervals.filter((interval) => interval >= median / 2 && interval <= median * 1.5);
   if (typical.length < intervals.length * TYPICAL_SHARE) return variableRate(intervals, claimed);
   const lengthS = typical.reduce((sum, interval) => sum + interval, 0);
-  const measured = typical.length / lengthS;
+  const measured = steadyRate(sorted, lengthS / typical.length);
   return called(measured, claimed, measured * (TICK_S / lengthS + SLACK));
 }
 
+/**
+ * The slope of a straight line through the times, as a camera's times are never quite right, and those at the ends alone would
+ * decide where only intervals are added. Frames that were lost leave a place free; behind a pause a line of the same slope begins.
+ *
+ * ```
+ *   time │               ⋰
+ *        │             ⋰
+ *        │      ⋰
+ *        │  ⋰
+ *        └────────────────  frames
+ * ```
+ */
+function steadyRate(times: Float64Array, typicalS: number): number {
+  let [frames2, framesByTime] = [0, 0];
+  let line: { readonly frame: number; readonly time: number }[] = [];
+  const finish = () => {
+    const middle = line.reduce((sum, { frame }) => sum + frame, 0) / line.length;
+    for (const { frame, time } of line) {
+      frames2 += (frame - middle) ** 2;
+      framesByTime += (frame - middle) * (time - line[0]!.time);
+    }
+  };
+  for (const time of times) {
+    const last = line.at(-1);
+    const intervals = last ? (time - last.time) / typicalS : 1;
+    const passed = Math.max(1, Math.round(intervals));
+    if (passed > 1 && (passed > LOST_MAX || Math.abs(intervals - passed) > LOST_SLACK)) {
+      finish();
+      line = [];
+    }
+    line.push({ frame: (line.at(-1)?.frame ?? 0) + passed, time });
+  }
+  finish();
+  return frames2 / framesByTime;
+}
+
+/** Intervals that one gap may have for its frames to count as lost, and how far it may be from a whole number of them. */
+const [LOST_MAX, LOST_SLACK] = [10, 0.25];
 /** A claim above this without frames that show it is a time base in the place of a rate. */
 const CLAIM_MAX = 240;
 /** Part of the intervals that are near the median where the rate is steady. */

@@ -36,6 +36,53 @@ function isStream(head: Uint8Array, at: number): boolean {
 
 const TS_PACKET_BYTES = 188;
 
+/**
+ * What the tables at the beginning of a part of MPEG-TS say that its video is; null where they say neither of these, or are not there.
+ *
+ *     program association table, PID 0    names the PID of the program map table
+ *     program map table                   names the type of each stream
+ */
+export function videoOfPart(head: Uint8Array): "h264" | "hevc" | null {
+  let mapPid = -1;
+  for (let at = 0; at + TS_PACKET_BYTES <= head.length && head[at] === 0x47; at += TS_PACKET_BYTES) {
+    const packet = head.subarray(at, at + TS_PACKET_BYTES);
+    const pid = (packet[1]! & 0x1f) << 8 | packet[2]!;
+    if (pid !== 0 && pid !== mapPid) continue;
+    const section = sectionIn(packet);
+    if (section === null) continue;
+    if (pid === mapPid) return videoOfMap(section);
+    mapPid = mapPidOf(section) ?? mapPid;
+  }
+  return null;
+}
+
+/** The section that begins in the packet, without its checksum; null where none does, or it is longer than the packet. */
+function sectionIn(packet: Uint8Array): Uint8Array | null {
+  const isBegin = (packet[1]! & 0x40) !== 0;
+  const payload = 4 + ((packet[3]! & 0x20) === 0 ? 0 : packet[4]! + 1);
+  const start = payload + 1 + (packet[payload] ?? 0);
+  const end = start + 3 + (((packet[start + 1] ?? 0) & 0x0f) << 8 | (packet[start + 2] ?? 0)) - 4;
+  return isBegin && start < end && end <= packet.length ? packet.subarray(start, end) : null;
+}
+
+/** Of the first program; program 0 is the network. */
+function mapPidOf(association: Uint8Array): number | null {
+  for (let at = 8; at + 4 <= association.length; at += 4) {
+    const isProgram = association[at] !== 0 || association[at + 1] !== 0;
+    if (isProgram) return (association[at + 2]! & 0x1f) << 8 | association[at + 3]!;
+  }
+  return null;
+}
+
+function videoOfMap(map: Uint8Array): "h264" | "hevc" | null {
+  const lengthAt = (at: number) => ((map[at] ?? 0) & 0x0f) << 8 | (map[at + 1] ?? 0);
+  for (let at = 12 + lengthAt(10); at + 5 <= map.length; at += 5 + lengthAt(at + 3)) {
+    if (map[at] === 0x1b) return "h264";
+    if (map[at] === 0x24) return "hevc";
+  }
+  return null;
+}
+
 /** ISO/IEC 14496-12: the boxes that a fragment or the beginning of a file may begin with. */
 const BOXES: ReadonlySet<string> = new Set(
   "ftyp styp moov moof mdat sidx ssix emsg prft free skip uuid pdin meta".split(" "),

@@ -5,7 +5,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { abortWith, yieldToEventLoop } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
+import { isMediaPart, neededBytes, videoOfPart } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { variantsOf, withVariantOnly } from "../../model/sources/hls_variants.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
@@ -67,6 +67,12 @@ export class HlsRelay implements AsyncDisposable {
   readonly #missing = new Set<number>();
   /** Why the last playlist or part was not given, by which it was; empty where it was. */
   readonly #lost = new Map<"playlist" | "part", string>();
+  /** Whether the playlist that was read last goes on. */
+  #isLive = false;
+  /** What the video of the parts is, by the address of their playlist. */
+  readonly #videos = new Map<string, string>();
+  /** Nothing more is given, as ffmpeg would go on with the parser of the codec before, which may wait for a picture for ever. */
+  #hasOtherCodec = false;
   /** When everything that was requested so far is paid for, on the monotonic clock. */
   #paidMs = 0;
 
@@ -123,6 +129,7 @@ export class HlsRelay implements AsyncDisposable {
 
   /** Why no more media comes; undefined where the last playlist and the last part were fine. */
   get end(): string | undefined {
+    if (this.#hasOtherCodec) return OTHER_CODEC;
     return this.#lost.get("part") ?? this.#lost.get("playlist");
   }
 
@@ -205,7 +212,7 @@ export class HlsRelay implements AsyncDisposable {
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       isPart = this.#parts.has(target.number);
       await this.#turn();
-      if (this.#missing.has(target.number)) return void response.writeHead(404).end();
+      if (this.#missing.has(target.number) || this.#hasOtherCodec) return void response.writeHead(404).end();
       const { range } = request.headers;
       await this.#pass(target, response, {
         ...(range !== undefined && { headers: { range } }),
@@ -238,6 +245,10 @@ export class HlsRelay implements AsyncDisposable {
     }
     if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
     const part = this.#parts.get(target.number);
+    if (part && this.#changesCodec(part, head)) {
+      answer.body.cancel();
+      return void response.writeHead(404).end();
+    }
     if (part) this.progress.note(part);
     const headers: Record<string, string> = {};
     for (const name of answer.isPacked ? ["content-type"] : PASSED_HEADERS) {
@@ -254,6 +265,16 @@ export class HlsRelay implements AsyncDisposable {
       await write(response, bytes);
     }
     response.end();
+  }
+
+  /** Whether the source goes on with another codec there; the next connection begins with this part. */
+  #changesCodec({ list }: PlaylistPart, head: Uint8Array): boolean {
+    const video = videoOfPart(head);
+    if (video === null) return false;
+    const before = this.#videos.get(list) ?? video;
+    this.#hasOtherCodec ||= this.#isLive && before !== video;
+    this.#videos.set(list, video);
+    return this.#hasOtherCodec;
   }
 
   /**
@@ -293,6 +314,7 @@ export class HlsRelay implements AsyncDisposable {
     const variants = variantsOf(whole);
     const variant = variants.find(({ uri }) => uri === this.#variant) ?? variants[0];
     const playlist = variant ? withVariantOnly(whole, variant) : whole;
+    this.#isLive = !whole.includes("#EXT-X-ENDLIST");
     let [text, lines, newParts, sequence] = ["", 0, 0, 0];
     let [hasRanges, isMissing, stateLines] = [false, false, ""];
     let part: PlaylistPart | null = null;
@@ -410,6 +432,7 @@ function refusedPart({ details }: Refusal): Refusal {
   return sourceFault(`something that its playlist names: ${details[0]?.message}`);
 }
 
+const OTHER_CODEC = "it sends another codec";
 /** Enough for a film of three hours in parts of one second, with several variants. */
 const URLS_MAX = 100_000;
 /** Twice as many as one playlist may name. */

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { isMediaPart, neededBytes } from "../../../src/model/sources/hls_part.ts";
+import { join } from "node:path";
+import { isMediaPart, neededBytes, videoOfPart } from "../../../src/model/sources/hls_part.ts";
+import { make, TempFolder } from "../../support/media.ts";
 
 function bytes(...parts: (string | number[])[]): Uint8Array {
   return Uint8Array.from(
@@ -68,4 +70,23 @@ Deno.test("a long tag is read to its end, and no further than its limit", () => 
   assert.equal(neededBytes(bytes(tag(63))), 89);
   assert.equal(neededBytes(bytes(tag(100_000).slice(0, 1024))), 100_026);
   assert.equal(neededBytes(bytes([0x49, 0x44, 0x33, 4, 0, 0, 127, 127, 127, 127])), 256 * 1024);
+});
+
+Deno.test("the tables of a part of MPEG-TS tell its video, and broken ones tell nothing", () => {
+  using folder = new TempFolder();
+  const part = (name: string, ...args: string[]) =>
+    Deno.readFileSync(
+      make(join(folder.path, name), "-f", "lavfi", "-i", "testsrc2=s=64x64:d=1", ...args, "-f", "mpegts"),
+    );
+  const h264 = part("h264.ts", "-f", "lavfi", "-i", "sine=d=1", "-c:v", "libx264", "-c:a", "aac");
+  const hevc = part("hevc.ts", "-c:v", "libx265", "-x265-params", "log-level=none");
+  const found = [h264, hevc, part("mpeg2.ts", "-c:v", "mpeg2video"), h264.subarray(0, 1024)].map(videoOfPart);
+  assert.deepEqual(found, ["h264", "hevc", null, "h264"]);
+  assert.equal(videoOfPart(bytes([0, 0, 0, 24], "moof")), null);
+  for (let length = 0; length < 3 * 188; length++) assert.equal(videoOfPart(h264.subarray(0, length)), null);
+  for (let at = 1; at < 3 * 188; at++) {
+    for (const byte of [0, 0x7f, 0xff]) {
+      assert.ok([null, "h264", "hevc"].includes(videoOfPart(h264.subarray(0, 1024).with(at, byte))));
+    }
+  }
 });

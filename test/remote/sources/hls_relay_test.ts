@@ -80,6 +80,48 @@ async function part(
   return { status, text, fault: fault ? reasonOf(fault) : null };
 }
 
+/** A part of MPEG-TS that has its tables and no packets. */
+function tablesOf(streamType: number): Uint8Array<ArrayBuffer> {
+  const section = (pid: number, table: readonly number[], body: readonly number[]) => {
+    const head = [0x47, 0x40 | pid >> 8, pid & 255, 0x10, 0, ...table, 0xb0, body.length + 4];
+    return [...head, ...body, ...new Array<number>(188 - head.length - body.length).fill(0xff)];
+  };
+  return Uint8Array.from([
+    ...section(0, [0], [0, 1, 0xc1, 0, 0, 0, 1, 0xf0, 0]),
+    ...section(0x1000, [2], [0, 1, 0xc1, 0, 0, 0xe1, 0, 0xf0, 0, streamType, 0xe1, 0, 0xf0, 0]),
+  ]);
+}
+
+Deno.test("a live source that changes its codec ends there, and the next connection begins with the part of the other one", async () => {
+  const parts = [0x1b, 0x1b, 0x24, 0x24].map(tablesOf);
+  let end = "";
+  const list = () => `${LIST}${parts.map((_, at) => `#EXTINF:1,\n${at}.ts\n`).join("")}${end}`;
+  await using server: LoopbackServer = serve((request) => {
+    const part = /(\d)\.ts$/.exec(request.url);
+    return new Response(part ? parts[Number(part[1])] : list());
+  }, { isPlain: true });
+  const addresses = (playlist: string) => [...playlist.matchAll(/^http:.*$/mg)].map(([address]) => address);
+  await using first = await opened(server.port);
+  const given: number[] = [];
+  for (const address of addresses((await first.read()).text)) given.push((await first.read(address)).status);
+  assert.deepEqual(given, [200, 200, 404, 404]);
+  assert.equal((await first.read()).status, 404);
+  assert.equal(first.relay.end, "it sends another codec");
+
+  await using second = await opened(server.port, realWorld(quietLog()), first.relay.progress);
+  const rest = addresses((await second.read()).text);
+  assert.equal(rest.length, 2);
+  for (const address of rest) assert.equal((await second.read(address)).status, 200);
+  assert.equal(second.relay.end, undefined);
+
+  // A film goes on behind a part of another codec, such as an advertisement.
+  end = "#EXT-X-ENDLIST\n";
+  await using film = await opened(server.port);
+  for (const address of addresses((await film.read()).text)) {
+    assert.equal((await film.read(address)).status, 200);
+  }
+});
+
 const redirect = (target: string) => new Response(null, { status: 302, headers: { location: target } });
 
 Deno.test("playlists that are too long in any way are refused at once", async () => {
