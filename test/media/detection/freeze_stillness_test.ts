@@ -17,7 +17,7 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     ...{ inside: 0.32, outside: 0.38 },
     film: (share) => ({
       before: { moved: 2 },
-      still: { moved: (n) => (n % 2 ? 1.2 : 0.8) * share, share: 0.5 },
+      still: { moved: (n) => (n % 2 ? 2 : 0.76) * share, share: 0.5 },
     }),
   },
   "a still frame has 1.2 levels": {
