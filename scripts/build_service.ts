@@ -38,7 +38,7 @@ const LATE: Readonly<Record<string, readonly string[]>> = {
   "node:https": ["Agent", "request"],
   "node:net": ["connect", "createServer", "isIP"],
   "node:tls": ["connect", "createSecureContext", "getCACertificates"],
-  "node:zlib": ["crc32", "createGzip", "gunzipSync", "gzipSync"],
+  "node:zlib": ["crc32", "createGzip", "createUnzip", "gunzipSync", "gzipSync"],
 };
 
 /** What a bundle is made of. */

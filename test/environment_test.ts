@@ -76,7 +76,7 @@ Deno.test("a file that cannot be used is a fault of the start that names the fil
   check(new Uint8Array([0xff, 0xfe]), {}, /^SERVICE_CONFIG ".*" must be a file of UTF-8 text/);
   check(null, { SERVICE_CONFIG: "/" }, /^SERVICE_CONFIG "\/" must be a file of UTF-8 text/);
   check(
-    `${FILE}model = "x"\npriority = "y"\n`,
+    `${FILE}model = ""\npriority = "y"\n`,
     {},
     /backends\[0\]\.priority must/,
     /backends\[0\]\.model must/,
@@ -86,7 +86,10 @@ Deno.test("a file that cannot be used is a fault of the start that names the fil
     { SERVICE_WEBRTC_CROP: "0,0,1,1" },
     /^SERVICE_WEBRTC_CROP must be equal to restricted_zone/,
   );
-  check(null, { SERVICE_VLLM_BASE_URL: "http://a/v1" }, /^SERVICE_VLLM_BASE_URL must not end in \/v1/);
+  assert.deepEqual(
+    check(null, { SERVICE_VLLM_BASE_URL: "http://a/v1" }),
+    check(null, { SERVICE_VLLM_BASE_URL: "http://a" }),
+  );
   assert.throws(
     () => readFile(FILE, { SERVICE_VLLM_BASE_URL: "" }),
     /SERVICE_VLLM_BASE_URL must be/,

@@ -801,6 +801,10 @@ export interface components {
                 inference_latency_ms: number;
                 chunks_analyzed: number;
             };
+            /** @description Chunks without a valid answer; present where there are any */
+            chunks_failed?: number;
+            /** @description The `semantic_error` of the first of these chunks */
+            first_chunk_error?: string;
             frame_metadata_included: boolean;
             metadata: components["schemas"]["FrameMetadata"][];
             markers: components["schemas"]["Marker"][];
@@ -1236,8 +1240,13 @@ export interface components {
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
             retry: components["schemas"]["WebhookRetry"] | null;
-            /** @constant */
-            state: "active";
+            /**
+             * @description `gone` after the receiver answered 410: nothing is sent to it until a redelivery starts the webhook again
+             * @enum {string}
+             */
+            state: "active" | "gone";
+            /** @description Since when it is gone, epoch milliseconds; null while it is active */
+            gone_since_ms: number | null;
             recent_dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The events that are still to be sent again */
             redelivery: components["schemas"]["WebhookRedelivery"] | null;
@@ -1271,8 +1280,13 @@ export interface components {
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
             retry: components["schemas"]["WebhookRetry"] | null;
-            /** @constant */
-            state: "active";
+            /**
+             * @description `gone` after the receiver answered 410: nothing is sent to it until a redelivery starts the webhook again
+             * @enum {string}
+             */
+            state: "active" | "gone";
+            /** @description Since when it is gone, epoch milliseconds; null while it is active */
+            gone_since_ms: number | null;
             recent_dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The events that are still to be sent again */
             redelivery: components["schemas"]["WebhookRedelivery"] | null;
@@ -1296,7 +1310,7 @@ export interface components {
             /** @description Null where a version that did not note it has sent the event */
             kind: string | null;
             /** @enum {string} */
-            outcome: "delivered" | "dead_letter";
+            outcome: "delivered" | "dead_letter" | "gone";
             error: string | null;
             /** @description When each attempt began, epoch milliseconds */
             attempts: number[];
@@ -1755,6 +1769,8 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
+                video_start_ms?: number;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
             } | {
@@ -1762,6 +1778,8 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
+                video_start_ms?: number;
                 index_name: string | null;
                 /** @constant */
                 coordinate_schema: "service.image.v1";
@@ -1855,6 +1873,10 @@ export interface components {
                 total_tokens: number;
                 inference_latency_ms: number;
                 chunks_analyzed: number;
+                /** @description Chunks without a valid answer; present where there are any */
+                chunks_failed?: number;
+                /** @description The `semantic_error` of the first of these chunks */
+                first_chunk_error?: string;
                 /** @description The source ended before the end that it announces; absent where it did not */
                 ended_early?: components["schemas"]["EarlyEnd"];
                 /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */

@@ -111,7 +111,7 @@ export class Ingest {
       freeMemory(Object.values(decoded.signals).filter((column) => typeof column !== "number"));
       handle.signal.throwIfAborted();
 
-      this.#commit(caller, runId, { body, source, plan, decoded, framesDecoded });
+      this.#commit(caller, runId, { body, source, info, plan, decoded, framesDecoded });
       return {
         request_id: caller.requestId,
         run_id: runId,
@@ -130,9 +130,10 @@ export class Ingest {
     }
   }
 
-  #commit(caller: Caller, runId: string, { body, source, plan, decoded, framesDecoded }: {
+  #commit(caller: Caller, runId: string, { body, source, info, plan, decoded, framesDecoded }: {
     readonly body: IngestBody;
     readonly source: Pick<OpenedSource, "uri" | "name">;
+    readonly info: MediaInfo;
     readonly plan: SamplingPlan;
     readonly decoded: DecodedSignals;
     readonly framesDecoded: PreparedPayload;
@@ -154,6 +155,7 @@ export class Ingest {
           decoded_frames: decoded.signals.count,
           source_uri: source.uri,
           ...(source.name !== undefined && { source_name: source.name }),
+          ...(info.videoStartMs !== undefined && { video_start_ms: info.videoStartMs }),
           sampling_policy: plan.policy,
           sample_fps: plan.sampleFps,
         }),

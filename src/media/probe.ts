@@ -51,6 +51,8 @@ export interface MediaInfo {
   readonly audioCodec?: string | null;
   /** The start on the container's own clock, milliseconds; absent for 0. */
   readonly startMs?: number;
+  /** When the video begins by the container's word, milliseconds from its start: sound may begin earlier. Absent for 0. */
+  readonly videoStartMs?: number;
   /** The end of the video by the container's word, milliseconds from its start; null or absent where it has none, or guesses it. */
   readonly announcedEndMs?: number | null;
   /** Whether the file ends before its container does; absent for no. */
@@ -190,6 +192,7 @@ function mediaInfo(
     audioChannels: audios[0]?.channels ?? 0,
     audioCodec: audios[0]?.codec_name ?? null,
     startMs: startMs(format.start_time),
+    ...videoStart(chosen, format),
     announcedEndMs: chosen ? announcedEndMs(chosen, format) : null,
   };
 }
@@ -202,6 +205,15 @@ function takenVideo<T extends z.output<typeof probedStream>>(videos: readonly T[
   const defaults = videos.filter(({ disposition }) => disposition.default === 1);
   const pixels = ({ width, height }: T) => width * height;
   return (defaults.length > 0 ? defaults : videos).toSorted((one, other) => pixels(other) - pixels(one))[0];
+}
+
+function videoStart(
+  chosen: z.output<typeof probedStream> | undefined,
+  format: z.output<typeof probeAnswer>["format"],
+): Pick<MediaInfo, "videoStartMs"> {
+  if (chosen?.start_time === undefined || format.start_time === undefined) return {};
+  const ms = Math.round(startMs(chosen.start_time) - startMs(format.start_time));
+  return ms > 0 ? { videoStartMs: ms } : {};
 }
 
 /** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */

@@ -24,6 +24,8 @@ export type SendFault = undefined | {
   readonly error: string;
   /** How long a receiver that is busy wants no attempt. */
   readonly retryAfterMs?: number;
+  /** The receiver answered 410: it wants no more events. */
+  readonly isGone?: true;
 };
 
 /**
@@ -90,6 +92,7 @@ async function faultOfAnswer({ status, headers, body }: PinnedResponse, nowMs: n
   return {
     error: `webhook returned HTTP ${status}`,
     ...(isBusy && { retryAfterMs: retryAfterMs(headers, nowMs) ?? 0 }),
+    ...(status === 410 && { isGone: true }),
   };
 }
 

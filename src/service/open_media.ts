@@ -35,16 +35,20 @@ export interface MediaOptions {
   readonly devices: DecodeDevices;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
+  /** Whether the programs need no trials. */
+  readonly knownTools: boolean;
 }
 
 /** Errors: a kernel that does not load. */
 export async function openMedia(
   opening: AsyncDisposableStack,
-  { runner, tempDir, world, metrics, backend, devices, isShared }: MediaOptions,
+  { runner, tempDir, world, metrics, backend, devices, isShared, knownTools }: MediaOptions,
 ): Promise<Media> {
   const maxConcurrent = workAtOnce(navigator.hardwareConcurrency, isShared);
   const ffmpeg = new AboutFfmpeg({ runner, world });
-  const trials = opening.use(new ToolTrials({ runner, tempDir, writeFile: writeTempFile, world, ffmpeg }));
+  const trials = opening.use(
+    new ToolTrials({ runner, tempDir, writeFile: writeTempFile, world, ffmpeg, knownTools }),
+  );
   const common = {
     runner,
     tempDir,

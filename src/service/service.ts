@@ -70,6 +70,8 @@ export interface ServiceOptions {
   readonly lookAtConnections?: LookAtConnections;
   /** How many log lines were dropped so far; none when absent. */
   readonly droppedLogLines?: () => number;
+  /** For tests: ffmpeg and ffprobe are known to work, and are not tried. */
+  readonly knownTools?: boolean;
   /** For tests: where live sessions run; Workers of this process when absent. */
   readonly liveWorkers?: LiveWorkers;
   /** For tests: how outbound connections find and trust their peers. */
@@ -131,6 +133,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     backend,
     devices,
     isShared,
+    knownTools: options.knownTools ?? false,
   });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed

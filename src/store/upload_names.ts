@@ -50,9 +50,10 @@ export class UploadNames {
 
   add(record: UploadRecord): void {
     if (this.#byName.get(record.name)?.sha256 === record.sha256) return;
-    this.#keep(record);
-    const line = new TextEncoder().encode(`${JSON.stringify(record)}\n`);
+    // It begins a line of its own, whatever a full disk has left of the one before.
+    const line = new TextEncoder().encode(`\n${JSON.stringify(record)}\n`);
     Deno.writeFileSync(this.#path, line, { append: true, mode: 0o600 });
+    this.#keep(record);
   }
 
   remove(name: string): void {

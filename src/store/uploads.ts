@@ -91,8 +91,13 @@ export class Uploads {
         record();
         return { path, bytes: 0 };
       }
-      await file.publish(path);
-      record();
+      record(); // first, so that a disk that has no room for it refuses the upload as a whole
+      try {
+        await file.publish(path);
+      } catch (error) {
+        this.#names.remove(candidate);
+        throw error;
+      }
       return { path, bytes: file.sizeBytes - (there?.size ?? 0) };
     }
     throw new Error("unreachable");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { CliUser } from "../support/cli/cli.ts";
 import { prepare } from "../client/place.ts";
-import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
+import { eventsOf, FILM, kindsOf, SEEN, startReason } from "../support/models/reason.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { TempFolder, tools } from "../support/media.ts";
 import { CLIPS, KEY_A, MODEL, newRun, startService, type TestService } from "../support/service.ts";
@@ -82,6 +82,22 @@ Deno.test("analyze with a prompt asks a model, and watch prints the same events"
   assert.equal(watched.code, 0, watched.stderr);
   const printed = watched.stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
   assert.deepEqual(printed.map(({ seq, kind }) => [seq, kind]), events.map(({ seq, kind }) => [seq, kind]));
+});
+
+Deno.test("analyze says how many questions got no answer, and the first reason", async () => {
+  await using reason = await startReason({
+    answer: ({ index }) => index === 0 ? "I see a bottle." : SEEN,
+  });
+  using user = new CliUser(reason.test.url);
+  const asked = [BOTTLE, "--prompt", "What is there?", "--model", MODEL];
+  const done = await user.run([
+    ...["analyze", ...asked, "--fixed-fps", "1", "--max-frames", "10", "--chunk-size", "5"],
+  ]);
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(
+    done.stderr,
+    /1 of 2 questions got no answer: semantic parse failed:json object not found/,
+  );
 });
 
 Deno.test("watch ends with Ctrl-C, and a run that is over ends it by itself", async () => {
@@ -185,7 +201,8 @@ Deno.test("upload prints the source_uri, and doctor says what is at fault and wh
     findings.find(({ check }: { check: string }) => check === "server's disk").detail,
     /^\d+\.\d GB of \d+\.\d GB are free$/,
   );
-  assert.deepEqual(filesIn(test.uploadRoot), [basename(uri)], "nothing of the doctor is left");
+  const left = filesIn(test.uploadRoot).filter((name) => name !== ".names"); // the names of uploads
+  assert.deepEqual(left, [basename(uri)], "nothing of the doctor is left");
   assert.deepEqual((await test.call("GET", "/v1/runs")).json, []);
   await newRun(test);
   const full = await user.run(["doctor", "--no-model-call"]);

@@ -9,6 +9,7 @@ import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.t
 import { newRun, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { prepare } from "../client/place.ts";
+import { Receiver } from "../support/http/receiver.ts";
 
 const SOURCE = "trigger entry version 1\nwhen motion_score >= 0.5\nemit entered\nend\n";
 
@@ -97,6 +98,25 @@ Deno.test("feedback is submitted and listed", async () => {
   assert.deepEqual([item.rating, item.category, item.feedback], [8, "accuracy", "good"]);
   assert.match((await user.run(["feedback", "list"])).stdout, /accuracy/);
   assert.equal((await user.run(["feedback", "submit", run, "--rating", "11", "--category", "x"])).code, 2);
+});
+
+Deno.test("the list of webhooks says which receiver is gone", async () => {
+  await using receiver = await Receiver.start();
+  receiver.answer = () => 410;
+  await using test = await startService({
+    SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
+    SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true",
+  });
+  using user = new CliUser(test.url);
+  const run = await newRun(test);
+  await user.json(["webhooks", "add", run, receiver.url]);
+  assert.match((await user.run(["webhooks", "list", run])).stdout, / active /);
+  await test.call("POST", `/v1/runs/${run}/keepalive`);
+  await until("it is gone", async () => {
+    const { webhooks } = (await test.call("GET", `/v1/runs/${run}/webhooks`)).json;
+    return webhooks[0].state === "gone";
+  });
+  assert.match((await user.run(["webhooks", "list", run])).stdout, / receiver gone .*HTTP 410/);
 });
 
 Deno.test("webhooks are added, listed and removed, and listen takes only what is signed", async () => {

@@ -27,9 +27,11 @@ Deno.test("the message of a refusal names the request, the fields, their rules a
   const stranger = await rejection(new Client(test.url, { apiKey: "wrong-key" }).listRuns());
   assert.ok(stranger instanceof HttpError && stranger.status === 401);
   assert.doesNotMatch(stranger.message, /wrong-key/);
-  const plain = await rejection(client.getMarkers((await client.createRun()).run_id, { from_frame: NaN }));
+  const early = await rejection(client.getMarkers((await client.createRun()).run_id, { from_frame: NaN }));
+  assert.ok(early instanceof HttpError && early.code === "bad_request");
+  assert.match(early.message, /^GET \/v1\/runs\/run-\w+\/markers: 400 bad_request.*from_frame/);
+  const plain = await rejection(client.whipTerminate("no-such-session"));
   assert.ok(plain instanceof HttpError && plain.apiError === null && plain.code === "http_error");
-  assert.match(plain.message, /^GET \/v1\/runs\/run-\w+\/markers: 400 .*from_frame/);
 });
 
 Deno.test("integers beyond 2^53 come and go with all their digits on request", async () => {

@@ -71,7 +71,7 @@ Deno.test({
     await page.clock.resume();
 
     // A sleeping tab does nothing at all; its stream goes on where it was.
-    await shown.show(`/runs/${runId}`);
+    await shown.show(`/runs/${runId}?lanes=all`);
     await page.getByRole("heading", { name: "Marks 4" }).waitFor();
     const session = await page.context().newCDPSession(page);
     await session.send("Page.enable");

@@ -3,7 +3,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { conditionsText } from "../../console/pages/webhooks/hook_state.ts";
+import type { WebhookOfRun } from "../../client/mod.ts";
+import {
+  conditionsText,
+  failingSentence,
+  hookSentence,
+  hookState,
+} from "../../console/pages/webhooks/hook_state.ts";
 import { SAMPLES } from "../../console/pages/webhooks/signature/samples.ts";
 import { openConsole } from "../support/console_page.ts";
 import { Receiver } from "../support/http/receiver.ts";
@@ -240,6 +246,23 @@ console.log(await isGenuine(headers, body.buffer, secret), await isGenuine(heade
     run(Deno.execPath(), ["run", "--quiet", "--check", "--no-config", "--allow-read=.", typescript]),
     "true false",
   );
+});
+
+Deno.test("a webhook whose receiver is gone is told from one that fails", () => {
+  const failing: WebhookOfRun = {
+    ...{ webhook_id: "wh_0", run_id: "run-0", url: "", event_kinds: [], filter: null, cooldown: null },
+    ...{ source: null, registered_seq: 1, last_terminal_seq: 2, run_last_seq: 2, delivered: 0 },
+    ...{ dead_letters: 1, withheld: 0, withheld_pending: 0, last_error: "", failing_since_ms: 1000 },
+    ...{ retry: null, state: "active", gone_since_ms: null, recent_dead_letters: [], redelivery: null },
+  };
+  const gone: WebhookOfRun = { ...failing, state: "gone", gone_since_ms: 61_000 };
+  assert.deepEqual([failing, gone].map((hook) => hookState(hook).word), ["failing", "receiver gone"]);
+  assert.equal(
+    hookSentence(gone, 181_000),
+    "The receiver answered 410 Gone 2 min ago: no event is sent to it. Send events again to start it again.",
+  );
+  assert.equal(failingSentence([gone], 181_000), null);
+  assert.equal(failingSentence([gone, failing], 181_000), "1 webhook has been failing for 3 min.");
 });
 
 Deno.test("the conditions of a webhook are told in words", () => {

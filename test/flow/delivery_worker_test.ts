@@ -164,6 +164,74 @@ Deno.test("retries wait for the configured delays, in their order", async () => 
   assert.equal(failingSinceMs, null);
 });
 
+Deno.test("a busy receiver is waited for as long as it asks, at most ten minutes and at least the configured delay", async () => {
+  const sleeps: number[] = [];
+  await using test = await start((ms) => void sleeps.push(ms));
+  test.timeline.commit(() => [event("vlm"), event("vlm")]);
+  const asked = [8000, 86_400_000, 0];
+  for (const [at, retryAfterMs] of asked.entries()) {
+    (await test.posted(at + 1)).answer({ error: "429", retryAfterMs });
+  }
+  (await test.posted(4)).answer(undefined);
+  (await test.posted(5)).answer({ error: "500" });
+  (await test.posted(6)).answer(undefined);
+  assert.deepEqual(test.deliveriesSent.map(({ seq }) => seq), [2, 2, 2, 2, 3, 3]);
+  assert.deepEqual(sleeps.filter((ms) => ms > 0), [8000, 600_000, 3, 1]);
+});
+
+Deno.test("a receiver that is gone is sent nothing more, after a crash neither, until its webhook is started again", async () => {
+  const stateOf = (test: Awaited<ReturnType<typeof start>>) => test.deliveries.stateOf(RUN, HOOK.webhookId);
+  await using first = await start();
+  first.timeline.commit(() => [event("vlm"), event("vlm"), event("vlm")]);
+  (await first.posted(1)).answer({ error: "500" });
+  (await first.posted(2)).answer({ error: "410", isGone: true });
+  await until("the others are passed", () => first.worker.cursorSeq === 4);
+  const { gone } = first.worker;
+  assert.deepEqual(gone, { since_ms: Math.floor(first.bench.nowMs), receiver: null });
+  first.timeline.commit(() => Array.from({ length: 2000 }, () => event("vlm")));
+  await until("many are passed", () => first.worker.cursorSeq === 2004);
+  assert.equal(stateOf(first).cursorSeq, 2004, "they are noted");
+  first.timeline.commit(() => [event("vlm")]);
+  await until("one more is passed", () => first.worker.cursorSeq === 2005);
+  assert.deepEqual([stateOf(first).delivered, stateOf(first).deadLetters], [0, 0]);
+  assert.deepEqual(
+    stateOf(first).recentDeliveries.map(({ seq, outcome, attempts }) => [seq, outcome, attempts.length]),
+    [[2, "gone", 2]],
+  );
+  await first.crash();
+
+  await using second = await start(() => {}, HOOK, first.bench.dataDir);
+  second.timeline.commit(() => [event("vlm")]);
+  await until("all are passed", () => second.worker.cursorSeq === 2006);
+  assert.deepEqual(second.worker.gone, gone);
+  assert.deepEqual([first.deliveriesSent.length, second.deliveriesSent.length], [2, 0]);
+  second.worker.resume();
+  assert.equal(second.worker.gone, null);
+  assert.equal(stateOf(second).cursorSeq, 2006, "what was passed can be sent again");
+  second.timeline.commit(() => [event("vlm")]);
+  const sent = await second.posted(1);
+  assert.equal(sent.seq, 2007);
+  sent.answer(undefined);
+  await until("it is delivered", () => stateOf(second).delivered === 1);
+});
+
+Deno.test("a receiver that is gone ends a redelivery, and what waited behind it is not sent", async () => {
+  await using test = await start();
+  test.timeline.commit(() => [event("vlm"), event("vlm"), event("vlm")]);
+  for (let count = 1; count <= 3; count++) (await test.posted(count)).answer(undefined);
+  const state = test.deliveries.stateOf(RUN, HOOK.webhookId);
+  await until("all are delivered", () => state.delivered === 3);
+  const range = { webhook_id: HOOK.webhookId, seq: 2, error: null, to_seq: 4 };
+  test.deliveries.append(RUN, { ...range, state: "redeliver" });
+  test.worker.redeliver();
+  const again = await test.posted(4);
+  test.timeline.commit(() => [event("vlm")]);
+  again.answer({ error: "410", isGone: true });
+  await until("the new one is passed", () => test.worker.cursorSeq === 5);
+  assert.equal(state.redelivery, undefined);
+  assert.deepEqual(test.deliveriesSent.map(({ seq }) => seq), [2, 3, 4, 2]);
+});
+
 Deno.test("the age of the event that waits is known until it is delivered or given up", async () => {
   await using test = await start();
   assert.equal(test.worker.waitingSinceMs, null);

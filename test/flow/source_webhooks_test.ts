@@ -41,7 +41,11 @@ async function open(bench: Bench, named: NamedSources) {
   const agent = opening.use(new PinnedAgent({ roots: () => [] }));
   const hooks = opening.use(HookRegistry.open({
     ...{ timeline, dataDir: bench.dataDir, named, world, metrics: new Metrics(), isShared: true },
-    ...{ retryDelaysMs: [1, 1, 1], allowPrivate: true, sending: { secret: "s".repeat(32), agent, timeoutMs: 10_000 } },
+    ...{
+      retryDelaysMs: [1, 1, 1],
+      allowPrivate: true,
+      sending: { secret: "s".repeat(32), agent, timeoutMs: 10_000 },
+    },
   }));
   const begin = (runId: string, ended?: string) => {
     const { randomBytes } = world;
@@ -125,4 +129,40 @@ Deno.test("the webhook of a run that rolled over is sent its last events, the ne
   await until("all wait for their end", () => test.clock.sleeping === 2);
   await test.clock.advance(150_000);
   assert.deepEqual([R1, R2, R3].flatMap((runId) => test.hooks.ofRun(runId)), []);
+});
+
+Deno.test("a receiver that is gone is gone for the next run's webhook too, until the file has another address", async () => {
+  await using receiver = await Receiver.start();
+  using bench = new Bench();
+  const alarm: SourceWebhook = {
+    ...{ name: "alarm", url: receiver.url, shownUrl: "http://127.0.0.1/...", secret: "ab".repeat(32) },
+    ...{ eventKinds: ["vlm"], filter: null, cooldown: null },
+  };
+  const named = new NamedSources([dock([alarm])]);
+  receiver.answer = ({ path }) => path.startsWith("/hook") ? 410 : 204;
+  const isPassed = (test: Awaited<ReturnType<typeof open>>, runId: string) =>
+    test.hooks.ofRun(runId)[0]?.worker?.cursorSeq === test.timeline.view.run(runId)!.lastSeq;
+  {
+    await using test = await open(bench, named);
+    test.begin(R1);
+    test.timeline.commit(() => [event("vlm", {}, R1), event("vlm", {}, R1)]);
+    await until("it is gone", () => test.hooks.ofRun(R1)[0]?.worker?.gone != null);
+    test.begin(R2, R1);
+    test.timeline.commit(() => [event("vlm", {}, R2)]);
+    await until("the next run is passed", () => isPassed(test, R2));
+    assert.notEqual(test.hooks.ofRun(R2)[0]!.worker!.gone, null);
+  }
+  await using test = await open(bench, named);
+  test.timeline.commit(() => [event("vlm", {}, R2)]);
+  await until("it is passed after a restart", () => isPassed(test, R2));
+  assert.equal(receiver.received.length, 1);
+  named.replace([dock([{ ...alarm, url: receiver.url.replace("hook", "moved") }])]);
+  test.begin(R3, R2);
+  test.timeline.commit(() => [event("vlm", {}, R3)]);
+  await receiver.waitFor(() => receiver.received.length === 2);
+  assert.deepEqual([receiver.received[1]!.path.slice(0, 6), receiver.received[1]!.event.source.at(-1)], [
+    "/moved",
+    "3",
+  ]);
+  assert.equal(test.hooks.ofRun(R3)[0]!.worker!.gone, null);
 });

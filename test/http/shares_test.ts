@@ -21,7 +21,7 @@ const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
 const PUBLIC = "https://1.1.1.1/hook";
 
 function namesIn(folder: string): string[] {
-  return [...Deno.readDirSync(folder)].map(({ name }) => name);
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name !== ".names");
 }
 
 function upload(test: TestService, key: string) {

@@ -13,6 +13,15 @@ const FILM_PATH = join(CLIPS, "intel_bottle.mp4");
 /** About half a MiB. */
 const FILM = Deno.readFileSync(FILM_PATH);
 const LARGE_FILM = Deno.readFileSync(join(CLIPS, "own_screenrec.mp4"));
+/** The film with other bytes: a last box that nobody reads. */
+function filmOf(name: string): Uint8Array<ArrayBuffer> {
+  const box = new TextEncoder().encode(`\0\0\0\x10free${name.padEnd(8).slice(0, 8)}`);
+  const film = new Uint8Array(FILM.length + box.length);
+  film.set(FILM);
+  film.set(box, FILM.length);
+  return film;
+}
+
 const MIB = { SERVICE_STORAGE_QUOTA_BYTES: String(2 ** 20) };
 
 function upload(test: TestService, film: Uint8Array<ArrayBuffer>, name: string, key = KEY_A) {
@@ -24,7 +33,7 @@ function upload(test: TestService, film: Uint8Array<ArrayBuffer>, name: string, 
 }
 
 function uploads(test: TestService): number {
-  return [...Deno.readDirSync(test.uploadRoot)].length;
+  return [...Deno.readDirSync(test.uploadRoot)].filter(({ name }) => name !== ".names").length;
 }
 
 // deno-lint-ignore no-explicit-any -- an answer of any shape
@@ -41,9 +50,9 @@ Deno.test("an upload that crosses the quota is refused while it is received, and
   await using test = await startService(MIB);
   assertQuota(await upload(test, LARGE_FILM, "large.mp4"));
   assert.equal(uploads(test), 0);
-  assert.equal((await upload(test, FILM, "a.mp4")).status, 200);
-  assert.equal((await upload(test, FILM, "b.mp4")).status, 200);
-  const refused = await upload(test, FILM, "c.mp4");
+  assert.equal((await upload(test, filmOf("a"), "a.mp4")).status, 200);
+  assert.equal((await upload(test, filmOf("b"), "b.mp4")).status, 200);
+  const refused = await upload(test, filmOf("c"), "c.mp4");
   assertQuota(refused);
   assert.match(
     refused.json.error.message,
@@ -57,21 +66,26 @@ Deno.test("an upload that crosses the quota is refused while it is received, and
 Deno.test("uploads at the same time cannot cross the quota together", async () => {
   await using test = await startService(MIB);
   const answers = await Promise.all(
-    ["a", "b", "c", "d", "e"].map((name) => upload(test, FILM, `${name}.mp4`)),
+    ["a", "b", "c", "d", "e"].map((name) => upload(test, filmOf(name), `${name}.mp4`)),
   );
   const stored = answers.filter(({ status }) => status === 200).length;
   assert.ok(stored <= 2, `${stored} were stored`);
   assert.equal(answers.filter(({ status }) => status === 507).length, 5 - stored);
   assert.equal(uploads(test), stored);
   for (const name of ["f", "g"].slice(stored)) {
-    assert.equal((await upload(test, FILM, `${name}.mp4`)).status, 200, "what was refused takes no room");
+    assert.equal(
+      (await upload(test, filmOf(name), `${name}.mp4`)).status,
+      200,
+      "what was refused takes no room",
+    );
   }
 });
 
-Deno.test("a file that replaces another counts for the difference", async () => {
+Deno.test("a file that is there already takes no more room, under another name either", async () => {
   await using test = await startService(MIB);
   for (let time = 0; time < 4; time++) assert.equal((await upload(test, FILM, "same.mp4")).status, 200);
   assert.equal((await upload(test, FILM, "other.mp4")).status, 200);
+  assert.equal((await upload(test, filmOf("more"), "same.mp4")).status, 200, "there is room for another one");
 });
 
 Deno.test("a principal at its quota can read, stop and delete, and write nothing else", async () => {
@@ -174,6 +188,6 @@ Deno.test("what is stored is counted again at the next start", async () => {
   await test.restart(() => Deno.removeSync(ledger));
   await check("from the events");
   await test.restart(() => {}, { SERVICE_STORAGE_QUOTA_BYTES: "" });
-  assert.equal((await upload(test, FILM, "a.mp4")).status, 200);
+  assert.equal((await upload(test, filmOf("a"), "a.mp4")).status, 200);
   assert.throws(() => Deno.lstatSync(ledger), Deno.errors.NotFound);
 });

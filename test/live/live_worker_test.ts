@@ -44,7 +44,7 @@ Deno.test("an offer is answered, and a session without a publisher closes when i
 for (
   const [what, offer, status] of [
     ["nothing", " ", 400],
-    ["something else than SDP", "hello", 500],
+    ["something else than SDP", "hello", 400],
     ["no codec that is served", offerText({ video: [["VP6"]], audio: false }), 415],
     ["two videos", offerText({ video: [["VP8"], ["VP8"]] }), 415],
   ] as const

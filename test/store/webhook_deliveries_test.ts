@@ -77,6 +77,7 @@ Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from t
     recentDeadLetters: [],
     retry: undefined,
     redelivery: undefined,
+    gone: null,
     withheld: 0,
   };
   const check = async (records: DeliveryRecord[], expected: object) => {
@@ -147,6 +148,17 @@ Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from t
     deadLetters: 2,
     lastError: "e",
   });
+  const gone = { since_ms: 50, receiver: null };
+  const ended = record("gone", 6, { error: "410", attempts: [40], gone });
+  const scheduled = record("redeliver", 5, { to_seq: 5 });
+  const atEnd = { cursorSeq: 6, deadLetters: 1, lastError: "410", recentDeadLetters: [letter(5)], gone };
+  await check([dead(5), scheduled, ended], atEnd);
+  await check([dead(5), ended, record("checkpoint", 9)], { ...atEnd, cursorSeq: 9 });
+  await check([dead(5), ended, record("resume", 6)], { ...atEnd, gone: null });
+  await check([dead(5), ended, record("delivered", 7)], {
+    ...{ ...atEnd, cursorSeq: 7, delivered: 1, lastError: null, gone: null },
+  });
+  await check([record("checkpoint", 9, { gone })], { cursorSeq: 9, gone });
   const many = Array.from({ length: 20 }, (_, at) => at + 1);
   await check(many.map(dead), {
     cursorSeq: 20,
@@ -168,12 +180,24 @@ Deno.test("the last outcomes are kept with their attempts, and since when delive
     assert.deepEqual(state.recentDeliveries, outcomes);
   };
   const dead = record("dead_letter", 5, { error: "e", attempts: [10, 20], took_ms: 3, kind: "vlm" });
-  const gone = { seq: 5, kind: "vlm", error: "e", attempts: [10, 20], tookMs: 3, withheld: 0 };
+  const gone = {
+    ...{
+      seq: 5,
+      outcome: "dead_letter",
+      kind: "vlm",
+      error: "e",
+      attempts: [10, 20],
+      tookMs: 3,
+      withheld: 0,
+    },
+  };
   const again = record("delivered", 5, { attempts: [90], took_ms: 4, kind: "vlm" });
-  const home = { seq: 5, kind: "vlm", error: null, attempts: [90], tookMs: 4, withheld: 0 };
+  const home = {
+    ...{ seq: 5, outcome: "delivered", kind: "vlm", error: null, attempts: [90], tookMs: 4, withheld: 0 },
+  };
   await check([], null, []);
   await check([record("delivered", 4)], null, [{
-    ...{ seq: 4, kind: null, error: null, attempts: [], tookMs: null, withheld: 0 },
+    ...{ seq: 4, outcome: "delivered", kind: null, error: null, attempts: [], tookMs: null, withheld: 0 },
   }]);
   await check([record("retry", 5, { error: "e", attempts: [10] })], 10, []);
   await check([record("retry", 5, { error: "e", attempts: [10] }), dead], 10, [gone]);
@@ -183,7 +207,9 @@ Deno.test("the last outcomes are kept with their attempts, and since when delive
   await check(
     many.map((seq) => record("delivered", seq, { attempts: [seq], took_ms: 1, kind: "vlm" })),
     null,
-    many.slice(3).map((seq) => ({ seq, kind: "vlm", error: null, attempts: [seq], tookMs: 1, withheld: 0 })),
+    many.slice(3).map((seq) => ({
+      ...{ seq, outcome: "delivered", kind: "vlm", error: null, attempts: [seq], tookMs: 1, withheld: 0 },
+    })),
   );
 });
 

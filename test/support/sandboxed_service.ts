@@ -38,6 +38,9 @@ export function placesIn(root: string, ingestRoots: readonly string[]): Places {
   };
 }
 
+/** A start of a test; `knownTools` as in `ServiceOptions`. */
+export type TestStart = Start & { readonly knownTools: boolean };
+
 /** A Worker with the permissions of one set of places, in which one service at a time can be open. */
 export class SandboxedHost {
   readonly root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
@@ -72,13 +75,13 @@ export class SandboxedHost {
   }
 
   /** The port of the service. */
-  async open(start: Start): Promise<number> {
+  async open(start: TestStart): Promise<number> {
     await this.#broker?.[Symbol.asyncDispose]();
     this.#broker = new Broker({
       ...{ ...start, cage: start.cage ?? NO_CAGE, world: realWorld(quietLog()) },
       pipes: openNativePipes(),
     });
-    const order = startOrder(start, this.#broker);
+    const order = { ...startOrder(start, this.#broker), knownTools: start.knownTools };
     const notice = await this.#ask(order, [order.broker]);
     if (notice.type === "listening") return notice.port;
     await this.#broker[Symbol.asyncDispose]();

@@ -38,7 +38,9 @@ scope.onmessage = async ({ data: order }) => {
  * What `src/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the first start, so that
  * the Worker costs little in a test file that needs none.
  */
-async function start({ start, broker: port }: StartOrder): Promise<Service> {
+async function start(
+  { start, broker: port, knownTools }: StartOrder & { readonly knownTools?: boolean },
+): Promise<Service> {
   const { config, places, labelMaps = null, backendFile, namedSources = [], certificate = null } = start;
   const [{ quietLog }, { realWorld }, { openService }, { BrokerClient }] = await Promise.all([
     import("../../src/base/log.ts"),
@@ -53,6 +55,7 @@ async function start({ start, broker: port }: StartOrder): Promise<Service> {
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,
     namedSources,
+    knownTools: knownTools ?? false,
     lookAtConnections: connections.ask,
   });
 }

@@ -20,7 +20,7 @@ import { QuickFfmpeg } from "./quick_ffmpeg.ts";
 import { TestBroker } from "./test_broker.ts";
 import { cageOf } from "./cages.ts";
 import { tools as allTools } from "./media.ts";
-import { placesIn, SandboxedHost } from "./sandboxed_service.ts";
+import { placesIn, SandboxedHost, type TestStart } from "./sandboxed_service.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const CLIPS = join(PROJECT_ROOT, "fixtures", "clips");
@@ -98,7 +98,7 @@ export async function startService(
 interface Opener {
   readonly root: string;
   /** The port. */
-  open(start: Start): Promise<number>;
+  open(start: TestStart): Promise<number>;
   close(): Promise<void>;
   /** Removes the root folder, or leaves it empty for the next service. */
   end(): void;
@@ -186,6 +186,7 @@ async function startInProcess(
         restrictedZone: backendFile?.restrictedZone ?? null,
         streams: streamsOf(cage).by,
         namedSources,
+        knownTools: start.knownTools,
         ...(liveWorkers && { liveWorkers: liveWorkers() }),
       }).catch(async (error) => {
         await broker[Symbol.asyncDispose]();
@@ -234,7 +235,7 @@ function findNeeds(env: Record<string, string>): Pick<Start, "config" | "tools">
 }
 
 /** Everything that the service needs in `root`, found as the process finds it. */
-function findStart(root: string, env: Record<string, string>): Start {
+function findStart(root: string, env: Record<string, string>): TestStart {
   const { config, tools } = findNeeds(env);
   const faults: string[] = [];
   const labelMaps = readLabelMaps(config, faults);
@@ -253,6 +254,8 @@ function findStart(root: string, env: Record<string, string>): Start {
     certificate,
     cage: CAGE,
     places: placesIn(root, [CLIPS]),
+    // Those of the machine are tried by tests of their own.
+    knownTools: env.SERVICE_FFMPEG_PATH === undefined && env.SERVICE_FFPROBE_PATH === undefined,
   };
 }
 

@@ -40,6 +40,11 @@ export async function reasonAbout(
     );
     const { metadata, ...rest } = answer;
     if (answer.truncated) out.warn(truncatedText(answer.decoded_frames));
+    if (answer.chunks_failed) {
+      const { chunks_failed, first_chunk_error = "the reason is not known", tokens } = answer;
+      const reason = first_chunk_error.replaceAll("_", " ");
+      out.warn(`${chunks_failed} of ${tokens.chunks_analyzed} questions got no answer: ${reason}`);
+    }
     const interactions = await client.getInteractions(run_id, undefined, { signal });
     if (out.isJson) {
       return out.json({ ...rest, ...(flags.includeFrameMetadata && { metadata }), interactions });

@@ -19,7 +19,13 @@ export const listWebhooks: Handler = async ({ client, out, signal }, [id]) => {
       { title: "LAST ERROR" },
     ],
     all.map((hook) => [
-      ...[hook.webhook_id, hook.state, hook.delivered, hook.dead_letters, hook.withheld],
+      ...[
+        hook.webhook_id,
+        hook.state === "gone" ? "receiver gone" : hook.state,
+        hook.delivered,
+        hook.dead_letters,
+        hook.withheld,
+      ],
       ...[hook.last_terminal_seq, hook.url, hook.last_error],
     ]),
     "no webhooks",

@@ -4,7 +4,7 @@ import type { Run } from "../../../client/mod.ts";
 import { words } from "../../text/names.ts";
 import { ago, clock } from "../../text/time.ts";
 import type { RunHistory } from "./history.ts";
-import { textAt } from "./payload.ts";
+import { numberAt, textAt } from "./payload.ts";
 
 export interface StateText {
   readonly what: string;
@@ -86,7 +86,7 @@ export function stateText(run: Run, history: RunHistory): StateText {
       if (reason === "rolled_over") {
         return calm(`The camera goes on in the run ${textAt(end!.payload, "successor_run_id")}.`);
       }
-      return calm(ENDS[reason ?? ""] ?? "The analysis is complete.", boundText(history));
+      return calm(ENDS[reason ?? ""] ?? completeText(history), boundText(history));
     case "cancelled":
       return calm(
         `Stopped${end ? ` ${ago(end.pts_ms)}` : ""}; what was found until then stays.`,
@@ -122,6 +122,17 @@ function liveText(run: Run, history: RunHistory): StateText {
   return calm(
     `Live${since}; the last event came ${ago(Date.parse(run.updated_at))}.`,
   );
+}
+
+/** With the questions of the last analysis that no model answered, and the first reason. */
+function completeText(history: RunHistory): string {
+  const pass = history.last(["analysis_generated"])?.payload ?? {};
+  const failed = numberAt(pass, "chunks_failed");
+  if (failed === null) return "The analysis is complete.";
+  const reason = words(textAt(pass, "first_chunk_error") ?? "the reason is not known");
+  return `The analysis is complete, but ${failed} of ${
+    numberAt(pass, "chunks_analyzed")
+  } questions got no answer: ${reason}.`;
 }
 
 /** That a bound cut the last analysis; empty where none did. */

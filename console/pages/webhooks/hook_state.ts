@@ -5,12 +5,15 @@ import { counted } from "../../text/numbers.ts";
 import { durationText } from "../../text/time.ts";
 
 export interface HookState {
-  readonly word: "up to date" | "delivering" | "sending again" | "failing";
+  readonly word: "up to date" | "delivering" | "sending again" | "failing" | "receiver gone";
   readonly mark: string;
   readonly tone: "good" | "busy" | "bad";
 }
 
 export function hookState(hook: WebhookOfRun): HookState {
+  if (hook.state === "gone") {
+    return { word: "receiver gone", mark: "✕", tone: "bad" };
+  }
   if (hook.failing_since_ms !== null) {
     return { word: "failing", mark: "✕", tone: "bad" };
   }
@@ -30,7 +33,11 @@ export function isBehind(
 
 /** What is happening, such as `It has been failing for 12 min; 2 attempts at event 77; next try in 8 s.` */
 export function hookSentence(hook: WebhookOfRun, nowMs: number): string {
-  const { failing_since_ms, retry, redelivery } = hook;
+  const { state, gone_since_ms, failing_since_ms, retry, redelivery } = hook;
+  if (state === "gone") {
+    const ago = durationText(Math.max(0, nowMs - (gone_since_ms ?? nowMs)));
+    return `The receiver answered 410 Gone ${ago} ago: no event is sent to it. Send events again to start it again.`;
+  }
   if (failing_since_ms !== null) {
     const since = `It has been failing for ${durationText(Math.max(0, nowMs - failing_since_ms))}`;
     if (retry === null) {
@@ -53,7 +60,9 @@ export function failingSentence(
   hooks: readonly WebhookOfRun[],
   nowMs: number,
 ): string | null {
-  const failing = hooks.filter(({ failing_since_ms }) => failing_since_ms !== null);
+  const failing = hooks.filter(({ state, failing_since_ms }) =>
+    state === "active" && failing_since_ms !== null
+  );
   if (failing.length === 0) return null;
   const longest = nowMs -
     Math.min(...failing.map(({ failing_since_ms }) => failing_since_ms!));

@@ -50,6 +50,8 @@ const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 /** Those that say how many frames a second their source has. */
 const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_generated"]);
 
+const SOURCE_KINDS: ReadonlySet<string> = new Set(["ingest_received"]);
+
 export class EventReads {
   readonly #timeline: Timeline;
   /** Orders of markers that are being found now, at most one for each request under way. */
@@ -91,9 +93,24 @@ export class EventReads {
     return rates.size === 1 ? rate : null;
   }
 
+  /** When players show the first frame of the run's film, milliseconds; 0 where it has several films that differ in it. */
+  async videoStartMs(caller: Caller, runId: string): Promise<number> {
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    const starts = new Set<number>();
+    for await (const batch of this.#timeline.readInPieces(run.runId, { kinds: SOURCE_KINDS })) {
+      for (const stored of batch) {
+        const payload = "pieces" in stored ? await headOf(stored.pieces) : stored.payload;
+        starts.add(Number(/"video_start_ms":\s*(\d+)/.exec(payload)?.[1] ?? 0));
+      }
+    }
+    const [start = 0] = starts;
+    return starts.size === 1 ? start : 0;
+  }
+
   /** The name of the run's film: of a file its own name, of an upload that which the caller gave; the run's id where it has no source. */
   filmName(caller: Caller, runId: string): string {
-    const { sourceUri, runId: id } = ownedRun(this.#timeline.view, caller, runId);
+    const { sourceUri, sourceName, runId: id } = ownedRun(this.#timeline.view, caller, runId);
+    if (sourceName !== "") return sourceName;
     const name = sourceUri.replace(/[?#].*$/s, "").replace(/\/+$/, "").replace(/^.*\//s, "");
     return name.slice(ownerPrefixIn(name)?.length ?? 0) || id;
   }

@@ -56,7 +56,10 @@ export class InferBatch {
   async run(caller: Caller, body: InferBatchBody): Promise<BatchAnswer> {
     const { direct, inference, perPrincipalLimit } = this.#options;
     direct.requireProvider();
-    const identify = await inference.identify(body.requests.map(({ model }) => model), caller.signal);
+    // Items of a list that is too long were not looked at.
+    const isRead = body.requests.length <= LIMITS.infer.batchRequests.maximum;
+    const models = isRead ? body.requests.map(({ model }) => model) : [];
+    const identify = await inference.identify(models, caller.signal);
     const { requests, maxParallel } = checkedBatch(body, identify);
     for (const [index, request] of requests.entries()) {
       withItemIndex(index, () => direct.checkRun(caller, request));

@@ -286,6 +286,7 @@ export class ChunkReasoner {
         lastPtsMs: Math.round(signals.ptsMs[signals.count - 1]!),
       }),
       wasAttempted: finding !== null,
+      error: finding?.error ?? null,
       tokens: finding?.reply?.tokens ?? NO_TOKENS,
       inferenceLatencyMs: finding?.reply?.inferenceLatencyMs ?? 0,
       semantics: {

@@ -73,6 +73,7 @@ export function ingestReceivedPayload(
     request_id: source.requestId,
     source_uri: source.uri,
     ...(source.name !== undefined && { source_name: source.name }),
+    ...(info.videoStartMs !== undefined && { video_start_ms: info.videoStartMs }),
     index_name: plan.indexName,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates: source.coordinates,

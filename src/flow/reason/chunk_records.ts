@@ -12,6 +12,8 @@ export interface ChunkRecord {
   readonly lag: ChunkLag;
   /** Whether the semantic path tried it, successfully or not. */
   readonly wasAttempted: boolean;
+  /** `semantic_error`; null where the model gave a valid answer, and where none was asked. */
+  readonly error: string | null;
   readonly tokens: TokenCounts;
   readonly inferenceLatencyMs: number;
   readonly semantics: RowSemantics;
@@ -27,6 +29,12 @@ export interface LagPercentiles {
 export interface Spent extends TokenCounts {
   readonly inference_latency_ms: number;
   readonly chunks_analyzed: number;
+}
+
+/** Of the chunks without a valid answer, for the response and for fields of `analysis_generated`; empty where there are none. */
+export interface FailedChunks {
+  readonly chunks_failed?: number;
+  readonly first_chunk_error?: string;
 }
 
 /** Filled in any order, and read in the order of the source. */
@@ -59,6 +67,11 @@ export class ChunkRecords {
   lag(): LagPercentiles {
     const lags = this.#records.map(({ lag }) => lag.lag_ms);
     return { p95Ms: percentile(lags, 95), p99Ms: percentile(lags, 99) };
+  }
+
+  failed(): FailedChunks {
+    const errors = this.#records.flatMap(({ error }) => error ?? []);
+    return errors.length === 0 ? {} : { chunks_failed: errors.length, first_chunk_error: errors[0]! };
   }
 
   spent(): Spent {

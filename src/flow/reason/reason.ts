@@ -32,7 +32,7 @@ import { ChunkReasoner } from "./chunk.ts";
 import { analysisGeneratedPayload, chunkGenerated, ingestReceivedPayload } from "./chunk_events.ts";
 import { ReasonFrames } from "./frames.ts";
 import { forEachChunk } from "./pipeline.ts";
-import { ChunkRecords, type LagPercentiles, type Spent } from "./chunk_records.ts";
+import { ChunkRecords, type FailedChunks, type LagPercentiles, type Spent } from "./chunk_records.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
 import type { OpenedSource, Sources } from "../sources/sources.ts";
 
@@ -64,6 +64,7 @@ export interface Reasoned {
   readonly markers: readonly Marker[];
   readonly lag: LagPercentiles;
   readonly spent: Spent;
+  readonly failed: FailedChunks;
   /** Whether `max_frames` ended the decode, and not the source. */
   readonly isTruncated: boolean;
   /** How the source ended. */
@@ -245,6 +246,7 @@ export class Reason {
       markers,
       lag: chunks.lag(),
       spent: chunks.spent(),
+      failed: chunks.failed(),
       isTruncated: stream.isTruncated,
       end: stream.end,
       includesRows: plan.includeFrameMetadata,
@@ -368,7 +370,7 @@ function* lastEvents(
   reasoned: Reasoned,
 ): Generator<NewEvent> {
   const { requestId } = caller;
-  const { chunks, markers, lag, spent, isTruncated } = reasoned;
+  const { chunks, markers, lag, spent, failed, isTruncated } = reasoned;
   for (let chunkIndex = 0; chunkIndex < chunks.count; chunkIndex++) {
     const generated = chunkGenerated({ requestId, chunkIndex, plan }, chunks.at(chunkIndex));
     yield event("semantic_chunk_generated", runId, generated);
@@ -386,6 +388,7 @@ function* lastEvents(
       ...analysisGeneratedPayload(plan, {
         ...{ requestId, ...counts, sampling, coordinates, isTruncated, lag, spent },
       }),
+      ...failed,
       ...reasoned.end,
     },
   );

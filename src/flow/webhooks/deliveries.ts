@@ -32,10 +32,12 @@ export class DeliveryReads {
   list(caller: Caller, runId: string, webhookId: string): ListedDelivery[] {
     this.#hook(caller, runId, webhookId);
     const state = this.#options.hooks.deliveries?.stateOf(runId, webhookId);
-    return (state?.recentDeliveries ?? []).map(({ seq, kind, error, attempts, tookMs, withheld }) => ({
+    return (state?.recentDeliveries ?? []).map((
+      { seq, kind, outcome, error, attempts, tookMs, withheld },
+    ) => ({
       seq,
       kind,
-      outcome: error === null ? "delivered" as const : "dead_letter" as const,
+      outcome,
       error,
       attempts,
       took_ms: tookMs,

@@ -6,7 +6,7 @@ import { inRootSpan } from "../../base/tracing.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
-import type { DeliveryRecord, DeliveryState } from "../../model/webhooks/delivery.ts";
+import type { DeliveryRecord, DeliveryState, Gone } from "../../model/webhooks/delivery.ts";
 import { LIMITS } from "../../model/limits.ts";
 import {
   type CooldownEntry,
@@ -43,6 +43,7 @@ export interface WebhookWorkerOptions {
  *   a batch of new events  ──►  a batch of the redelivery  ──►  none was left: wait
  *
  *   one event:  attempt ──2xx──► delivered
+ *                  ├─ 410: gone; no event is sent until the owner has it started again
  *                  │ else
  *                  ├─ fewer than four so far: retry, delay ──► attempt
  *                  └─ four, or a body over 1 MiB: dead letter
@@ -146,6 +147,20 @@ export class WebhookWorker {
     }
   }
 
+  /** The receiver that has answered 410 Gone, while it is the one that events would go to; else null. */
+  get gone(): Gone | null {
+    const { gone } = this.#state;
+    return gone !== null && gone.receiver === this.#options.receiver.mark ? gone : null;
+  }
+
+  /** Starts it again after 410 Gone, with the events that come from now on; nothing where it has not ended. */
+  resume(): void {
+    if (this.gone === null) return;
+    this.#checkpoint();
+    this.#record({ seq: this.#cursorSeq, state: "resume", error: null });
+    this.redeliver();
+  }
+
   /** Wakes the worker for a redelivery that the delivery log has for it. */
   redeliver(): void {
     this.#redeliveryScheduled.resolve();
@@ -174,8 +189,10 @@ export class WebhookWorker {
     const before = previous.#options.hook.cooldown;
     const isSame = cooldown !== null && before !== null && String(cooldown.per) === String(before.per);
     const cooldowns = isSame ? previous.#cooldowns.all : [];
+    const { gone } = previous.#state;
     this.#record({
       ...{ seq: this.#cursorSeq, state: "checkpoint", error: null },
+      ...(gone && { gone }),
       ...(cooldowns.length > 0 && { cooldowns, withheld_total: this.#withheld }),
     });
     this.#cooldowns.apply(cooldowns);
@@ -216,6 +233,11 @@ export class WebhookWorker {
     const run = timeline.view.run(hook.runId);
     const endSeq = run?.lastSeq ?? 0;
     if (this.#cursorSeq >= endSeq) return false;
+    if (this.gone !== null) {
+      this.#cursorSeq = endSeq;
+      this.#checkpointIfFar();
+      return true;
+    }
     // An event is sent only when it is on the disk: after a power cut it must still exist. See docs/deployment.md#durability.
     await timeline.synced();
     let isIdle = true;
@@ -227,10 +249,14 @@ export class WebhookWorker {
         const outcome = await this.#deliverEvent(event, cooling, signal);
         this.#waitingSinceMs = null;
         if (outcome === "exhausted" && run?.deleted) return this.#dropRest(run.lastSeq);
+        if (outcome === "gone") {
+          this.#cursorSeq = event.seq;
+          break;
+        }
       }
       this.#cursorSeq = event.seq;
     }
-    if (this.#cursorSeq - this.#state.cursorSeq >= UNSAVED_EVENTS_MAX) this.#checkpoint();
+    this.#checkpointIfFar();
     // A long range without a match must not block other work.
     if (isIdle) await world.sleep(0, signal);
     return true;
@@ -254,13 +280,15 @@ export class WebhookWorker {
   /** One batch of the redelivery; false when there is none. */
   async #deliverAgain(signal: AbortSignal): Promise<boolean> {
     const { redelivery } = this.#state;
-    if (redelivery === undefined) return false;
+    if (redelivery === undefined || this.gone !== null) return false;
     for (const event of await this.#nextBatch(redelivery.fromSeq, redelivery.toSeq)) {
       const isWanted = "payload" in event
         ? this.#matcher.judge(event).verdict === "wanted"
         : this.#isTooLong(event);
-      if (isWanted) await this.#deliverEvent(event, null, signal);
-      else this.#record({ seq: event.seq + 1, state: "redeliver", error: null, to_seq: redelivery.toSeq });
+      if (isWanted) {
+        const outcome = await this.#deliverEvent(event, null, signal);
+        if (outcome === "gone") break;
+      } else this.#record({ seq: event.seq + 1, state: "redeliver", error: null, to_seq: redelivery.toSeq });
     }
     return true;
   }
@@ -286,7 +314,7 @@ export class WebhookWorker {
     event: StoredEvent | LongEvent,
     cooling: Cooling | null,
     signal: AbortSignal,
-  ): Promise<"delivered" | "refused" | "exhausted"> {
+  ): Promise<"delivered" | "refused" | "exhausted" | "gone"> {
     const { world, metrics, retryDelaysMs } = this.#options;
     const { seq, kind } = event;
     if (!("payload" in event)) return this.#refuse(event, bodyBytesOf(event));
@@ -319,6 +347,10 @@ export class WebhookWorker {
         return "delivered";
       }
       const error = fault.error.slice(0, LIMITS.webhook.errorCharactersMax);
+      if (fault.isGone) {
+        this.#end({ seq, error, ...ended });
+        return "gone";
+      }
       if (attempts.length > LIMITS.webhook.retries) {
         this.#deadLetter({ seq, error, ...ended }, cooling);
         return "exhausted";
@@ -370,6 +402,17 @@ export class WebhookWorker {
     this.#options.metrics.add("service_webhook_dead_letters_total");
   }
 
+  /** Ends the webhook with the event to which its receiver answered 410. */
+  #end(last: Omit<DeliveryRecord, "webhook_id" | "state">): void {
+    const { hook: { webhookId, runId }, receiver, world } = this.#options;
+    const gone = { since_ms: Math.floor(world.now()), receiver: receiver.mark };
+    const record = { ...last, state: "gone" as const, gone };
+    if (last.seq <= this.#cursorSeq) this.#record(record);
+    else this.#recordWithCooldowns(record, []);
+    const ids = { webhook_id: webhookId, run_id: runId, seq: last.seq };
+    this.#log.warn("a webhook is sent no more events, as its receiver answered 410 Gone", ids);
+  }
+
   /** For a deleted run: moves the cursors past its last event. */
   #dropRest(lastSeq: number): true {
     const { webhookId, runId } = this.#options.hook;
@@ -391,12 +434,19 @@ export class WebhookWorker {
    * cursor moves back to the end of the timeline.
    */
   #resetCursor(): void {
-    const { cursorSeq, lastError, failingSinceMs, delivered, deadLetters } = this.#state;
+    const { cursorSeq, lastError, failingSinceMs, gone, delivered, deadLetters } = this.#state;
     const seqs = { webhook_id: this.#options.hook.webhookId, from_seq: cursorSeq, to_seq: this.#cursorSeq };
     this.#log.warn("a webhook's cursor was past the end of the timeline and was moved back", seqs);
-    const totals = { delivered, dead_letters: deadLetters, failing_since_ms: failingSinceMs };
+    const totals = {
+      ...{ delivered, dead_letters: deadLetters, failing_since_ms: failingSinceMs },
+      ...(gone && { gone }),
+    };
     const cooldowns = { cooldowns: this.#state.cooldowns.all, withheld_total: this.#state.withheld };
     this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: lastError, ...totals, ...cooldowns });
+  }
+
+  #checkpointIfFar(): void {
+    if (this.#cursorSeq - this.#state.cursorSeq >= UNSAVED_EVENTS_MAX) this.#checkpoint();
   }
 
   #checkpoint(): void {
@@ -460,7 +510,7 @@ interface Attempt {
   readonly signal: AbortSignal;
 }
 
-/** The cursor may run ahead of the delivery log by this many events that did not match. */
+/** The cursor may run ahead of the delivery log by this many events that are not sent. */
 const UNSAVED_EVENTS_MAX = 1024;
 
 /** With the key that its cooldown counts by. */

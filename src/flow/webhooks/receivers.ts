@@ -1,5 +1,6 @@
 /** Where the deliveries of a webhook go, and with which key they are signed. */
 
+import { createHmac } from "node:crypto";
 import type { SourceWebhook } from "../../model/webhooks/source_webhook.ts";
 import type { SendFault, WebhookSender } from "../../remote/webhook_sender.ts";
 
@@ -11,10 +12,12 @@ export interface Sender {
 export interface HookReceiver extends Sender {
   /** 32 bytes that sign its deliveries. */
   readonly key: Uint8Array;
+  /** Another text where the file of sources has another address or secret for it; null for one that cannot change. */
+  readonly mark: string | null;
 }
 
 export function receiverOf(sender: Sender, key: Uint8Array): HookReceiver {
-  return { key, post: (headers, body, signal) => sender.post(headers, body, signal) };
+  return { key, mark: null, post: (headers, body, signal) => sender.post(headers, body, signal) };
 }
 
 /**
@@ -48,6 +51,11 @@ export class SourceReceiver implements HookReceiver {
 
   get key(): Uint8Array {
     return Uint8Array.fromHex(this.#current().webhook.secret);
+  }
+
+  /** It does not tell the address, which may have a secret in its path. */
+  get mark(): string {
+    return createHmac("sha256", this.key).update(this.#current().webhook.url).digest("hex").slice(0, 16);
   }
 
   post(headers: Readonly<Record<string, string>>, body: Uint8Array, signal: AbortSignal): Promise<SendFault> {

@@ -28,7 +28,7 @@ export class RedeliveryScheduler {
   /**
    * Schedules the events of the range that the hook's filter lets through, delivered, given up or withheld, under the same event ids; without bounds
    * that is everything since the registration. Events that the hook has not reached yet are left out, as they are sent
-   * anyway. The schedule survives a restart. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 422 on `from_seq` when
+   * anyway. A webhook whose receiver is gone is started again. The schedule survives a restart. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 422 on `from_seq` when
    * it is past `to_seq`, 409 on `webhook_id` while another redelivery is under way, 503 while webhooks are off.
    */
   async schedule(
@@ -39,17 +39,19 @@ export class RedeliveryScheduler {
   ): Promise<ScheduledRedelivery> {
     const { timeline, hooks } = this.#options;
     ownedRun(timeline.view, caller, runId);
-    const { hook } = hooks.find(runId, webhookId);
+    const { hook, worker } = hooks.find(runId, webhookId);
     if (from_seq != null && to_seq != null && from_seq > to_seq) {
       throw refuse.invalid("from_seq", `must not be past to_seq, ${to_seq}: got ${from_seq}`);
     }
+    // First, so that no event from now on is left out. Without a worker nothing is sent: that is refused below.
+    worker?.resume();
     const range = {
       fromSeq: Math.max(from_seq ?? 0, hook.registeredSeq + 1),
       toSeq: Math.min(to_seq ?? Infinity, this.#idleState(hook).cursorSeq),
     };
     const { scheduled, lastSeq } = await this.#count(hook, range, caller.signal);
     if (scheduled > 0) {
-      const { worker } = hooks.find(runId, webhookId);
+      hooks.find(runId, webhookId); // it may have been deleted
       this.#idleState(hook); // again: another redelivery may have been scheduled while this one counted
       // The range ends at the last match, so that the record of its delivery also ends the redelivery.
       hooks.deliveries!.append(runId, {

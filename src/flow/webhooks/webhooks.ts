@@ -200,6 +200,7 @@ export class Webhooks {
 
 function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedWebhook {
   const { redelivery, retry } = state;
+  const gone = worker ? worker.gone : state.gone;
   return {
     webhook_id: hook.webhookId,
     url: hook.url,
@@ -218,7 +219,8 @@ function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedW
     retry: retry
       ? { seq: retry.seq, attempts: retry.attempts, next_attempt_ms: worker?.nextAttemptMs ?? null }
       : null,
-    state: "active",
+    state: gone === null ? "active" : "gone",
+    gone_since_ms: gone?.since_ms ?? null,
     recent_dead_letters: state.recentDeadLetters,
     redelivery: redelivery ? { from_seq: redelivery.fromSeq, to_seq: redelivery.toSeq } : null,
   };

@@ -58,11 +58,14 @@ export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
   }],
   ["text/vtt", {
     contentType: "text/vtt; charset=utf-8",
-    form: () => ({
-      ...NOTHING_AROUND,
-      head: "WEBVTT\n",
-      entry: (stored) => vttCue(markerOf(stored), stored.seq),
-    }),
+    form: async (call, runId) => {
+      const startMs = await call.reads.videoStartMs(call.caller, runId);
+      return {
+        ...NOTHING_AROUND,
+        head: "WEBVTT\n",
+        entry: (stored) => vttCue(markerOf(stored), stored.seq, startMs),
+      };
+    },
   }],
   ["text/x-edl", {
     contentType: "text/x-edl; charset=utf-8",

@@ -5,17 +5,20 @@ import { onOneTextLine } from "./one_text_line.ts";
 
 /**
  * Ids of markers repeat across passes and those of cues may not, so `seq`, the number of the marker's event, is part of the id.
- * A cue may not end when it begins: that of a marker of one frame lasts a millisecond.
+ * A cue may not end when it begins: that of a marker of one frame lasts a millisecond. Players count from the start of the film, and
+ * markers from its first frame, which they show `videoStartMs` later.
  *
  *     mk-00000002@17
  *     00:00:00.100 --> 00:00:00.101
  *     scene_cut (exact, 0.58275)
  */
-export function vttCue(marker: Marker, seq: number): string {
+export function vttCue(marker: Marker, seq: number, videoStartMs: number): string {
   const { marker_id, event_type, status, start_pts_ms, end_pts_ms, confidence } = marker;
   const end = Math.max(end_pts_ms, start_pts_ms + 1);
   const text = `${onOneTextLine(event_type)} (${status}, ${confidence})`;
-  return `\n${marker_id}@${seq}\n${vttTime(start_pts_ms)} --> ${vttTime(end)}\n${escaped(text)}\n`;
+  return `\n${marker_id}@${seq}\n${vttTime(start_pts_ms + videoStartMs)} --> ${
+    vttTime(end + videoStartMs)
+  }\n${escaped(text)}\n`;
 }
 
 /** `HH:MM:SS.mmm`; more digits of hours where they need them. */

@@ -23,7 +23,7 @@ export const REASON_ROUTES: readonly Route[] = [
 
 /** `generated` counts the rows that were computed, whether or not they are in the response. */
 async function* reasonJson(reasoned: Reasoned): AsyncIterable<string> {
-  const { context, frames, chunks, markers, lag, spent, isTruncated, end, includesRows } = reasoned;
+  const { context, frames, chunks, markers, lag, spent, failed, isTruncated, end, includesRows } = reasoned;
   const rows = frames.gate.count;
   const head = JSON.stringify({
     request_id: context.requestId,
@@ -37,6 +37,7 @@ async function* reasonJson(reasoned: Reasoned): AsyncIterable<string> {
     lag_p95_ms: lag.p95Ms,
     lag_p99_ms: lag.p99Ms,
     tokens: spent,
+    ...failed,
     frame_metadata_included: includesRows,
   });
   yield `${head.slice(0, -1)},"metadata":[`;

@@ -47,6 +47,7 @@ const info = z.strictObject({
   audioChannels: count,
   audioCodec: z.string().max(64).nullable().optional(),
   startMs: z.number().min(-1e15).max(1e15).optional(),
+  videoStartMs: z.number().min(0).max(1e15).optional(),
   announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
   isCutOff: z.boolean().optional(),
 });

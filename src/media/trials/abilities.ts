@@ -177,7 +177,7 @@ async function withFilm(bench: TrialBench, use: (film: Film) => Promise<void>): 
   }
 }
 
-/** The JPEGs, if any. The pipe takes all frames, so that nobody has to read it. */
+/** The JPEGs, if any. The frames are read and dropped, as a pipe may be narrower than one of them. */
 async function decode(
   bench: TrialBench,
   { input, info }: Film,
@@ -194,7 +194,12 @@ async function decode(
     ...{ seekS: 0, hardware: null, jpegs, cpuSeconds: DEADLINE_MS / 1000 },
     planes: { pipe: fifo.path, maxFrames: null, select: null },
   };
-  const { stdout } = await run(bench, job, { reports, maxStdoutBytes: jpegs ? OUTPUT_BYTES_MAX : 0 });
+  const frames = (await Deno.open(fifo.path, { read: true })).readable.pipeTo(new WritableStream());
+  const { stdout } = await run(bench, job, { reports, maxStdoutBytes: jpegs ? OUTPUT_BYTES_MAX : 0 })
+    .finally(() => {
+      fifo.closeGuard();
+      return frames;
+    });
   const reader = new ReportReader(reports);
   for (let frame = 0; frame < TRIAL_FRAMES; frame++) {
     if ((reader.takeNow() & REPORT.isReported) === 0) {

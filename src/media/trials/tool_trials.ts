@@ -13,6 +13,8 @@ export interface ToolTrialsOptions {
   readonly writeFile: WriteFile;
   readonly world: World;
   readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
+  /** Whether the programs are known to work, so that nothing is tried; false unless given. */
+  readonly knownTools?: boolean;
 }
 
 /** What a program of the machine cannot do. */
@@ -60,11 +62,12 @@ export class ToolTrials implements AsyncDisposable {
 
   /** Tries in the background what nobody has needed so far. */
   begin(): void {
-    this.#walk ??= this.#tryAll();
+    if (!this.#options.knownTools) this.#walk ??= this.#tryAll();
   }
 
   /** Waits for the trials of these abilities, and of its version; refuses (503 `decoder_unusable`) where one has failed. */
   async require(...abilities: readonly Ability[]): Promise<void> {
+    if (this.#options.knownTools) return;
     for (const ability of ["version", ...abilities] as const) {
       const { fault } = await this.#verdict(ability, 0);
       if (fault) throw decoderUnusable(`it cannot ${fault.cannot} (${fault.reason})`);

@@ -5,7 +5,7 @@ import { boundedList } from "../bounded_list.ts";
 import { textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
-import type { DeadLetter } from "../webhooks/delivery.ts";
+import type { DeadLetter, DeliveryOutcome } from "../webhooks/delivery.ts";
 import { ARMED_CHOICES, type WebhookFilter } from "../webhooks/filter.ts";
 import type { WebhookOfSource } from "../webhooks/webhook.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
@@ -87,8 +87,10 @@ export interface ListedWebhook {
     /** Null while an attempt is under way. */
     readonly next_attempt_ms: number | null;
   } | null;
-  /** Always `active`: a webhook is listed once its registration is committed. */
-  readonly state: "active";
+  /** `gone` after the receiver answered 410: nothing is sent to it until its owner has events sent again. */
+  readonly state: "active" | "gone";
+  /** Since when it is gone, epoch milliseconds; null while it is active. */
+  readonly gone_since_ms: number | null;
   /** The newest ones; see LIMITS.webhook.recentDeadLettersMax. */
   readonly recent_dead_letters: readonly DeadLetter[];
   /** The events that are still to be sent again. */
@@ -117,7 +119,7 @@ export interface ListedDelivery {
   readonly seq: number;
   /** Null where an older version of the service wrote the record. */
   readonly kind: string | null;
-  readonly outcome: "delivered" | "dead_letter";
+  readonly outcome: DeliveryOutcome;
   readonly error: string | null;
   readonly attempts: readonly number[];
   /** Of the last attempt. */

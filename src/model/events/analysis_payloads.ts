@@ -55,6 +55,12 @@ const analysisGeneratedByAnalyze = open({
   ...sourceEndFields,
 });
 
+/** Present where the model gave no valid answer about a chunk. */
+export const failedChunksFields = {
+  chunks_failed: positive.optional().describe("Chunks without a valid answer; present where there are any"),
+  first_chunk_error: text.optional().describe("The `semantic_error` of the first of these chunks"),
+};
+
 const analysisGeneratedByReason = open({
   request_id: text,
   stream_id: text,
@@ -74,6 +80,7 @@ const analysisGeneratedByReason = open({
   ...tokenFields,
   inference_latency_ms: durationMs,
   chunks_analyzed: count,
+  ...failedChunksFields,
   ...sourceEndFields,
 });
 

@@ -94,6 +94,10 @@ export const mediaRemoved = open({
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
 
+const videoStartMs = count.optional().describe(
+  "When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0",
+);
+
 const uploadLabel = text.optional().describe("The name that an upload had; absent for other sources");
 
 /** `ingest` is the request body as given, with null for absent fields. */
@@ -111,6 +115,7 @@ const ingestReceivedByIngest = open({
   decoded_frames: positive,
   source_uri: text,
   source_name: uploadLabel,
+  video_start_ms: videoStartMs,
   sampling_policy: samplingPolicy,
   sample_fps: fps,
 });
@@ -120,6 +125,7 @@ const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
   source_name: uploadLabel,
+  video_start_ms: videoStartMs,
   index_name: z.string().nullable(),
   coordinate_schema: coordinateSchema,
   coordinates,

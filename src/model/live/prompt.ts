@@ -37,26 +37,25 @@ export function noProviderDescription(model: string, { hasBackends }: { hasBacke
     : "no inference provider is configured";
 }
 
-/** The prompt, the last description, and why this frame was chosen. */
+/** The prompt of the session as it is. To the built-in one come the last description and why this frame was chosen. */
 export function keyframePrompt({ prompt, previous, gate }: KeyframePrompt): string {
+  if (isOwn(prompt)) return prompt;
   return [
-    effectivePrompt(prompt, KEYFRAME_PROMPT),
+    KEYFRAME_PROMPT,
     ...(previous ? [`[previous_state (${previous.ptsMs}ms): ${onOneLine(previous.text)}]`] : []),
     gateLine(gate),
   ].join("\n");
 }
 
-/** The prompt, the number of frames and their times. */
+/** The prompt of the session as it is. To the built-in one come the number of frames and their times. */
 export function clipPrompt({ prompt, frames, startPtsMs, endPtsMs }: ClipPrompt): string {
-  return [
-    effectivePrompt(prompt, CLIP_PROMPT),
-    `[clip: frames=${frames}, pts_start_ms=${startPtsMs}, pts_end_ms=${endPtsMs}]`,
-  ].join("\n");
+  if (isOwn(prompt)) return prompt;
+  return `${CLIP_PROMPT}\n[clip: frames=${frames}, pts_start_ms=${startPtsMs}, pts_end_ms=${endPtsMs}]`;
 }
 
 /** A blank prompt means the built-in one. */
-function effectivePrompt(prompt: string | null, builtIn: string): string {
-  return prompt === null || prompt.trim() === "" ? builtIn : prompt;
+function isOwn(prompt: string | null): prompt is string {
+  return prompt !== null && prompt.trim() !== "";
 }
 
 const KEYFRAME_PROMPT = `\

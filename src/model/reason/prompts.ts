@@ -18,7 +18,7 @@ export interface ChunkPrompt {
   readonly localAudio?: LocalAudio | null;
 }
 
-/** Prompt, previous state, fixed rules for sound, local evidence, then one `key=value` line for each fact. */
+/** Prompt, previous state, fixed rules for sound, local evidence; after the built-in prompt one `key=value` line for each fact. */
 export function chunkPrompt(chunk: ChunkPrompt): string {
   const { mediaMode, previous, localAudio } = chunk;
   const hasSound = mediaMode === "audio_video";
@@ -27,7 +27,7 @@ export function chunkPrompt(chunk: ChunkPrompt): string {
     ...(previous ? [previousState(previous)] : []),
     ...(hasSound ? [AUDIO_VIDEO_RULES] : []),
     ...(hasSound && localAudio ? [localAudioContext(localAudio)] : []),
-    machineLines(chunk),
+    ...(chunk.prompt === null ? [machineLines(chunk)] : []),
   ].join("\n");
 }
 

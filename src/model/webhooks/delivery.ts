@@ -9,15 +9,18 @@ import { type CooldownEntry, Cooldowns } from "./cooldown.ts";
  *   retry        an attempt failed and will be repeated         attempts, withheld
  *   delivered    the receiver accepted the event                attempts, took_ms, kind, withheld
  *   dead_letter  the event was given up                         attempts, took_ms, kind, withheld
+ *   gone         the receiver answered 410 to the event, and is sent nothing more  attempts, took_ms, kind, withheld, gone
+ *   resume       the owner has started the webhook again after that
  *   checkpoint   no event up to seq needs a delivery; with the totals it replaces the whole state before it
  *   redeliver    matching events from seq to to_seq are sent again  to_seq
  *
- * A record that moves the cursor of a webhook with a cooldown also has `cooldowns` and `withheld_total`.
+ * A record that moves the cursor of a webhook with a cooldown also has `cooldowns` and `withheld_total`. A checkpoint has `gone` where
+ * the receiver is gone.
  */
 export interface DeliveryRecord {
   readonly webhook_id: string;
   readonly seq: number;
-  readonly state: "retry" | "delivered" | "dead_letter" | "checkpoint" | "redeliver";
+  readonly state: "retry" | DeliveryOutcome | "checkpoint" | "redeliver" | "resume";
   readonly error: string | null;
   /** When each attempt so far began, epoch milliseconds. */
   readonly attempts?: readonly number[];
@@ -26,6 +29,7 @@ export interface DeliveryRecord {
   /** Kind of the event. */
   readonly kind?: string;
   readonly to_seq?: number;
+  readonly gone?: Gone;
   /** How many withheld events the delivery told of. */
   readonly withheld?: number;
   /** The cooldowns that changed. */
@@ -38,6 +42,18 @@ export interface DeliveryRecord {
   readonly failing_since_ms?: number | null;
 }
 
+/** What may become of an event that is sent: it is accepted or given up, or its receiver is gone. */
+export const DELIVERY_OUTCOMES = ["delivered", "dead_letter", "gone"] as const;
+
+export type DeliveryOutcome = typeof DELIVERY_OUTCOMES[number];
+
+/** A receiver that has answered 410 Gone: nothing more is sent to it. */
+export interface Gone {
+  readonly since_ms: number;
+  /** Which receiver of a webhook of the file of sources has answered so: another text after a change of it; null for other webhooks. */
+  readonly receiver: string | null;
+}
+
 /** An event that was given up. */
 export interface DeadLetter {
   readonly seq: number;
@@ -46,11 +62,13 @@ export interface DeadLetter {
   readonly attempts: readonly number[];
 }
 
-/** What became of an event: delivered where `error` is null, else given up. */
+/** What became of an event. */
 export interface Delivery {
   readonly seq: number;
+  readonly outcome: DeliveryOutcome;
   /** Null in records of versions that did not write it. */
   readonly kind: string | null;
+  /** Null where it was delivered. */
   readonly error: string | null;
   /** When each attempt began, epoch milliseconds. */
   readonly attempts: readonly number[];
@@ -80,6 +98,8 @@ export class DeliveryState {
   recentDeliveries: readonly Delivery[] = [];
   /** When the first attempt since the last success began, where it failed; null while deliveries succeed. */
   failingSinceMs: number | null = null;
+  /** Null until the receiver answers 410, and after a success. */
+  gone: Gone | null = null;
   /** The event that is being retried, and the start times of its attempts. */
   retry:
     | { readonly seq: number; readonly attempts: readonly number[]; readonly withheld: number }
@@ -104,17 +124,28 @@ export class DeliveryState {
         this.delivered++;
         this.lastError = null;
         this.failingSinceMs = null;
-        this.#keepDelivery(record, null);
+        this.gone = null;
+        this.#keepDelivery(record, "delivered");
         this.#forgetDeadLetter(seq);
         this.#finish(seq);
         break;
       case "dead_letter":
         this.deadLetters++;
         this.#fail(error, attempts);
-        this.#keepDelivery(record, error ?? "");
+        this.#keepDelivery(record, "dead_letter");
         this.#forgetDeadLetter(seq);
         this.#keepDeadLetter({ seq, error: error ?? "", attempts });
         this.#finish(seq);
+        break;
+      case "gone":
+        this.gone = record.gone ?? null;
+        this.#fail(error, attempts);
+        this.#keepDelivery(record, "gone");
+        this.#finish(seq);
+        this.redelivery = undefined;
+        break;
+      case "resume":
+        this.gone = null;
         break;
       case "checkpoint":
         this.#checkpoint(record);
@@ -135,17 +166,19 @@ export class DeliveryState {
       state,
       error,
     });
-    const { cursorSeq, delivered, deadLetters, lastError, failingSinceMs, retry, redelivery } = this;
+    const { cursorSeq, delivered, deadLetters, lastError, failingSinceMs, gone, retry, redelivery } = this;
     const { recentDeadLetters, recentDeliveries } = this;
     // Where a dead letter is none of the last outcomes, so many came after it that it is none of them again.
-    const older = recentDeadLetters.filter(({ seq }) => !recentDeliveries.some((other) => other.seq === seq));
+    const older = recentDeadLetters.filter(({ seq }) =>
+      !recentDeliveries.some((other) => other.seq === seq && other.outcome === "dead_letter")
+    );
     const records: DeliveryRecord[] = older.map(({ seq, error, attempts }) => ({
       ...of(seq, "dead_letter", error),
       attempts,
     }));
-    for (const { seq, kind, error, attempts, tookMs, withheld } of recentDeliveries) {
+    for (const { seq, outcome, kind, error, attempts, tookMs, withheld } of recentDeliveries) {
       records.push({
-        ...of(seq, error === null ? "delivered" : "dead_letter", error),
+        ...of(seq, outcome, error),
         attempts,
         ...(tookMs !== null && { took_ms: tookMs }),
         ...(kind !== null && { kind }),
@@ -162,6 +195,7 @@ export class DeliveryState {
       delivered,
       dead_letters: deadLetters,
       failing_since_ms: failingSinceMs,
+      ...(gone && { gone }),
       ...(cooldowns.length > 0 && { cooldowns, withheld_total: this.withheld }),
     });
     if (redelivery) records.push({ ...of(redelivery.fromSeq, "redeliver", null), to_seq: redelivery.toSeq });
@@ -181,9 +215,10 @@ export class DeliveryState {
     this.redelivery = fromSeq <= toSeq && toSeq <= this.cursorSeq ? range : undefined;
   }
 
-  #checkpoint({ seq, error, delivered, dead_letters, failing_since_ms }: DeliveryRecord): void {
+  #checkpoint({ seq, error, delivered, dead_letters, failing_since_ms, gone }: DeliveryRecord): void {
     if (delivered === undefined || dead_letters === undefined) {
       this.cursorSeq = Math.max(this.cursorSeq, seq);
+      this.gone = gone ?? this.gone;
       return;
     }
     this.cursorSeq = seq;
@@ -191,6 +226,7 @@ export class DeliveryState {
     this.deadLetters = dead_letters;
     this.lastError = error;
     this.failingSinceMs = failing_since_ms ?? null;
+    this.gone = gone ?? null;
     this.redelivery = undefined;
     this.cooldowns = new Cooldowns();
     this.withheld = 0;
@@ -201,9 +237,10 @@ export class DeliveryState {
     this.failingSinceMs ??= attempts[0] ?? null;
   }
 
-  #keepDelivery(record: DeliveryRecord, error: string | null): void {
+  #keepDelivery(record: DeliveryRecord, outcome: DeliveryOutcome): void {
     const { seq, kind = null, attempts = [], took_ms: tookMs = null, withheld = 0 } = record;
-    const delivery = { seq, kind, error, attempts, tookMs, withheld };
+    const error = outcome === "delivered" ? null : record.error ?? "";
+    const delivery = { seq, outcome, kind, error, attempts, tookMs, withheld };
     this.recentDeliveries = [...this.recentDeliveries, delivery].slice(
       -LIMITS.webhook.recentDeliveriesMax,
     );
@@ -227,6 +264,7 @@ export function deliveryRecord(json: string): DeliveryRecord | undefined {
     typeof record.webhook_id === "string" && Number.isSafeInteger(record.seq) && STATES.has(record.state) &&
     (record.error === null || typeof record.error === "string") &&
     (record.attempts === undefined || Array.isArray(record.attempts)) &&
+    (record.gone === undefined || Number.isSafeInteger(record.gone?.since_ms)) &&
     (record.cooldowns === undefined || Array.isArray(record.cooldowns));
   return isRecord ? record : undefined;
 }
@@ -241,8 +279,8 @@ function parsed(json: string): unknown {
 
 const STATES: ReadonlySet<unknown> = new Set([
   "retry",
-  "delivered",
-  "dead_letter",
+  ...DELIVERY_OUTCOMES,
   "checkpoint",
   "redeliver",
+  "resume",
 ]);

@@ -158,6 +158,7 @@ export class Providers implements AsyncDisposable {
         signal.throwIfAborted();
         if (!(error instanceof InferenceFailed)) throw error;
         failure = this.#explained(error, by, request.model);
+        this.#logRefusal(by, failure);
         if (!isRetryable(failure) && failure.failure !== "unsupported_model") throw failure;
       }
     }
@@ -389,7 +390,6 @@ export class Providers implements AsyncDisposable {
     } catch (error) {
       if (error instanceof InferenceFailed && !signal.aborted) {
         this.#report(candidate, (nowMs) => reportFailure(error, call, { nowMs, timeoutMs }), error);
-        this.#logRefusal(candidate, error);
         if (error.failure !== "transport") this.#record(backend, startedMs, error);
       }
       throw error;

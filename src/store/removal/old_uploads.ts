@@ -2,7 +2,6 @@
 
 import { join } from "node:path";
 import { yieldToEventLoop } from "../../base/wait.ts";
-import { ownerPrefixIn } from "../../model/files/file_name.ts";
 
 export interface UploadLimits {
   readonly hours: number | undefined;
@@ -35,7 +34,7 @@ export async function oldUploads(
   const found: (OldUpload & { readonly atMs: number })[] = [];
   let total = 0;
   for await (const { name, isFile } of Deno.readDir(root)) {
-    if (!isFile || ownerPrefixIn(name) === null) continue;
+    if (!isFile || name.startsWith(".")) continue; // unfinished ones, and their names
     const info = await Deno.lstat(join(root, name)).catch(() => null);
     if (info === null) continue; // removed meanwhile
     // Bytes that have two names go with the last one.

@@ -446,13 +446,15 @@ Deno.test("a caller that goes away in the middle closes the file", async () => {
 
 Deno.test("a download goes on with the version it began with when the file is replaced", async () => {
   await using test = await startService();
-  const name = await uploaded(test, { clip: "bbb480.mp4" });
-  const first = Deno.readFileSync(join(test.uploadRoot, name));
-  const response = await fetch(`${test.url}/v1/files/${name}`, { headers: { "x-api-key": KEY_A } });
-  await uploaded(test, { clip: "own_screenrec.mp4" });
+  const path = join(test.mediaDir, "film.mp4");
+  const first = Deno.readFileSync(join(CLIPS, "bbb480.mp4"));
+  const second = Deno.readFileSync(join(CLIPS, "own_screenrec.mp4"));
+  Deno.writeFileSync(path, first);
+  const response = await fetch(`${test.url}/v1/files/film.mp4`, { headers: { "x-api-key": KEY_A } });
+  Deno.writeFileSync(`${path}.new`, second);
+  Deno.renameSync(`${path}.new`, path);
   assert.deepEqual(await response.bytes(), first);
-  const second = await get(test, `/v1/files/${name}`);
-  assert.deepEqual(second.bytes, Deno.readFileSync(join(CLIPS, "own_screenrec.mp4")));
+  assert.deepEqual((await get(test, "/v1/files/film.mp4")).bytes, second);
 });
 
 Deno.test("an upload is deleted by its owner alone, and who is reading it reads on", async () => {

@@ -3,7 +3,15 @@ import { join } from "node:path";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
 import { make } from "../../support/media.ts";
-import { CLIPS, MODEL, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
+import {
+  CLIPS,
+  KEY_A,
+  MODEL,
+  newRun,
+  REACHES_IN,
+  startService,
+  type TestService,
+} from "../../support/service.ts";
 
 /** A row of a decode in which nothing happens. */
 function row(frame_index: number, more: Record<string, unknown> = {}) {
@@ -346,4 +354,29 @@ Deno.test("an ingest writes its ranges, also where there are none", async () => 
   const { payload } = (await test.call("GET", `/v1/runs/${runId}/events`)).json.events.at(-1);
   assert.deepEqual(payload.ranges, []);
   assert.equal("ranges_truncated" in payload, false);
+});
+
+Deno.test("subtitles of a film whose sound begins before its pictures are at the times that players show", async () => {
+  await using test = await startService();
+  const film = join(CLIPS, "bbb120.mp4");
+  for (
+    const [name, startMs] of [["even.mp4", 0], ["sound_first.mp4", 700], ["sound_first.ts", 700]] as const
+  ) {
+    const path = make(
+      join(test.mediaDir, name),
+      ...["-f", "lavfi", "-i", "sine=440:d=30", "-itsoffset", String(startMs / 1000), "-i", film],
+      ...["-map", "1:v", "-map", "0:a", "-c:v", "copy", "-c:a", "aac", "-shortest"],
+    );
+    const runId = await newRun(test);
+    const ingest = { source_uri: path, max_frames: 500 };
+    assert.equal((await test.call("POST", `/v1/runs/${runId}/ingest`, ingest)).status, 200, name);
+    assert.equal((await test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL })).status, 200);
+    const cuts = `/v1/runs/${runId}/markers?event_type=scene_cut`;
+    const { markers } = (await test.call("GET", cuts)).json;
+    assert.equal(markers[0].start_pts_ms, 11_875, `${name}: markers count from the first frame`);
+    const { text } = await test.send(cuts, { headers: { "x-api-key": KEY_A, accept: "text/vtt" } });
+    const [, seconds, ms] = /^00:00:(\d\d)\.(\d\d\d) -->/m.exec(text)!;
+    const shownMs = Number(seconds) * 1000 + Number(ms) - 11_875;
+    assert.ok(Math.abs(shownMs - startMs) <= 25, `${name}: ${shownMs} ms`);
+  }
 });

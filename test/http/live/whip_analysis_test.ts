@@ -171,7 +171,7 @@ Deno.test("the second model is asked where the first is not sure, and only then"
   await check(same, bySize(says(0.1), "no"), ["vlm", 1]);
 });
 
-Deno.test("a model that fails, or answers with an empty text, leaves no event, and the next picture is tried again", async () => {
+Deno.test("a model that fails, or answers with an empty text, leaves its picture alone, and the next one is tried again", async () => {
   await using test = await described(
     {},
     (_, index) => index === 0 ? { status: 400 } : index === 1 ? " \n" : "A door.",
@@ -179,7 +179,7 @@ Deno.test("a model that fails, or answers with an empty text, leaves no event, a
   const session = await publish(test, { attach: NO_CAP });
   await show(session, 0, 3);
   const events = await eventsOf(test, session.runId);
-  assert.deepEqual(kindsOf(events), ["run_created", "vlm", "keyframe_stored"]);
+  assert.deepEqual(kindsOf(events), ["run_created", "keyframe_stored*2", "vlm", "keyframe_stored"]);
   assert.equal(payloads(events, "vlm")[0].frame_index, 2);
 });
 
@@ -456,7 +456,11 @@ Deno.test("a clip is one question with all its pictures, and its failure is an e
   await clip(12);
   await clip(22);
   const events = await eventsOf(test, session.runId);
-  assert.deepEqual(kindsOf(events), ["run_created", "clip_vlm", "keyframe_stored", "clip_vlm"]);
+  assert.deepEqual(kindsOf(events), [
+    "run_created",
+    ...["clip_vlm", "keyframe_stored"],
+    ...["clip_vlm", "keyframe_stored"],
+  ]);
   const [first, failed] = payloads(events, "clip_vlm");
   assert.deepEqual([first.frame_index, first.pts_ms, first.confidence], [12, frameFacts(12).ptsMs, 0.9]);
   assert.equal(first.description, "A truck leaves.");
@@ -465,7 +469,7 @@ Deno.test("a clip is one question with all its pictures, and its failure is an e
   const [request] = test.model.requests;
   assert.deepEqual(request!.images.map(({ bytes }) => bytes), [10, 11, 12].map(jpegOf));
   assert.equal(request!.maxTokens, 256);
-  assert.match(request!.prompt, /^What leaves\?/);
+  assert.equal(request!.prompt, "What leaves?");
   assert.equal(await metric(test, "service_infer_admission_acquired_by_class_total", 'class="live"'), 2);
 });
 

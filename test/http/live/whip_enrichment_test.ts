@@ -98,7 +98,7 @@ Deno.test("a stopped run, a failing model and a missing one explain too; without
     async () => payloads(await eventsOf(test, session.runId), "event_enriched").length === 2,
   );
   assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), [
-    ...["run_created", "restricted_zone_activity_entered", "event_enriched"],
+    ...["run_created", "restricted_zone_activity_entered", "keyframe_stored", "event_enriched"],
     ...["restricted_zone_activity_entered", "stop_requested", "event_enriched"],
   ]);
 

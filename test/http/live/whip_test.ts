@@ -141,9 +141,9 @@ const WRONG_OFFERS: readonly [string, number, Publishing][] = [
   ["an empty body", 400, { offer: "" }],
   ["a blank body", 400, { offer: " \r\n\t" }],
   ["bytes that are not UTF-8", 400, { offer: Uint8Array.of(0x76, 0x3d, 0xff, 0xfe) }],
-  ["text that is no SDP", 500, { offer: "hello" }],
-  ["SDP without a section", 500, { offer: "v=0\r\no=- 1 2 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n" }],
-  ["no fingerprint", 500, { offer: offerText().replace(/a=fingerprint.*\r\n/g, "") }],
+  ["text that is no SDP", 400, { offer: "hello" }],
+  ["SDP without a section", 400, { offer: "v=0\r\no=- 1 2 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n" }],
+  ["no fingerprint", 400, { offer: offerText().replace(/a=fingerprint.*\r\n/g, "") }],
   ["two videos", 415, { offer: offerText({ video: [["VP8"], ["VP8"]] }) }],
   ["a codec that nobody decodes", 415, { offer: offerText({ video: [["FLV"]] }) }],
   ["neither picture nor sound that is served", 415, {
@@ -226,7 +226,7 @@ Deno.test("of several faults the one that is checked first is reported", async (
     assert.equal((await offer(test, publishing)).status, expected, why);
   await check(400, { offer: "", attach: attachSyntax }, "body before attach syntax");
   await check(400, { offer: "hello", attach: attachSyntax }, "attach syntax before SDP");
-  await check(500, { offer: "hello", attach: attachRule }, "SDP before attach rules");
+  await check(400, { offer: "hello", attach: attachRule }, "SDP before attach rules");
   await check(400, { attach: attachRule }, "attach rules before the sidecar");
   await publish(test);
   await check(503, { attach: { local_audio: {} } }, "the sidecar before the stream limit");

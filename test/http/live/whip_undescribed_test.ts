@@ -8,6 +8,7 @@ import { axis, embedded, openEmbeddingDouble } from "../../support/sidecars/embe
 import { held, type ModelServer, startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import type { TestService } from "../../support/service.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { until } from "../../support/until.ts";
 
 const UNDESCRIBED = "service_pipeline_keyframes_undescribed_total";
@@ -138,10 +139,12 @@ Deno.test("every keyframe is described or counted with its reason", async () => 
   embeddings.answer(embedded(axis(1)));
   await show(session, 4, 1); // the same text
   assert.deepEqual(await reasons(test), { provider_failed: 2, reused: 1, repeated: 1 });
-  assert.deepEqual(lines.map((line) => /failure=?\W*(\w+)/.exec(line)?.[1]), [
-    "http_status",
-    "invalid_response",
-  ]);
+  assert.deepEqual(
+    lines.flatMap((line) => /was not described.* failure=?\W*(\w+)/.exec(line)?.[1] ?? []),
+    ["http_status", "invalid_response"],
+  );
+  // Whether the model answers or not, the picture is kept; not again for a text that repeats.
+  assert.equal(payloads(await eventsOf(test, session.runId), "keyframe_stored").length, 4);
 
   embeddings.answer(embedded(axis(2)));
   session.worker.report({
@@ -161,6 +164,30 @@ Deno.test("every keyframe is described or counted with its reason", async () => 
   const counted = Object.values(await reasons(test)).reduce((sum, count) => sum + count);
   assert.equal(vlm + counted, 45 + 5 + 2 + 1);
   assert.equal(await metric(test, UNDESCRIBED, 'reason="session_ended"') > 30, true);
+});
+
+Deno.test("a model has the time of the setting, and a picture without an answer is kept", async () => {
+  const check = async (env: Record<string, string>, timeoutMs: number) => {
+    const never = held("A door.");
+    const clock = new ManualClock();
+    await using model = startModelServer({ answer: never.answer });
+    await using test = await startLive({ SERVICE_VLLM_BASE_URL: model.url, ...env }, { clock });
+    const session = await publish(test, { attach: NO_CAP });
+    session.worker.picture(0);
+    await until("the model is asked", () => model.inFlight === 1);
+    await clock.advance(timeoutMs - 1);
+    assert.deepEqual([model.inFlight, kindsOf(await eventsOf(test, session.runId))], [1, ["run_created"]]);
+    await clock.advance(1);
+    await until("the picture is dealt with", () => session.worker.acknowledged.pictures === 1);
+    never.release();
+    const events = await eventsOf(test, session.runId);
+    assert.deepEqual(kindsOf(events), ["run_created", "keyframe_stored"]);
+    const [{ description }] = payloads(events, "keyframe_stored");
+    assert.match(description, /^The model gave no answer: deadline missed\.$/);
+    assert.deepEqual(await reasons(test), { provider_failed: 1 });
+  };
+  await check({ SERVICE_LIVE_MODEL_TIMEOUT_MS: "2000" }, 2_000);
+  await check({ SERVICE_LIVE_MODEL_TIMEOUT_MS: "5000" }, 5_000);
 });
 
 Deno.test("the cap of output tokens is a reason", async () => {

@@ -236,6 +236,10 @@ Deno.test("a chunk that fails reports the reason, keeps its deterministic rows, 
     assert.match(row.annotations.summary, /^novelty=/);
     assert.deepEqual([row.fallback.used, answer.json.metadata[4].fallback.used], [true, false]);
     assert.equal(answer.json.tokens.chunks_analyzed, 3);
+    const told = { chunks_failed: 1, first_chunk_error: error };
+    for (const at of [answer.json, payloads(events, "analysis_generated")[0]]) {
+      assert.deepEqual({ chunks_failed: at.chunks_failed, first_chunk_error: at.first_chunk_error }, told);
+    }
     return chunks[1];
   };
   await check({ status: 500 }, "http_status_500");
@@ -251,7 +255,7 @@ Deno.test("a chunk that fails reports the reason, keeps its deterministic rows, 
   );
   await check("{event: rabbit}", "semantic_parse_failed:invalid_json");
   await check(seen({ confidence: 1.5 }), "semantic_parse_failed:schema_mismatch");
-  await check(seen({ summary: undefined }), "semantic_parse_failed:schema_mismatch");
+  await check(seen({ confidence: undefined }), "semantic_parse_failed:schema_mismatch");
 
   const unserved = await at.reason({ max_frames: 10, first_pass_model: "nobody/serves-this" });
   assert.deepEqual(
@@ -368,11 +372,11 @@ Deno.test("an unsure first model is followed by the second, whose word counts", 
     label: "white_rabbit",
     tokens: 37,
   });
-  // With prose around the object its confidence does not count.
+  // Prose around the object does not matter.
   await check({ first: fencedJson({ confidence: 1 }), second: better }, {}, {
-    asked: both,
-    label: "hare",
-    tokens: 74,
+    asked: [MODEL],
+    label: "forklift",
+    tokens: 37,
   });
 });
 

@@ -404,6 +404,24 @@ Deno.test("whatever the provider does wrong is 500 without a word of its own", a
   assert.deepEqual(events.map(({ kind }: { kind: string }) => kind), ["run_created"]);
 });
 
+Deno.test("a provider that is busy for longer than the call may take is passed on as busy, with what it asks for", async () => {
+  await using scene = await open();
+  for (const [status, code] of [[429, "rate_limited"], [503, "provider_saturated"]] as const) {
+    const headers = { "retry-after": "3600" };
+    scene.model.answer = () => ({ status, headers, body: `{"error":"${SECRET_TEXT}"}` });
+    const single = await scene.infer();
+    assert.deepEqual(
+      [single.status, single.json.error.code, single.headers.get("retry-after")],
+      [status, code, "3600"],
+      single.text,
+    );
+    assert.doesNotMatch(single.text, /a word of/);
+    const batch = await scene.batch([{}]);
+    assert.deepEqual([batch.status, batch.json.results[0].error.code], [200, "provider_http_status"]);
+  }
+  assert.equal(scene.model.requests.length, 4, "each call asks once, as the time of the call is too short");
+});
+
 Deno.test("an unreachable provider is 500", async () => {
   await using test = await startService({ SERVICE_VLLM_BASE_URL: "http://127.0.0.1:1" });
   const { status, json } = await test.call("POST", "/v1/infer", ASK);

@@ -87,7 +87,10 @@ Deno.test("the system tells which backend is skipped after failures, and until w
   await using test = await startService({ SERVICE_VLLM_BASE_URL: model.url, SERVICE_API_KEYS: KEY_A });
   const look = async () => (await test.call("GET", "/v1/system")).json.backends;
   assert.deepEqual(await look(), [
-    { name: "vllm", provider: "vllm", model: null, circuit: "closed", probe_at_ms: null },
+    {
+      ...{ name: "vllm", provider: "vllm", model: null, models: null },
+      ...{ circuit: "closed", probe_at_ms: null, is_slow: false, fault: null },
+    },
   ]);
   const before = Date.now();
   for (let call = 0; call < 3; call++) {

@@ -102,6 +102,7 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
     failing_since_ms: null,
     retry: null,
     state: "active",
+    gone_since_ms: null,
     recent_dead_letters: [],
     redelivery: null,
   }]);
@@ -512,9 +513,9 @@ Deno.test("a receiver on which no program listens ends in dead letters, and a ha
   assert.match(by(closedUrl)[0].last_error, /^webhook cannot be reached: /);
 });
 
-Deno.test("an attempt takes three seconds at most", async () => {
+Deno.test("an attempt takes as long as is set at most", async () => {
   const clock = new ManualClock();
-  await using test = await startService(LOCAL, { clock });
+  await using test = await startService({ ...LOCAL, SERVICE_WEBHOOK_TIMEOUT_MS: "5000" }, { clock });
   await using receiver = await Receiver.start();
   receiver.answer = () => "hang";
   const runId = await newRun(test);
@@ -525,11 +526,130 @@ Deno.test("an attempt takes three seconds at most", async () => {
       await clock.advance(1); // the pause before it
       return receiver.received.length === attempt;
     });
-    await clock.advance(10_000);
+    await clock.advance(5000);
   }
   const entry = await entryOnce(test, runId, (entry) => entry.dead_letters === 1);
   assert.equal(receiver.received.length, 4);
   assert.equal(entry.last_error, "webhook cannot be reached: it took too long to answer");
+});
+
+Deno.test("a receiver that takes nine seconds is sent each event once", async () => {
+  const clock = new ManualClock();
+  await using test = await startService(LOCAL, { clock });
+  await using receiver = await Receiver.start();
+  const answered = Promise.withResolvers<Answer>();
+  receiver.answer = () => answered.promise;
+  const runId = await newRun(test);
+  await hookOf(test, runId, receiver.url);
+  await keepAlive(test, runId);
+  await until("it has come", async () => {
+    await clock.advance(1); // the pause before it
+    return receiver.received.length === 1;
+  });
+  await clock.advance(9000);
+  answered.resolve(200);
+  const entry = await entryOnce(test, runId, (entry) => entry.delivered === 1);
+  assert.deepEqual([receiver.received.length, entry.dead_letters, entry.last_error], [1, 0, null]);
+});
+
+Deno.test("429 and 503 say when the event is tried again, in seconds or by a date", async () => {
+  await using test = await startService(LOCAL);
+  await using receiver = await Receiver.start();
+  const inAnHour = () => new Date(Date.now() + 3_600_000).toUTCString();
+  const cases: [number, string, number][] = [
+    [429, "120", 120_000],
+    [503, "120", 120_000],
+    [503, inAnHour(), LIMITS.webhook.retryAfterMsMax],
+    [429, "86400", LIMITS.webhook.retryAfterMsMax],
+  ];
+  for (const [status, retryAfter, waitMs] of cases) {
+    const runId = await newRun(test);
+    receiver.answer = () => ({ status, headers: { "retry-after": retryAfter } });
+    await hookOf(test, runId, receiver.url);
+    await keepAlive(test, runId);
+    const { retry } = await entryOnce(test, runId, (entry) => entry.retry?.next_attempt_ms != null);
+    const lateMs = retry.next_attempt_ms - retry.attempts[0] - waitMs;
+    assert.ok(lateMs >= 0 && lateMs < 60_000, `${status} ${retryAfter}: ${lateMs} ms later than asked`);
+    await test.call("DELETE", `/v1/runs/${runId}`);
+  }
+  // Other answers have no say in it, and one without the header is tried again as usual.
+  const runId = await newRun(test);
+  receiver.answer = ({ attempt }) =>
+    attempt === 1 ? { status: 500, headers: { "retry-after": "86400" } } : 429;
+  await hookOf(test, runId, receiver.url);
+  await keepAlive(test, runId);
+  await entryOnce(test, runId, (entry) => entry.dead_letters === 1);
+});
+
+Deno.test("410 ends a webhook: it stays in the list as gone, also after a restart, and a redelivery starts it again", async () => {
+  await using test = await startService(LOCAL);
+  await using receiver = await Receiver.start();
+  receiver.answer = () => 410;
+  const runId = await newRun(test);
+  const { webhook_id } = await hookOf(test, runId, receiver.url);
+  await keepAlive(test, runId, 3);
+  const last = (await test.call("GET", `/v1/runs/${runId}/events`)).json.events.at(-1).seq;
+  const gone = await entryOnce(test, runId, (entry) => entry.last_terminal_seq === last);
+  assert.deepEqual(
+    [gone.state, gone.delivered, gone.dead_letters, gone.recent_dead_letters, gone.retry, gone.last_error],
+    ["gone", 0, 0, [], null, "webhook returned HTTP 410"],
+  );
+  assert.ok(Number.isSafeInteger(gone.gone_since_ms));
+  assert.deepEqual(receiver.seqs, [last - 2]);
+  assert.equal(await metric(test, "service_webhook_dead_letters_total"), 0);
+  const all = (await test.call("GET", "/v1/webhooks")).json.webhooks;
+  assert.deepEqual([all[0].state, all[0].gone_since_ms], ["gone", gone.gone_since_ms]);
+  const path = `/v1/runs/${runId}/webhooks/${webhook_id}`;
+  const { deliveries } = (await test.call("GET", `${path}/deliveries`)).json;
+  assert.deepEqual(
+    deliveries.map((each: { seq: number; outcome: string; error: string }) => [
+      ...[each.seq, each.outcome, each.error],
+    ]),
+    [[last - 2, "gone", "webhook returned HTTP 410"]],
+  );
+
+  await test.restart();
+  await keepAlive(test, runId);
+  const after = await entryOnce(test, runId, (entry) => entry.last_terminal_seq === last + 1);
+  assert.deepEqual(after, { ...gone, last_terminal_seq: last + 1 });
+  assert.equal(receiver.received.length, 1);
+
+  receiver.answer = () => 200;
+  const answer = await test.call("POST", `${path}/redeliver`, { from_seq: last });
+  assert.equal(answer.status, 202, answer.text);
+  assert.deepEqual([answer.json.to_seq, answer.json.scheduled], [last + 1, 2]);
+  await keepAlive(test, runId);
+  const active = await entryOnce(test, runId, (entry) => entry.delivered === 3);
+  assert.deepEqual([active.state, active.gone_since_ms, active.last_error], ["active", null, null]);
+  assert.deepEqual(receiver.seqs.toSorted((left, right) => left - right), [
+    last - 2,
+    last,
+    last + 1,
+    last + 2,
+  ]);
+
+  // An empty range starts it again, too.
+  receiver.answer = () => 410;
+  await keepAlive(test, runId);
+  await entryOnce(test, runId, (entry) => entry.state === "gone");
+  receiver.answer = () => 200;
+  const none = await test.call("POST", `${path}/redeliver`, { from_seq: 1_000_000 });
+  assert.deepEqual([none.status, none.json.scheduled], [202, 0]);
+  await keepAlive(test, runId);
+  await entryOnce(test, runId, (entry) => entry.state === "active" && entry.delivered === 4);
+});
+
+Deno.test("the deleted run of a webhook that is gone keeps no place", async () => {
+  await using test = await startService(LOCAL);
+  await using receiver = await Receiver.start();
+  receiver.answer = () => 410;
+  const runId = await newRun(test);
+  await hookOf(test, runId, receiver.url);
+  await keepAlive(test, runId);
+  await entryOnce(test, runId, (entry) => entry.state === "gone");
+  await test.call("DELETE", `/v1/runs/${runId}`);
+  await until("the webhook has ended", async () => await metric(test, "service_webhooks_configured") === 0);
+  assert.equal(receiver.received.length, 1);
 });
 
 Deno.test("an event of more than 1 MiB is given up without an attempt", async () => {

@@ -15,7 +15,10 @@ const partly = (cells: number, levels: number, change: number) => (n: number, ce
 const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   "a still frame has 35 % of the motion before": {
     ...{ inside: 0.32, outside: 0.38 },
-    film: (share) => ({ before: { moved: 2 }, still: { moved: (n) => n % 2 ? share * 2 : 0, share: 0.5 } }),
+    film: (share) => ({
+      before: { moved: 2 },
+      still: { moved: (n) => (n % 2 ? 2 : 0.76) * share, share: 0.5 },
+    }),
   },
   "a still frame has 1.2 levels": {
     ...{ inside: 1.1, outside: 1.3 },

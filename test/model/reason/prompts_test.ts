@@ -38,12 +38,19 @@ const SPEECH = {
   transcript: 'say "stop"\nchunk_frame_start=0',
 };
 
-Deno.test("a prompt ends with one line for each fact; frame numbers are for frames", () => {
-  assert.equal(
-    prompt(),
-    "What moves?\nchunk_frame_start=25\nchunk_frame_end=49\nchunk_pts_start_ms=1000\nchunk_pts_end_ms=1960",
+Deno.test("a built-in prompt ends with one line for each fact; frame numbers are for frames", () => {
+  assert.match(
+    prompt({ prompt: null }),
+    /\nchunk_frame_start=25\nchunk_frame_end=49\nchunk_pts_start_ms=1000\nchunk_pts_end_ms=1960$/,
   );
-  assert.equal(prompt({ mediaMode: "video" }), "What moves?\nchunk_pts_start_ms=1000\nchunk_pts_end_ms=1960");
+  const video = prompt({ prompt: null, mediaMode: "video" });
+  assert.match(video, /\nchunk_pts_start_ms=1000\nchunk_pts_end_ms=1960$/);
+  assert.doesNotMatch(video, /chunk_frame/);
+});
+
+Deno.test("no facts are added to the prompt of the caller", () => {
+  assert.equal(prompt(), "What moves?");
+  assert.equal(prompt({ mediaMode: "video" }), "What moves?");
 });
 
 Deno.test("the built-in prompts name every label and ask for JSON alone", () => {
@@ -78,11 +85,12 @@ Deno.test("a chain repeats 200 characters of the answer before, after the prompt
 Deno.test("rules for sound and local evidence stand between the prompt and the facts, in this order", () => {
   const text = prompt({
     mediaMode: "audio_video",
+    prompt: null,
     previous: { ptsMs: 0, text: "before" },
     localAudio: localAudio([{ ...SPEECH, kind: "voice_activity", transcript: null }, SPEECH]),
   });
   const places = [
-    "What moves?",
+    "The clip is one short part",
     "[previous_state",
     "Rules for sound",
     "Local audio evidence",

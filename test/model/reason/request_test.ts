@@ -61,12 +61,13 @@ Deno.test("a request with nothing but a source and a model has every default of 
     detectors: new Set(DETECTORS),
     includeFrameMetadata: true,
     semanticInference: true,
-    timeoutMs: 1500,
+    timeoutMs: 60_000,
     prompt: null,
     firstPassModel: MODEL,
     secondPassModel: MODEL,
     threshold: 0.7,
     temporalChain: false,
+    videoStream: null,
     visualDiff: false,
     concurrency: 4,
     imagesPerChunk: 2,
@@ -84,11 +85,11 @@ Deno.test("a request with nothing but a source and a model has every default of 
   );
 });
 
-Deno.test("a native mode has windows, more time, no rows, and keeps its evidence only with sound", () => {
+Deno.test("a native mode has windows, no rows, and keeps its evidence only with sound", () => {
   const video = plan({ model: CLOUD, media: { mode: "video" } });
   assert.deepEqual(video.chunking, { by: "window", windowMs: 8000 });
   assert.deepEqual(video.media, { mode: "video", resolution: null, persistEvidence: false, windowMs: 8000 });
-  assert.deepEqual([video.timeoutMs, video.includeFrameMetadata, video.concurrency], [30_000, false, 4]);
+  assert.deepEqual([video.timeoutMs, video.includeFrameMetadata, video.concurrency], [60_000, false, 4]);
 
   const sound = plan({ model: CLOUD, media: { mode: "audio_video", resolution: "low" }, local_audio: {} });
   assert.deepEqual(sound.chunking, { by: "window", windowMs: 20_000 });
@@ -128,7 +129,7 @@ Deno.test("values are clamped, spellings made canonical, and chunks of a chain r
   assert.equal(plan({ mode: "Detailed" }).mode, "detailed");
   assert.equal(plan({ semantic_prompt: "  What moves?\n" }).prompt, "What moves?");
   assert.deepEqual(plan({ video_clip_mode: true, video_clip_duration_s: 1.5 }).clip, { durationMs: 1500 });
-  assert.equal(plan({ video_clip_mode: true }).timeoutMs, 30_000);
+  assert.equal(plan({ video_clip_mode: true }).timeoutMs, 60_000);
   assert.deepEqual(plan({ video_clip_mode: true }).chunking, { by: "count", size: 25 });
   assert.equal(plan({ temporal_chain: true, vlm_concurrency: 8 }).concurrency, 1);
   const visual = plan({ visual_diff: true, vlm_concurrency: 8 });

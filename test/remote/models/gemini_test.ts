@@ -213,6 +213,9 @@ Deno.test("texts, reasons and counts are read from every form of answer", async 
     "ab",
     "stop",
   );
+  await check(candidate("STOP", { functionCall: { name: "answer", args: { a: 1 } } }), '{"a":1}', "stop");
+  await check(candidate("STOP", { text: "a" }, { functionCall: { args: { a: 1 } } }), "a", "stop");
+  await check(candidate("STOP", { functionCall: {} }, { functionCall: {} }), "", "stop");
   await check(candidate("MAX_TOKENS", { text: "a" }), "a", "length");
   await check(candidate("SAFETY"), "", "content_filter");
   await check(candidate("RECITATION", { text: "a" }), "a", "recitation");

@@ -163,6 +163,25 @@ Deno.test("the text is read from every form of answer", async () => {
   const bare = { finishReason: null, total: 0 };
   await check(body({ message: { content: parts } }), { outputText: "ab", ...bare });
   await check(body({ message: { content: null, reasoning: "hm" } }), { outputText: "", ...bare });
+  // The whole answer where the server takes it for thinking, or for the call of a tool.
+  const finished = (message: object, finish_reason = "stop") => body({ message, finish_reason });
+  const whole = { outputText: '{"a":1}', total: 0 };
+  await check(finished({ content: null, reasoning_content: '{"a":1}' }), whole);
+  await check(finished({ content: " ", reasoning: '{"a":1}' }), whole);
+  await check(finished({ content: '{"a":1}', reasoning_content: "hm" }), whole);
+  const call = (given: unknown) => ({ type: "function", function: { name: "answer", arguments: given } });
+  const called = { ...whole, finishReason: "tool_calls" };
+  await check(finished({ content: null, tool_calls: [call('{"a":1}')] }, "tool_calls"), called);
+  await check(finished({ content: "", tool_calls: [call({ a: 1 })] }, "tool_calls"), called);
+  await check(finished({ content: null, function_call: { arguments: '{"a":1}' } }, "function_call"), {
+    ...{ ...whole, finishReason: "function_call" },
+  });
+  await check(finished({ content: "", tool_calls: [call("{}"), call("{}")] }, "tool_calls"), {
+    ...{ ...called, outputText: "" },
+  });
+  await check(finished({ content: "", reasoning_content: "hm, I" }, "length"), {
+    ...{ outputText: "", finishReason: "length", total: 0 },
+  });
   await check(body({ message: { content: "a" }, finish_reason: "stop" }, { usage: "no" }), {
     outputText: "a",
     total: 0,

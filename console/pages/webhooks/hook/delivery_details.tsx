@@ -94,6 +94,7 @@ function outcomeSentence(
       ? `Delivered${delivery.took_ms === null ? "" : ` in ${durationText(delivery.took_ms)}`}.`
       : `Delivered after ${times}${took}.`;
   }
+  if (delivery.outcome === "gone") return `The receiver refused it and all that follow: ${delivery.error}.`;
   return delivery.attempts.length === 0
     ? `Given up without an attempt: ${delivery.error}.`
     : `Given up after ${times}${took}: ${delivery.error}.`;

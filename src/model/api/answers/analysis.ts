@@ -13,7 +13,7 @@ import {
   text,
   tokenFields,
 } from "../../events/payload_shapes.ts";
-import { markerEmitted } from "../../events/analysis_payloads.ts";
+import { failedChunksFields, markerEmitted } from "../../events/analysis_payloads.ts";
 import { frameMetadata } from "../../schemas/frame_metadata.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";
 
@@ -54,6 +54,7 @@ export const REASONED = open({
   lag_p95_ms: durationMs,
   lag_p99_ms: durationMs,
   tokens: open({ ...tokenFields, inference_latency_ms: durationMs, chunks_analyzed: count }),
+  ...failedChunksFields,
   frame_metadata_included: z.boolean(),
   metadata: z.array(frameMetadata),
   markers: z.array(MARKER),

@@ -5,6 +5,7 @@ import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { webhookCooldown, webhookFilter, webhookSource } from "../../events/run_payloads.ts";
 import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 import { named } from "../../schemas/named_shapes.ts";
+import { DELIVERY_OUTCOMES } from "../../webhooks/delivery.ts";
 
 const webhookFields = {
   webhook_id: webhookIdField,
@@ -47,7 +48,12 @@ export const WEBHOOK = open({
       next_attempt_ms: count.nullable().describe("Epoch milliseconds; null while an attempt is under way"),
     }),
   ).nullable().describe("The event that failed and is tried again"),
-  state: z.literal("active"),
+  state: z.enum(["active", "gone"]).describe(
+    "`gone` after the receiver answered 410: nothing is sent to it until a redelivery starts the webhook again",
+  ),
+  gone_since_ms: count.nullable().describe(
+    "Since when it is gone, epoch milliseconds; null while it is active",
+  ),
   recent_dead_letters: z.array(named(
     "DeadLetter",
     open({
@@ -91,7 +97,7 @@ export const REDELIVERY = open({
 export const DELIVERY = open({
   seq: positive,
   kind: text.nullable().describe("Null where a version that did not note it has sent the event"),
-  outcome: z.enum(["delivered", "dead_letter"]),
+  outcome: z.enum(DELIVERY_OUTCOMES),
   error: z.string().nullable(),
   attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
   took_ms: count.nullable().describe("How long the last attempt took"),
