@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { HARDWARE_DECODERS } from "../../base/program_paths.ts";
 import { LIMITS } from "../../model/limits.ts";
+import { FIELD_ORDERS } from "../../model/frames/field_order.ts";
 
 /** Above what any caller may ask for, and small enough for ffmpeg's own numbers. */
 const count = z.int().min(0).max(2 ** 31 - 1);
@@ -35,6 +36,7 @@ const video = z.strictObject({
   rotation: z.number().min(0).max(360),
   averageFps: rate.nullable(),
   timeBase,
+  fieldOrder: z.enum(FIELD_ORDERS).optional(),
 });
 
 const info = z.strictObject({

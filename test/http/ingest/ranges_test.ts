@@ -380,3 +380,21 @@ Deno.test("subtitles of a film whose sound begins before its pictures are at the
     assert.ok(Math.abs(shownMs - startMs) <= 25, `${name}: ${shownMs} ms`);
   }
 });
+
+Deno.test("a film that declares its fields is ingested, has no combing, and says how its fields are ordered", async () => {
+  await using test = await startService();
+  const source_uri = make(
+    join(test.mediaDir, "fields.ts"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=352x288:r=50:d=2,scroll=h=0.004,format=yuv420p"],
+    ...["-vf", "tinterlace=interleave_top,fieldorder=tff", "-c:v", "mpeg2video", "-flags", "+ilme+ildct"],
+    ...["-top", "1", "-b:v", "4M", "-r", "25"],
+  );
+  const runId = await newRun(test);
+  const { status, text } = await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri });
+  assert.equal(status, 200, text);
+  const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+  const { payload } = events.find(({ kind }: { kind: string }) => kind === "frames_decoded");
+  assert.equal(payload.field_order, "tt");
+  const combed = payload.signals.filter((row: { artifact_kind?: string }) => row.artifact_kind === "combing");
+  assert.deepEqual(combed, []);
+});
