@@ -19,7 +19,8 @@ interface Result extends FileReport {
 
 async function main(): Promise<number> {
   Deno.chdir(ROOT);
-  const { files, options, isAll } = readArguments(Deno.args);
+  const { files, options, isAll, missing } = readArguments(Deno.args);
+  if (missing.length > 0) return closing(`neither a file nor a folder: ${missing.join(", ")}`, 0, 1, 0);
   if (files.length === 0) return closing("no test file there", 0, 1, 0);
   if (!await typesAreRight(files, isAll)) return closing("the types are wrong (see above)", 0, 1, 0);
 
@@ -43,16 +44,26 @@ async function main(): Promise<number> {
   return sumUp(results);
 }
 
-/** What exists is a file or a folder of tests; all else, with the value of an option that takes one, is for `deno test`. */
-function readArguments(args: readonly string[]): { files: string[]; options: string[]; isAll: boolean } {
-  const options: string[] = [];
-  const paths: string[] = [];
-  args.forEach((argument, index) => {
-    const isValue = args[index - 1] === "--filter";
-    (isValue || !exists(argument) ? options : paths).push(argument);
-  });
-  const files = (paths.length > 0 ? paths : ["test"]).flatMap((path) => testFiles(path));
-  return { files: [...new Set(files)], options, isAll: paths.length === 0 };
+interface Arguments {
+  readonly files: string[];
+  readonly options: string[];
+  readonly isAll: boolean;
+  /** Paths at which nothing is. */
+  readonly missing: string[];
+}
+
+/** An option, with the value of one that takes one, is for `deno test`; all else is a file or a folder of tests. */
+function readArguments(args: readonly string[]): Arguments {
+  const isOption = (argument: string, index: number) =>
+    argument.startsWith("-") || args[index - 1] === "--filter";
+  const paths = args.filter((...each) => !isOption(...each));
+  const files = (paths.length > 0 ? paths : ["test"]).filter(exists).flatMap((path) => testFiles(path));
+  return {
+    files: [...new Set(files)],
+    options: args.filter(isOption),
+    isAll: paths.length === 0,
+    missing: paths.filter((path) => !exists(path)),
+  };
 }
 
 function exists(path: string): boolean {

@@ -120,6 +120,12 @@ Deno.test("a file whose types are wrong or that cannot be loaded is a failure", 
   assert.deepEqual([broken.code, broken.last], [1, "0 passed, 1 failed"], broken.text);
 });
 
+Deno.test("a path at which nothing is ends the run before any test, with that path", async () => {
+  const { code, text, last } = await runPaths(["test/base/wait_test.ts", "test/no_such_test.ts"], {});
+  assert.deepEqual([code, last], [1, "0 passed, 1 failed"], text);
+  assert.match(text, /^neither a file nor a folder: test\/no_such_test\.ts$/m);
+});
+
 Deno.test("files that media decide on run again with each further ffmpeg, with its version behind their name", async () => {
   const files = ["test/media/formats/a_test.ts", "test/base/b_test.ts"];
   assert.deepEqual(turnsOf(files, ["/x"]), [
