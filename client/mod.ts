@@ -8,7 +8,14 @@ export {
   type MarkerFormat,
   type SignalsRange,
 } from "./src/client.ts";
-export { type Analysis, type AnalyzeOptions, MAX_FRAMES, MAX_ROWS, USUAL_QUESTION } from "./src/analysis.ts";
+export {
+  type Analysis,
+  type AnalyzeOptions,
+  DEFAULT_MODEL,
+  MAX_FRAMES,
+  MAX_ROWS,
+  USUAL_QUESTION,
+} from "./src/analysis.ts";
 export {
   type EventKind,
   type EventOf,

@@ -63,8 +63,8 @@ export const MAX_ROWS = 120_000;
 /** What the command line and the console ask of a model unless a person chooses otherwise: 4 pictures of each 25 seconds. */
 export const USUAL_QUESTION = { fixed_fps: 1, chunk_size: 25, semantic_frames_per_chunk: 4 } as const;
 const CLEANUP_MS = 2000;
-/** The rows must name a model; it says nothing where none was asked. */
-const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
+/** Names the rows where no model is asked, as they must name one; the first choice where one is. */
+export const DEFAULT_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 
 /** `source` is a `source_uri` or a file. The run is complete when this resolves. A run whose ingest or analysis fails is deleted. */
 export async function analyzeSource(
@@ -72,7 +72,7 @@ export async function analyzeSource(
   source: string | Blob | FileStream,
   options: AnalyzeOptions = {},
 ): Promise<Analysis> {
-  const { mode, model = MODEL, onProgress, signal, timeoutMs } = options;
+  const { mode, model = DEFAULT_MODEL, onProgress, signal, timeoutMs } = options;
   const request = { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) };
   const source_uri = typeof source === "string"
     ? source

@@ -5,9 +5,6 @@ export function shortId(id: string): string {
   return id.length <= 16 ? id : `${id.slice(0, 8)}…${id.slice(-4)}`;
 }
 
-/** Rows must name a model, also where none is asked; the console shows none there. */
-export const ROW_LABEL = "Qwen/Qwen3-VL-4B-Instruct";
-
 /** A live session of a publisher. */
 export const PUBLISHED = "Published stream";
 

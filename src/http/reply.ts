@@ -203,7 +203,7 @@ export function refusal(refused: Refusal, requestId: string): Response {
 }
 
 /** The refusals of requests that no handler gets, by status. */
-const REJECTIONS: Readonly<Record<number, RefusalKind>> = {
+export const REJECTIONS: Readonly<Record<number, RefusalKind>> = {
   400: "bad_request",
   404: "not_found",
   405: "method_not_allowed",

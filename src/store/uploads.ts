@@ -72,35 +72,38 @@ export class Uploads {
   async #publish(
     file: PartialFile,
     sha256: string,
-    { name, label }: UploadName,
+    { name: wanted, label }: UploadName,
   ): Promise<{ path: string; bytes: number }> {
-    for (const candidate of [name, distinctName(name, sha256)]) {
-      const path = join(this.#root, candidate);
-      const there = await regularFile(path);
-      const isSame = there !== null && there.size === file.sizeBytes && await sha256Of(path) === sha256;
-      if (there !== null && !isSame && candidate === name) continue;
-      const record = () => this.#names.add({ name: candidate, label, sha256 });
-      if (isSame) {
-        const now = new Date(this.#world.now());
-        await Deno.utime(path, now, now); // it counts as new for retention
-        record();
-        return { path, bytes: 0 };
-      }
-      const twin = this.#names.withBytes(candidate, sha256);
-      if (there === null && twin !== undefined && await this.#linked(join(this.#root, twin), path)) {
-        record();
-        return { path, bytes: 0 };
-      }
-      record(); // first, so that a disk that has no room for it refuses the upload as a whole
-      try {
-        await file.publish(path);
-      } catch (error) {
-        this.#names.remove(candidate);
-        throw error;
-      }
-      return { path, bytes: file.sizeBytes - (there?.size ?? 0) };
+    let place = await this.#look(wanted, file, sha256);
+    if (place.there !== null && !place.isSame) {
+      place = await this.#look(distinctName(wanted, sha256), file, sha256);
     }
-    throw new Error("unreachable");
+    const { name, path, there, isSame } = place;
+    const twin = this.#names.withBytes(name, sha256);
+    this.#names.add({ name, label, sha256 }); // first, so that a disk that has no room for it refuses the upload as a whole
+    if (isSame) {
+      const now = new Date(this.#world.now());
+      await Deno.utime(path, now, now); // it counts as new for retention
+      return { path, bytes: 0 };
+    }
+    if (there === null && twin !== undefined && await this.#linked(join(this.#root, twin), path)) {
+      return { path, bytes: 0 };
+    }
+    try {
+      await file.publish(path);
+    } catch (error) {
+      this.#names.remove(name);
+      throw error;
+    }
+    return { path, bytes: file.sizeBytes - (there?.size ?? 0) };
+  }
+
+  /** What is under a name: `there` is null for nothing, and for what is no file; `isSame`: it has the bytes of `file`. */
+  async #look(name: string, { sizeBytes }: PartialFile, sha256: string) {
+    const path = join(this.#root, name);
+    const there = await regularFile(path);
+    const isSame = there?.size === sizeBytes && await sha256Of(path) === sha256;
+    return { name, path, there, isSame };
   }
 
   /** A second name for a file; false where the file system has none, or the file is gone. */

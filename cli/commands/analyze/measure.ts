@@ -1,6 +1,6 @@
 /** `analyze` without a model: every frame is measured, and what follows from that is printed. */
 
-import { type Client, MAX_ROWS } from "../../../client/mod.ts";
+import { type Client, DEFAULT_MODEL, MAX_ROWS } from "../../../client/mod.ts";
 import { FilmTimes, TIME_POINTS } from "../../contact_sheet/film_times.ts";
 import { clock, type Mark, marksOf, rateText } from "../../contact_sheet/marks.ts";
 import { Progress } from "../../output/progress.ts";
@@ -9,7 +9,7 @@ import { visible } from "../../output/visible.ts";
 import type { Flags, Session } from "../../session.ts";
 import { withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
-import { DEFAULT_MODEL, ingestRequest, truncatedText } from "./requests.ts";
+import { ingestRequest, truncatedText } from "./requests.ts";
 import { writeSheet } from "./sheet_file.ts";
 import { sourceEndWarnings } from "./source_end.ts";
 

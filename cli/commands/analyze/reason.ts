@@ -1,6 +1,6 @@
 /** `analyze` with a model: asks chunk by chunk, shows how far it is, and prints what was said. */
 
-import type { Client } from "../../../client/mod.ts";
+import { type Client, DEFAULT_MODEL } from "../../../client/mod.ts";
 import { clock } from "../../contact_sheet/marks.ts";
 import { CliError } from "../../failure.ts";
 import { Progress } from "../../output/progress.ts";
@@ -8,7 +8,7 @@ import { tableLines } from "../../output/table.ts";
 import type { Flags, Session } from "../../session.ts";
 import { asking, withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
-import { DEFAULT_MODEL, ingestRequest, reasonRequest, truncatedText } from "./requests.ts";
+import { ingestRequest, reasonRequest, truncatedText } from "./requests.ts";
 import { sourceEndWarnings } from "./source_end.ts";
 
 const POLL_MS = 750;

@@ -4,9 +4,6 @@ import { MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
 import { CliError } from "../../failure.ts";
 import type { Flags } from "../../session.ts";
 
-/** Names a row of signals; no model is asked without a prompt. */
-export const DEFAULT_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
-
 /** Flags that only `reason` knows. */
 const REASON_FLAGS = [
   ...[

@@ -1,7 +1,7 @@
 /** Tries the server's decoder, models and audio sidecar end to end, with a made film on runs that are deleted, as it is. */
 
 import { basename, join } from "node:path";
-import type { Client } from "../../../client/mod.ts";
+import { type Client, DEFAULT_MODEL } from "../../../client/mod.ts";
 import { failureOf } from "../../failure.ts";
 import type { Session } from "../../session.ts";
 import { failure, type Finding, ok, unseen, warning } from "./finding.ts";
@@ -61,7 +61,7 @@ export async function tryMedia(
       const asked = { ...analysis, model };
       findings.push(await tryOn((run_id) => tryModel(session, client, run_id, asked), `model ${model}`));
     }
-    const heard = { ...analysis, model: model ?? STANDARD_MODEL };
+    const heard = { ...analysis, model: model ?? DEFAULT_MODEL };
     findings.push(await tryOn((run_id) => trySidecar(session, client, run_id, heard), "audio sidecar"));
     return findings;
   } catch (error) {
@@ -72,9 +72,6 @@ export async function tryMedia(
     if (source_uri !== undefined) await client.deleteFile(basename(source_uri)).catch(() => {});
   }
 }
-
-/** Labels rows where no model is asked. */
-const STANDARD_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 
 type Analysis = Parameters<Client["reason"]>[1];
 

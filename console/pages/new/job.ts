@@ -1,10 +1,9 @@
 /** The analysis under way: it goes on while the reader looks at other pages, and ends when it is cancelled or the tab is closed. */
 
 import { type ReadonlySignal, signal } from "@preact/signals";
-import { MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
+import { DEFAULT_MODEL, MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";
 import type { Crop } from "./crop.tsx";
 import { client, whenCallerChanges } from "../../service/session.ts";
-import { ROW_LABEL } from "../../text/names.ts";
 import { describedEvents } from "./described.ts";
 
 /** What is to be analyzed, and how. */
@@ -117,7 +116,7 @@ async function work(
     await service.ingestRun(runId, { source_uri, max_frames: MAX_FRAMES }, {
       signal,
     });
-    await service.analyzeRun(runId, { model: ROW_LABEL, complete: true, include_frame_metadata: false }, {
+    await service.analyzeRun(runId, { model: DEFAULT_MODEL, complete: true, include_frame_metadata: false }, {
       signal,
     });
     return runId;

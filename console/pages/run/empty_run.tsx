@@ -1,10 +1,9 @@
 /** A run without marks: what can be done to get some. */
 
 import { useState } from "preact/hooks";
-import type { Run } from "../../../client/mod.ts";
+import { DEFAULT_MODEL, type Run } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
-import { ROW_LABEL } from "../../text/names.ts";
 import { EmptyNote, FailureNote } from "../../ui/states.tsx";
 import type { RunHistory } from "./history.ts";
 import { isOver } from "./run_state.ts";
@@ -60,7 +59,7 @@ function Decoded({ run, onChanged }: EmptyRunProps) {
     setBusy(true);
     setFailure(undefined);
     try {
-      await client.value.analyzeRun(run.run_id, { model: run.model !== "" ? run.model : ROW_LABEL });
+      await client.value.analyzeRun(run.run_id, { model: run.model !== "" ? run.model : DEFAULT_MODEL });
     } catch (thrown) {
       setFailure(thrown);
     }

@@ -1,6 +1,6 @@
 /** Reads a run's events, markers and queries back from the timeline. See docs/api.md#reading-events. */
 
-import { ownerPrefixIn } from "../../model/files/file_name.ts";
+import { bareName } from "../../model/files/file_name.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import { CursorExpired, refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -49,7 +49,7 @@ const MARKERS_PER_BATCH = 1024;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 /** Those that say how many frames a second their source has. */
 const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_generated"]);
-
+/** Those that say when the pictures of their source begin. */
 const SOURCE_KINDS: ReadonlySet<string> = new Set(["ingest_received"]);
 
 export class EventReads {
@@ -81,30 +81,30 @@ export class EventReads {
    * several, and without any.
    */
   async sourceFps(caller: Caller, runId: string): Promise<number | null> {
-    const run = ownedRun(this.#timeline.view, caller, runId);
-    const rates = new Set<number | null>();
-    for await (const batch of this.#timeline.readInPieces(run.runId, { kinds: RATE_KINDS })) {
-      for (const stored of batch) {
-        const fps = rateIn("pieces" in stored ? await headOf(stored.pieces) : stored.payload);
-        if (fps !== undefined) rates.add(fps);
-      }
-    }
-    const [rate = null] = rates;
-    return rates.size === 1 ? rate : null;
+    return await this.#common(caller, runId, RATE_KINDS, rateIn) ?? null;
   }
 
   /** When players show the first frame of the run's film, milliseconds; 0 where it has several films that differ in it. */
   async videoStartMs(caller: Caller, runId: string): Promise<number> {
+    return await this.#common(caller, runId, SOURCE_KINDS, videoStartIn) ?? 0;
+  }
+
+  /** What all events of these kinds say that say it; undefined where none does, or they differ. `read` gets the head of a long payload. */
+  async #common<Fact>(
+    caller: Caller,
+    runId: string,
+    kinds: ReadonlySet<string>,
+    read: (payload: string) => Fact | undefined,
+  ): Promise<Fact | undefined> {
     const run = ownedRun(this.#timeline.view, caller, runId);
-    const starts = new Set<number>();
-    for await (const batch of this.#timeline.readInPieces(run.runId, { kinds: SOURCE_KINDS })) {
+    const facts = new Set<Fact>();
+    for await (const batch of this.#timeline.readInPieces(run.runId, { kinds })) {
       for (const stored of batch) {
-        const payload = "pieces" in stored ? await headOf(stored.pieces) : stored.payload;
-        starts.add(Number(/"video_start_ms":\s*(\d+)/.exec(payload)?.[1] ?? 0));
+        const fact = read("pieces" in stored ? await headOf(stored.pieces) : stored.payload);
+        if (fact !== undefined) facts.add(fact);
       }
     }
-    const [start = 0] = starts;
-    return starts.size === 1 ? start : 0;
+    return facts.size === 1 ? [...facts][0] : undefined;
   }
 
   /** The name of the run's film: of a file its own name, of an upload that which the caller gave; the run's id where it has no source. */
@@ -112,7 +112,7 @@ export class EventReads {
     const { sourceUri, sourceName, runId: id } = ownedRun(this.#timeline.view, caller, runId);
     if (sourceName !== "") return sourceName;
     const name = sourceUri.replace(/[?#].*$/s, "").replace(/\/+$/, "").replace(/^.*\//s, "");
-    return name.slice(ownerPrefixIn(name)?.length ?? 0) || id;
+    return bareName(name) || id;
   }
 
   /** Batches of the run's events of one kind (or all) from a seq on. */
@@ -234,6 +234,11 @@ async function headOf(pieces: AsyncIterable<string>): Promise<string> {
 function rateIn(payload: string): number | null | undefined {
   const found = /"source_fps":\s*(null|[\d.eE+-]+)/.exec(payload); // in a text its quotes would have backslashes
   return found ? JSON.parse(found[1]!) as number | null : undefined;
+}
+
+/** The payload's video_start_ms, which is absent for 0. */
+function videoStartIn(payload: string): number {
+  return Number(/"video_start_ms":\s*(\d+)/.exec(payload)?.[1] ?? 0);
 }
 
 function matches(marker: Marker, filter: MarkerFilter): boolean {

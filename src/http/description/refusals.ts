@@ -2,6 +2,7 @@
 
 import { REFUSALS } from "../../base/refusal.ts";
 import type { Route } from "../call.ts";
+import { REJECTIONS } from "../reply.ts";
 import { JSON_TYPE, type Operation, refTo } from "./operation.ts";
 import type { AnswerHeaderName } from "./parameters.ts";
 
@@ -24,7 +25,7 @@ export function refusalsOf({ method, once }: Route, { failures, body, access }: 
 /** Refusals that are plain text for every caller. */
 const PLAIN_ONLY = [412, 416];
 /** Refusals that come from before the handler: text, or the envelope for a caller that asks for JSON. */
-const BEFORE_HANDLERS = [400, 404, 405, 408, 413, 414, 415];
+const BEFORE_HANDLERS = Object.keys(REJECTIONS).map(Number);
 /** Refusals that come from before the handler and have the envelope for every caller. */
 const ENVELOPE_ONLY = [401, 421, 429];
 

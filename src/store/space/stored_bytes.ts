@@ -179,11 +179,14 @@ function addTo(counts: Map<string, number>, key: string, bytes: number): void {
 
 function countUploads(uploadRoot: string): Map<string, number> {
   const counts = new Map<string, number>();
+  const seen = new Set<number>();
   for (const { name, isFile } of Deno.readDirSync(uploadRoot)) {
     const prefix = ownerPrefixIn(name);
     if (!isFile || prefix === null) continue;
-    const { size, nlink } = statOf(join(uploadRoot, name));
-    addTo(counts, prefix, size / (nlink ?? 1)); // bytes that have two names count once
+    const { size, ino } = statOf(join(uploadRoot, name));
+    if (ino !== null && seen.has(ino)) continue; // bytes that have two names, both of one owner
+    if (ino !== null) seen.add(ino);
+    addTo(counts, prefix, size);
   }
   return counts;
 }
@@ -248,11 +251,11 @@ function* blobsByOwner({ dataDir, timeline }: StoredBytesOptions): Iterable<(rea
 }
 
 /** 0 for a file that has just been removed. */
-function statOf(path: string): Pick<Deno.FileInfo, "size" | "nlink"> {
+function statOf(path: string): Pick<Deno.FileInfo, "size" | "ino"> {
   try {
     return Deno.lstatSync(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return { size: 0, nlink: 1 };
+    if (error instanceof Deno.errors.NotFound) return { size: 0, ino: null };
     throw error;
   }
 }

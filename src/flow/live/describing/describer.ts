@@ -13,6 +13,7 @@ import {
   CLIP_CONFIDENCE,
   type KeyframeEventType,
   keyframeStoredPayload,
+  type Observation,
   observationPayload,
 } from "../../../model/live/observation_event.ts";
 import type { Enrichment } from "../../../model/events/enrichment.ts";
@@ -260,11 +261,10 @@ export class Describer {
   async #write(
     described: DescribedPicture & { kind: DescriptionKind; text: string; confidence: number },
   ): Promise<Undescribed | null> {
-    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
-    const { frame, jpeg, kind, text, confidence, trigger, eventType } = described;
-    const ref = await journal.store(jpeg);
-    if (!ref) metrics.add("service_pipeline_sink_keyframes_dropped_total");
+    const { journal, identity: { runId, sessionId } } = this.#options;
+    const { frame, kind, text, confidence, trigger } = described;
     const observation = { sessionId, frame, confidence, description: text };
+    const stored = await this.#stored(described, observation);
     const { isRepeated, transition } = this.#descriptions.next(frame.ptsMs, text, { trigger, confidence });
     this.#lastText = text;
     this.#notice = null;
@@ -275,10 +275,7 @@ export class Describer {
         event("state_transition", runId, observationPayload({ ...observation, description: transition })),
       );
     }
-    if (ref) {
-      events.push(event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref)));
-    }
-    const isWritten = journal.append(events).length > 0;
+    const isWritten = journal.append([...events, ...stored]).length > 0;
     if (isRepeated) return "repeated";
     return isWritten ? null : journal.isOpen ? "not_stored" : "session_ended";
   }
@@ -290,15 +287,9 @@ export class Describer {
 
   /** Stores the picture of which the model said nothing. */
   async #keepUndescribed(picture: DescribedPicture, { failure }: InferenceFailed): Promise<Undescribed> {
-    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
-    const { frame, jpeg, eventType } = picture;
-    const confidence = eventType === "clip_vlm" ? CLIP_CONFIDENCE : frame.confidence;
     const description = `The model gave no answer: ${failure.replaceAll("_", " ")}.`;
-    const ref = await journal.store(jpeg);
-    if (ref) {
-      const observation = { sessionId, frame, confidence, description };
-      journal.append([event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref))]);
-    } else metrics.add("service_pipeline_sink_keyframes_dropped_total");
+    const stored = await this.#stored(picture, this.#undescribed(picture, description));
+    if (stored.length > 0) this.#options.journal.append(stored);
     return "provider_failed";
   }
 
@@ -307,24 +298,32 @@ export class Describer {
    * before. It is no description: no later prompt has it, and no state changes by it.
    */
   async #writeNotice(picture: DescribedPicture, text: string): Promise<Undescribed> {
-    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
-    const { frame, jpeg, eventType } = picture;
-    const isClip = eventType === "clip_vlm";
-    const confidence = isClip ? CLIP_CONFIDENCE : frame.confidence;
+    const { journal, metrics, identity: { runId } } = this.#options;
+    const isClip = picture.eventType === "clip_vlm";
     metrics.add("service_pipeline_keyframes_total", isClip ? 0 : 1);
-    const ref = await journal.store(jpeg);
-    if (!ref) metrics.add("service_pipeline_sink_keyframes_dropped_total");
-    const observation = { sessionId, frame, confidence, description: text };
-    const events: NewEvent[] = [];
-    if (text !== this.#notice) {
-      events.push(event(isClip ? "clip_vlm" : "vlm", runId, observationPayload(observation)));
-    }
-    if (ref) {
-      events.push(event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref)));
-    }
+    const observation = this.#undescribed(picture, text);
+    const stored = await this.#stored(picture, observation);
+    const notice = text === this.#notice
+      ? []
+      : [event(isClip ? "clip_vlm" : "vlm", runId, observationPayload(observation))];
     this.#notice = text;
-    journal.append(events);
+    journal.append([...notice, ...stored]);
     return "not_served";
+  }
+
+  /** What an event of a picture says that no model has described. */
+  #undescribed({ frame, eventType }: DescribedPicture, description: string): Observation {
+    const confidence = eventType === "clip_vlm" ? CLIP_CONFIDENCE : frame.confidence;
+    return { sessionId: this.#options.identity.sessionId, frame, confidence, description };
+  }
+
+  /** Stores the picture; gives the event of that, or none where the disk or the quota refuses it. */
+  async #stored({ jpeg, eventType }: DescribedPicture, observation: Observation): Promise<NewEvent[]> {
+    const { journal, metrics, identity: { runId } } = this.#options;
+    const ref = await journal.store(jpeg);
+    if (ref) return [event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref))];
+    metrics.add("service_pipeline_sink_keyframes_dropped_total");
+    return [];
   }
 
   /** Each kind of failure once, as a session may ask thousands of times. */
