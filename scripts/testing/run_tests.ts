@@ -56,7 +56,7 @@ interface Arguments {
 function readArguments(args: readonly string[]): Arguments {
   const isOption = (argument: string, index: number) =>
     argument.startsWith("-") || args[index - 1] === "--filter";
-  const paths = args.filter((...each) => !isOption(...each));
+  const paths = args.filter((argument, index) => !isOption(argument, index));
   const files = (paths.length > 0 ? paths : ["test"]).filter(exists).flatMap((path) => testFiles(path));
   return {
     files: [...new Set(files)],
