@@ -18,7 +18,8 @@ import {
 import { FORWARD_STREAMS } from "./clean_process.ts";
 import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
-import { adoptFormerUploads, claimUploadRoot, UploadRootFault } from "./store/upload_root.ts";
+import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "./store/own_folder.ts";
+import { adoptFormerUploads } from "./store/upload_root.ts";
 
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";
@@ -171,11 +172,22 @@ export function preparePlaces(
   faults: string[],
 ): Places {
   const hasDataDir = config.dataDir !== undefined;
-  const dataDir = hasDataDir ? owned("SERVICE_DATA_DIR", resolve(config.dataDir)) : "";
-  const tempDir = hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "";
+  const faultsBefore = faults.length;
+  const dataDir = hasDataDir
+    ? claimed("SERVICE_DATA_DIR", "SERVICE_DATA_DIR", resolve(config.dataDir), claimDataDir)
+    : "";
+  // Nothing is made in a data directory with a fault.
+  const tempDir = hasDataDir && faults.length === faultsBefore
+    ? claimed(
+      "the temporary folder",
+      "SERVICE_DATA_DIR",
+      join(dataDir, "tmp"),
+      () => claimTempFolder(dataDir),
+    )
+    : "";
   return {
     dataDir,
-    uploadRoot: hasDataDir ? uploadRoot() : "",
+    uploadRoot: tempDir !== "" ? uploadRoot() : "",
     tempDir,
     socketDir: socketDir(tempDir),
     ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
@@ -183,16 +195,17 @@ export function preparePlaces(
     pagesDir: folderPath(new URL("dist/pages/", PROJECT)),
   };
 
-  function owned(name: string, path: string): string {
+  /** The real path of the folder, or `path` where it has a fault. */
+  function claimed(name: string, setting: string, path: string, claim: (path: string) => string): string {
     try {
-      Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
-      return Deno.realPathSync(path);
+      return claim(path);
     } catch (error) {
-      faults.push(
-        `${name} must be a folder that can be made, got ${JSON.stringify(path)}: ${
+      const rule = error instanceof FolderFault
+        ? error.message
+        : `a folder that can be made: ${
           errorText(error)
-        }; set ${name} to a folder in which this user may write`,
-      );
+        }; set ${setting} to a folder in which this user may write`;
+      faults.push(`${name} ${JSON.stringify(path)} must be ${rule}`);
       return path;
     }
   }
@@ -219,16 +232,8 @@ export function preparePlaces(
 
   function uploadRoot(): string {
     const path = config.uploadRoot === undefined ? join(dataDir, "uploads") : resolve(config.uploadRoot);
-    try {
-      return claimUploadRoot(path);
-    } catch (error) {
-      const name = `the upload root ${JSON.stringify(path)}`;
-      const rule = error instanceof UploadRootFault
-        ? error.message
-        : `a folder that can be made: ${errorText(error)}; set SERVICE_UPLOAD_ROOT to a folder of your own`;
-      faults.push(`${name} must be ${rule}`);
-      return path;
-    }
+    const setting = "SERVICE_UPLOAD_ROOT";
+    return claimed("the upload root", setting, path, () => claimFolder(path, setting));
   }
 
   function ingestRoot(path: string): string {

@@ -21,10 +21,10 @@ async function runMain(
   env: Record<string, string>,
   whenListening?: (url: string, pid: number) => Promise<void>,
 ): Promise<Ended> {
-  const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const dataDir = env.SERVICE_DATA_DIR ?? Deno.makeTempDirSync({ prefix: "service-main-" });
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts")],
-    env: { SERVICE_DATA_DIR: dataDir, SERVICE_BIND_ADDR: "127.0.0.1:0", SERVICE_API_KEYS: "k", ...env },
+    env: { SERVICE_BIND_ADDR: "127.0.0.1:0", SERVICE_API_KEYS: "k", ...env, SERVICE_DATA_DIR: dataDir },
     stdout: "piped",
     stderr: "piped",
   }).spawn();
@@ -41,7 +41,7 @@ async function runMain(
   }
   const { code } = await child.status;
   const ended = { code, stdout, stderr: await stderr };
-  Deno.removeSync(env.SERVICE_DATA_DIR ?? dataDir, { recursive: true });
+  Deno.removeSync(dataDir, { recursive: true });
   return ended;
 }
 
@@ -364,7 +364,8 @@ Deno.test("the upload root is in the data directory, and one that is a link ends
 Deno.test("a data directory with a long path gets a folder for its sockets elsewhere, which the end removes", async () => {
   await using model = startModelServer();
   const short = Deno.makeTempDirSync({ prefix: "service-short-" });
-  const SERVICE_DATA_DIR = join(Deno.makeTempDirSync({ prefix: "service-long-" }), "x".repeat(200));
+  using long = new TempFolder();
+  const SERVICE_DATA_DIR = join(long.path, "x".repeat(200));
   const settings = { SERVICE_INGEST_FILE_ROOTS: CLIPS, SERVICE_VLLM_BASE_URL: model.url };
   const { code, stderr } = await runMain({ ...settings, SERVICE_DATA_DIR, TMPDIR: short }, async (url) => {
     const [made, ...others] = [...Deno.readDirSync(short)];

@@ -2,7 +2,12 @@
 
 import { utf8Length } from "./bytes.ts";
 import type { Setting } from "./setting_parsers.ts";
-import { type SettingName, SETTINGS, WEBHOOK_SECRET_BYTES_MIN } from "./settings.ts";
+import {
+  API_KEY_CHARACTERS_WARNED,
+  type SettingName,
+  SETTINGS,
+  WEBHOOK_SECRET_BYTES_MIN,
+} from "./settings.ts";
 
 type FieldOf<N extends SettingName> = typeof SETTINGS[N]["field"];
 type ValueOf<N extends SettingName> = typeof SETTINGS[N] extends Setting<string, infer T> ? T : never;
@@ -66,6 +71,14 @@ export function readVariables(
     read.webhookSecret = undefined;
     warnings.push(
       `SERVICE_WEBHOOK_SECRET is shorter than ${WEBHOOK_SECRET_BYTES_MIN} bytes: webhooks are off`,
+    );
+  }
+  const short = (read.apiKeys ?? []).filter((key) => key.length < API_KEY_CHARACTERS_WARNED).length;
+  if (short > 0) {
+    warnings.push(
+      `${short} of the keys of SERVICE_API_KEYS ${
+        short === 1 ? "is" : "are"
+      } shorter than ${API_KEY_CHARACTERS_WARNED} characters: they can be guessed`,
     );
   }
   read.unknownVariables = Object.keys(env).filter(isUnknown).sort();

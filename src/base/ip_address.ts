@@ -132,3 +132,11 @@ function mappedGroups(address: string): number[] | null {
   const v4 = ipv4Number(address);
   return v4 === null ? ipv6Groups(address) : [0, 0, 0, 0, 0, 0xffff, v4 >>> 16, v4 & 0xffff];
 }
+
+/** An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer; another text as it is. */
+export function networkOf(address: string): string {
+  const groups = address.includes(":") ? ipv6Groups(address) : null;
+  if (groups === null) return address;
+  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
+  return (isMapped ? groups : groups.slice(0, 4)).join(":");
+}

@@ -36,6 +36,8 @@ const ONE_WORKER = "each live stream has exactly one";
 
 /** A shorter secret counts as unset. See docs/events.md#webhook-signatures. */
 export const WEBHOOK_SECRET_BYTES_MIN = 32;
+/** A shorter API key is warned of at start. */
+export const API_KEY_CHARACTERS_WARNED = 20;
 
 /** The rows in the order in which docs/configuration.md#settings lists them. */
 export const SETTINGS = {

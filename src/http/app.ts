@@ -111,8 +111,11 @@ interface Env {
 
 /** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
 export interface App {
-  /** `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. */
-  respond(request: Request, client?: Deno.NetAddr): Response | Promise<Response>;
+  /**
+   * `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. `address` is that of
+   * the other end of any connection.
+   */
+  respond(request: Request, client?: Deno.NetAddr, address?: string): Response | Promise<Response>;
 }
 
 /**
@@ -120,7 +123,7 @@ export interface App {
  * with a single handler without building a chain.
  */
 export function createApp(options: AppOptions): App {
-  const guard = new Guard(options.guard);
+  const guard = new Guard(options.guard, () => options.world.monotonicMs());
   const browsers = new BrowserGuard(options.guard);
   const { limits } = options;
   const routes = new Hono<Env>();
@@ -147,7 +150,7 @@ export function createApp(options: AppOptions): App {
   let requests = 0;
 
   return {
-    respond(request, client) {
+    respond(request, client, address = client?.hostname) {
       if (client) options.connections.count(client);
       const caller = new RequestCaller(
         requestId(++requests),
@@ -155,8 +158,8 @@ export function createApp(options: AppOptions): App {
         client && { client, connections: options.connections },
       );
       const response = spans.isOn
-        ? spans.around(request, caller, () => admitted(caller, request))
-        : admitted(caller, request);
+        ? spans.around(request, caller, () => admitted(caller, request, address))
+        : admitted(caller, request, address);
       return response instanceof Promise
         ? answeredLate(caller, request, response, client)
         : answeredAtOnce(caller, finished(request, response, client));
@@ -177,7 +180,11 @@ export function createApp(options: AppOptions): App {
   }
 
   /** The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
-  function admitted(caller: RequestCaller, request: Request): Response | Promise<Response> {
+  function admitted(
+    caller: RequestCaller,
+    request: Request,
+    address: string | undefined,
+  ): Response | Promise<Response> {
     try {
       limits.takeGlobal();
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
@@ -188,7 +195,8 @@ export function createApp(options: AppOptions): App {
         const described = whipOptions(pathOf(request.url));
         if (described) return described;
       }
-      const admission = guard.admit(getPath(request), request.headers); // the path that the router sees
+      const path = getPath(request); // the path that the router sees
+      const admission = guard.admit({ path, headers: request.headers, address });
       if (admission.isAuthenticated) limits.takePrincipal(admission.principalKey);
       caller.setPrincipal(admission);
     } catch (error) {

@@ -4,12 +4,22 @@ import { utf8Length } from "../base/bytes.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import { RefusedKeys } from "./refused_keys.ts";
 
 export interface GuardOptions {
   readonly requireApiKey: boolean;
   readonly apiKeys: readonly string[];
   readonly requireTenantId: boolean;
   readonly metricsRequireApiKey: boolean;
+}
+
+/** A request, as far as its key decides. */
+export interface GuardedRequest {
+  /** As the router sees it. */
+  readonly path: string;
+  readonly headers: Headers;
+  /** Of the other end of the connection; undefined where there is none. */
+  readonly address: string | undefined;
 }
 
 /** The principal of a request that was admitted. */
@@ -28,9 +38,11 @@ export class Guard {
   /** A buffer for the caller's key, padded like the accepted keys, so that every comparison takes the same time. */
   readonly #given: Uint8Array;
   readonly #encoder = new TextEncoder();
+  readonly #refusedKeys: RefusedKeys;
 
-  constructor(options: GuardOptions) {
+  constructor(options: GuardOptions, nowMs: () => number) {
     this.#options = options;
+    this.#refusedKeys = new RefusedKeys(nowMs);
     const encoded = options.apiKeys.map((key) => this.#encoder.encode(key));
     const length = 1 + Math.max(0, ...encoded.map((key) => key.length)); // one byte more, so that no truncated longer key can match
     this.#given = new Uint8Array(length);
@@ -41,8 +53,8 @@ export class Guard {
     });
   }
 
-  /** Throws 401, or 503 `metrics_unavailable`; unknown routes are guarded like any other. */
-  admit(path: string, headers: Headers): Admission {
+  /** Throws 401, 429 after many wrong keys, or 503 `metrics_unavailable`; unknown routes are guarded like any other. */
+  admit({ path, headers, address }: GuardedRequest): Admission {
     const { requireApiKey, requireTenantId, metricsRequireApiKey } = this.#options;
     if (path === HEALTH_PATH || isPage(path) || (path === "/" && isBrowser(headers))) return OPEN;
     const isGuardedMetrics = path === METRICS_PATH && metricsRequireApiKey;
@@ -53,7 +65,7 @@ export class Guard {
       );
     }
     if (!requireApiKey && !isGuardedMetrics) return OPEN;
-    const admission = this.#principalOf(keyIn(headers));
+    const admission = this.#principalOf(keyIn(headers), address);
     if (requireApiKey && requireTenantId && !tenantOf(headers)) {
       throw new Refusal("unauthorized", "Cannot serve this request without an x-tenant-id header");
     }
@@ -61,7 +73,7 @@ export class Guard {
   }
 
   /** Compares with every accepted key in full, so that the time does not depend on which one matches. */
-  #principalOf(key: string | null): Admission {
+  #principalOf(key: string | null, address: string | undefined): Admission {
     let admission: Admission | undefined;
     if (key !== null) {
       const { read, written } = this.#encoder.encodeInto(key, this.#given.fill(0));
@@ -71,11 +83,13 @@ export class Guard {
       }
     }
     if (admission === undefined) {
+      if (key !== null && address !== undefined) this.#refusedKeys.refused(address);
       throw new Refusal(
         "unauthorized",
         "Cannot serve this request without a valid API key in x-api-key or Authorization: Bearer",
       );
     }
+    if (address !== undefined) this.#refusedKeys.accepted(address, admission.principalKey);
     return admission;
   }
 }

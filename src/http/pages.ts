@@ -1,6 +1,5 @@
 /** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api.md#web-pages. */
 
-import { gunzipSync } from "node:zlib";
 import { precondition } from "../model/files/precondition.ts";
 import { acceptsGzip } from "./compress.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
@@ -64,25 +63,36 @@ const HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   console: CONSOLE_HEADERS,
 };
 
-/**
- * A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. A caller that does not
- * take gzip gets it uncompressed, which costs the service some milliseconds for the largest one.
- */
+/** A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. */
 async function pageFile({ pages, request }: RouteCall, page: string, name?: string): Promise<Response> {
   const takesGzip = acceptsGzip(request.header("accept-encoding") ?? null);
-  const { mediaType, compressed, version, isImmutable } = await pages.read(page, name);
-  const etag = `"${version}${takesGzip ? "-gzip" : ""}"`;
+  const file = await pages.read(page, name);
+  const etag = `"${file.version}${takesGzip ? "-gzip" : ""}"`;
   const headers = new Headers({
     ...(HEADERS[page] ?? COMMON_HEADERS),
-    "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
+    "cache-control": file.isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
     vary: "accept-encoding",
     etag,
   });
   const outcome = precondition(request.raw.headers, { etag, modifiedMs: null });
   if (outcome === "failed") return plainText("The file has changed", 412);
   if (outcome === "not_modified") return new Response(null, { status: 304, headers });
-  headers.set("content-type", mediaType);
-  if (!takesGzip) return new Response(new Uint8Array(gunzipSync(compressed)), { headers });
-  headers.set("content-encoding", "gzip");
-  return new Response(compressed, { headers });
+  headers.set("content-type", file.mediaType);
+  if (takesGzip) headers.set("content-encoding", "gzip");
+  const bytes = takesGzip ? file.compressed : file.plain;
+  headers.set("content-length", String(bytes.length));
+  return new Response(inPieces(bytes), { headers });
 }
+
+/** A response copies bytes that it is given at once, and keeps them until the client has read them all: of these, only what the client reads next. */
+function inPieces(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let at = 0;
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      controller.enqueue(bytes.subarray(at, at += PIECE_BYTES));
+      if (at >= bytes.length) controller.close();
+    },
+  }, { highWaterMark: 0 });
+}
+
+const PIECE_BYTES = 16 * 1024;

@@ -1,6 +1,6 @@
 /** Listens for HTTP/3: the UDP endpoint, which connections it takes, and how it closes. */
 
-import { ipv6Groups } from "../base/ip_address.ts";
+import { networkOf } from "../base/ip_address.ts";
 import { Deadlines, hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -19,7 +19,8 @@ export interface Certificate {
 export interface ListenerOptions {
   readonly address: { readonly hostname: string; readonly port: number };
   readonly certificate: Certificate;
-  readonly respond: Respond;
+  /** Gets the address of the other end beside the request. */
+  readonly respond: (request: Request, address: string) => ReturnType<Respond>;
   readonly world: Pick<World, "monotonicMs" | "sleep" | "log">;
 }
 
@@ -120,7 +121,8 @@ export class Http3Listener implements AsyncDisposable {
 
   async #serve(connection: Deno.QuicConn): Promise<void> {
     const { respond, world } = this.#options;
-    const address = networkOf(connection.remoteAddr.hostname);
+    const { hostname } = connection.remoteAddr;
+    const address = networkOf(hostname);
     const ofAddress = this.#byAddress.get(address) ?? 0;
     const isFull = this.#connections.size >= LIMITS.http3.connections;
     if (this.#closing || isFull || ofAddress >= LIMITS.http3.connectionsPerAddress) {
@@ -129,7 +131,8 @@ export class Http3Listener implements AsyncDisposable {
     this.#total++;
     this.#byAddress.set(address, ofAddress + 1);
     const served = new Http3Connection(connection, {
-      ...{ respond, world, headDeadlines: this.#headDeadlines, restDeadlines: this.#restDeadlines },
+      respond: (request) => respond(request, hostname),
+      ...{ world, headDeadlines: this.#headDeadlines, restDeadlines: this.#restDeadlines },
       memory: this.#memory,
     });
     this.#connections.add(served);
@@ -148,9 +151,4 @@ export class Http3Listener implements AsyncDisposable {
       if (this.#connections.size > 0 && !this.#closing) this.#schedule();
     });
   }
-}
-
-/** An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer. */
-function networkOf(address: string): string {
-  return ipv6Groups(address)?.slice(0, 4).join(":") ?? address;
 }

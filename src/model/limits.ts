@@ -431,6 +431,14 @@ export const LIMITS = deepFrozen({
     recentPayloadCharactersMax: 4096,
   },
 
+  /** Of one IPv4 address, or of one IPv6 network of 64 bits. */
+  keys: {
+    /** Wrong keys a second; beyond it no key from there is looked at. */
+    wrongPerSecond: 100,
+    /** Addresses that are remembered at once. */
+    addresses: 4096,
+  },
+
   /** Request bodies and URLs. */
   body: {
     jsonBytes: 4 * 2 ** 20,

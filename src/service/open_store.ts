@@ -40,7 +40,7 @@ export async function openStore(
 ): Promise<Store> {
   const { dataDir, tempDir, uploadRoot } = places;
   const timeline = opening.use(await Timeline.open({ dataDir, world, sync: walSync }));
-  emptyTempFolder(tempDir); // only its owner may: `Timeline.open` has locked the data directory
+  emptyTempFolder(tempDir, world.log); // only its owner may: `Timeline.open` has locked the data directory
   const stored = opening.use(
     StoredBytes.open({ dataDir, uploadRoot, timeline, quotaBytes, world, metrics }),
   );

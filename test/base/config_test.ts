@@ -6,7 +6,7 @@ import { SETTINGS } from "../../src/base/settings.ts";
 
 type Env = Record<string, string>;
 
-const KEYS: Env = { SERVICE_API_KEYS: "k1" };
+const KEYS: Env = { SERVICE_API_KEYS: "k1-of-20-characters-" };
 
 Deno.test("a setting is read as its row says", () => {
   const check = (env: Env, read: (config: Config) => unknown, expected: unknown) =>
@@ -282,6 +282,16 @@ Deno.test("a variable that no row explains is a warning, not a fault", () => {
     "SERVICE_API_KEY is not a variable of this service",
     "SERVICE_BIND_ADR is not a variable of this service",
   ]);
+});
+
+Deno.test("keys that can be guessed are warned of, without a word of them", () => {
+  const warnings = (keys: string) => readConfig({ SERVICE_API_KEYS: keys }).warnings;
+  assert.deepEqual(warnings("0123456789abcdefghij"), []);
+  const [one, ...others] = warnings("0123456789abcdefghij,0123456789abcdefghi");
+  assert.match(one!, /^1 of the keys of SERVICE_API_KEYS is shorter than 20 characters/);
+  assert.deepEqual(others, []);
+  assert.match(warnings("secret,word").join(), /^2 of the keys of SERVICE_API_KEYS are shorter/);
+  assert.doesNotMatch(warnings("secret,word").join(), /secret|word/);
 });
 
 Deno.test("the configuration is frozen, its groups and lists too", () => {

@@ -29,8 +29,7 @@ export class TokenBucket {
   /** Takes a token, or throws {@link RateLimited} and takes none. */
   take(): void {
     const nowMs = this.#nowMs();
-    const gained = (nowMs - this.#filledMs) / 1000 * this.#ratePerSecond;
-    this.#tokens = Math.min(this.#ratePerSecond, this.#tokens + gained);
+    this.#tokens = Math.min(this.#ratePerSecond, this.#tokensAt(nowMs));
     this.#filledMs = nowMs;
     if (this.#tokens < 1) {
       throw new RateLimited(Math.max(1, Math.ceil((1 - this.#tokens) / this.#ratePerSecond)));
@@ -38,9 +37,18 @@ export class TokenBucket {
     this.#tokens -= 1;
   }
 
+  /** Whether {@link take} would throw. */
+  get isEmpty(): boolean {
+    return this.#tokensAt(this.#nowMs()) < 1;
+  }
+
   /** Whether it is full again, so that removing it changes nothing for its owner. */
   isIdle(nowMs: number): boolean {
-    return this.#tokens + (nowMs - this.#filledMs) / 1000 * this.#ratePerSecond >= this.#ratePerSecond;
+    return this.#tokensAt(nowMs) >= this.#ratePerSecond;
+  }
+
+  #tokensAt(nowMs: number): number {
+    return this.#tokens + (nowMs - this.#filledMs) / 1000 * this.#ratePerSecond;
   }
 }
 
@@ -63,6 +71,11 @@ export class PrincipalBuckets {
       this.#buckets.set(principalKey, bucket);
     }
     bucket.take();
+  }
+
+  /** Whether {@link take} would throw, unless all slots are taken. */
+  isEmpty(principalKey: string): boolean {
+    return this.#buckets.get(principalKey)?.isEmpty ?? false;
   }
 
   #removeIdle(nowMs: number): void {

@@ -2,10 +2,11 @@
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { Refusal, refuse } from "../../base/refusal.ts";
 
-/** One file of a page. */
-export interface PageFile {
+/** One file of a page, in memory once for all who ask for it. */
+export class PageFile {
   readonly mediaType: string;
   /** Compressed with gzip. */
   readonly compressed: Uint8Array<ArrayBuffer>;
@@ -13,6 +14,20 @@ export interface PageFile {
   readonly version: string;
   /** Whether its name has the hash of its content, so that it never changes. */
   readonly isImmutable: boolean;
+  #plain: Uint8Array<ArrayBuffer> | undefined;
+
+  constructor(name: string, mediaType: string, compressed: Uint8Array<ArrayBuffer>) {
+    const hash = HASHED_NAME.exec(name)?.[1];
+    this.mediaType = mediaType;
+    this.compressed = compressed;
+    this.version = hash ?? createHash("sha256").update(compressed).digest("hex");
+    this.isImmutable = hash !== undefined;
+  }
+
+  /** Unpacked when it is asked for first. */
+  get plain(): Uint8Array<ArrayBuffer> {
+    return this.#plain ??= new Uint8Array(gunzipSync(this.compressed));
+  }
 }
 
 const INDEX = "index.html";
@@ -28,6 +43,8 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 
 export class Pages {
   readonly #folder: string;
+  /** By path. Only files that are there are in it, so it has as many as the pages have. */
+  readonly #kept = new Map<string, { readonly state: string; readonly file: PageFile }>();
 
   /** `folder` is where `scripts/build_pages.ts` has built the pages; it need not exist. */
   constructor(folder: string) {
@@ -38,17 +55,17 @@ export class Pages {
   async read(page: string, name: string = INDEX): Promise<PageFile> {
     const mediaType = MEDIA_TYPES[FILE_NAME.exec(name)?.[2] ?? ""];
     if (mediaType === undefined) throw refuse.notFound("File", "file");
-    const compressed = await this.#compressed(page, name);
-    const hash = HASHED_NAME.exec(name)?.[1];
-    const version = hash ?? createHash("sha256").update(compressed).digest("hex");
-    return { mediaType, compressed, version, isImmutable: hash !== undefined };
-  }
-
-  async #compressed(page: string, name: string): Promise<Uint8Array<ArrayBuffer>> {
+    const path = join(this.#folder, page, `${name}.gz`);
     try {
-      return await Deno.readFile(join(this.#folder, page, `${name}.gz`));
+      const state = await stateOf(path);
+      const kept = this.#kept.get(path);
+      if (kept?.state === state) return kept.file;
+      const file = new PageFile(name, mediaType, await Deno.readFile(path));
+      this.#kept.set(path, { state, file });
+      return file;
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
+      this.#kept.delete(path);
       if (name !== INDEX) throw refuse.notFound("File", "file");
       throw new Refusal(
         "not_found",
@@ -56,4 +73,10 @@ export class Pages {
       );
     }
   }
+}
+
+/** Differs where the file was built anew. Rejects with `NotFound`. */
+async function stateOf(path: string): Promise<string> {
+  const { ino, mtime, size } = await Deno.stat(path);
+  return `${ino} ${mtime?.getTime()} ${size}`;
 }

@@ -1,7 +1,7 @@
 /** The web pages over HTTP: who may load them, how long they are kept, and under which policy they run. */
 
 import assert from "node:assert/strict";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { join } from "node:path";
 import { startService, type TestService } from "../../support/service.ts";
 import { TempFolder } from "../../support/media.ts";
@@ -97,4 +97,39 @@ Deno.test("a page that was not built says how to build it", async () => {
     () => pages.read("docs"),
     (error: Refusal) => error.status === 404 && error.message.includes("scripts/build_pages.ts"),
   );
+});
+
+Deno.test("a file of a page is in memory once in each form, and anew when it was built anew", async () => {
+  using folder = new TempFolder();
+  Deno.mkdirSync(join(folder.path, "console"));
+  const build = (name: string, text: string) => {
+    const built = join(folder.path, "built");
+    Deno.writeFileSync(built, gzipSync(text));
+    Deno.renameSync(built, join(folder.path, "console", `${name}.gz`));
+  };
+  build("index.html", "<p>one</p>");
+  const pages = new Pages(folder.path);
+  const first = await pages.read("console");
+  assert.equal(await pages.read("console"), first);
+  assert.equal(first.plain, first.plain);
+  assert.equal(new TextDecoder().decode(first.plain), "<p>one</p>");
+  build("index.html", "<p>two</p>");
+  const second = await pages.read("console");
+  assert.equal(new TextDecoder().decode(second.plain), "<p>two</p>");
+  assert.notEqual(second.version, first.version);
+  Deno.removeSync(join(folder.path, "console", "index.html.gz"));
+  await assert.rejects(pages.read("console"), /was not built/);
+});
+
+Deno.test("a large file of a page arrives whole in both forms, with its length", async () => {
+  await using test = await startService();
+  const [script] = filesOf(await (await load(test, "/docs")).text()).filter((path) =>
+    path.includes("swagger-ui-bundle")
+  );
+  const plain = await load(test, script!, { "accept-encoding": "identity" });
+  const packed = await load(test, script!, { "accept-encoding": "gzip" });
+  const [one, other] = await Promise.all([plain.bytes(), packed.bytes()]);
+  assert.equal(Number(plain.headers.get("content-length")), one.length);
+  assert.ok(one.length > 1_000_000);
+  assert.deepEqual(other, one);
 });
