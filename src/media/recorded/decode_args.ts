@@ -34,6 +34,7 @@ export interface JpegSize {
 
 interface InputOptions {
   readonly seekS?: number;
+  readonly byOneThread?: boolean;
   readonly log?: readonly string[];
   /** What decodes; the CPU where it is absent. */
   readonly hardware?: HardwareDecoder;
@@ -45,27 +46,17 @@ interface InputOptions {
  * their times. `log` is what ffmpeg logs.
  */
 export function inputArgs(
-  { input, info }: DecodeSubject,
-  { seekS = 0, log = ["-v", "error"], hardware, devices = {} }: InputOptions = {},
+  { input }: DecodeSubject,
+  { seekS = 0, byOneThread = false, log = ["-v", "error"], hardware, devices = {} }: InputOptions = {},
 ): string[] {
   const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
   return [
     ...["-nostdin", ...log, "-cpuflags", `+${SLOW_GATHER}`],
-    ...(isDecodedByOneThread(info) ? ["-threads", "1"] : []),
+    ...(byOneThread ? ["-threads", "1"] : []),
     ...(hardware ? hardwareArgs(hardware, devices) : []),
     ...(seekS > 0 ? seek : []),
     ...[...inputOptions(input), "-i", inputUrl(input)],
   ];
-}
-
-/**
- * Whether ffmpeg would give other damaged frames each time with several threads: one of them hands on a frame before another one has
- * set its flag, and the log does not tell whose frame it conceals. That of H.264 tells it by the times of packets, which these containers
- * do not have.
- */
-function isDecodedByOneThread({ formatName, video }: MediaInfo): boolean {
-  return ["mpeg4", "rv30", "rv40"].includes(video!.codec) ||
-    (video!.codec === "h264" && ["avi", "h264"].includes(formatName));
 }
 
 /**

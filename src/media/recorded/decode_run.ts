@@ -35,6 +35,8 @@ export interface DecodeRunOptions {
   readonly region: Region;
   /** Whether the decoder says something of each frame: only where all frames go into the pipe. */
   readonly hasReports: boolean;
+  /** Whether damage of which the decoder tells ends the run: see `isDamaged`. */
+  readonly stopsAtDamage: boolean;
   /** Whether it matters if there would be more rows than `maxRows`. */
   readonly looksAhead: boolean;
   /** Rows come in batches of this size. */
@@ -64,6 +66,8 @@ export class DecodeRun implements AsyncDisposable {
   readonly jpegs: TimedJpeg[] = [];
   /** How ffmpeg ended; null until everything that it wrote is in `rows` and `jpegs`. */
   outcome: Omit<Outcome, "stdout"> | null = null;
+  /** The run has ended, or is about to, as the decoder told of damage; no row that has come is affected. */
+  isDamaged = false;
   /** With `outcome`: whether a frame came after `maxRows`. */
   hasMore = false;
   /** With `outcome`: what the detectors found, sorted by start. */
@@ -112,7 +116,7 @@ export class DecodeRun implements AsyncDisposable {
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
-    const { signal, batchRows, maxRows, sampling, timeBase, region, looksAhead } = options;
+    const { signal, batchRows, maxRows, sampling, timeBase, region, looksAhead, stopsAtDamage } = options;
     const reports = options.hasReports ? newReports() : null;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
@@ -130,6 +134,7 @@ export class DecodeRun implements AsyncDisposable {
         maxRows,
         looksAhead,
         reports,
+        stopsAtDamage,
         stream: { control, batchRows, maxRows },
       },
       (batch) => run!.#onRows(batch),
@@ -196,10 +201,13 @@ export class DecodeRun implements AsyncDisposable {
       this.#failure ??= { error };
       this.stop("killed");
     };
-    reading.finished.then(({ hasMore, ranges, length }) => {
-      this.hasMore = hasMore;
-      this.length = length;
-      this.ranges = ranges;
+    reading.finished.then((read) => {
+      this.isDamaged = read === null;
+      if (read) {
+        this.hasMore = read.hasMore;
+        this.length = read.length;
+        this.ranges = read.ranges;
+      }
       // It ends before the tool only where it needs no more frames.
       this.#tool.kill("killed");
     }, fail);

@@ -38,6 +38,8 @@ export interface DecodeOrder {
   readonly looksAhead: boolean;
   /** What the decoder says of each frame in the pipe; null where it says nothing. See `frame_reports.ts`. */
   readonly reports: SharedArrayBuffer | null;
+  /** Whether damage that the decoder tells of ends the reading: several threads decode, and one has to do it anew. */
+  readonly stopsAtDamage: boolean;
   /** Where it is told how far the reading is; see `decode_progress.ts`. */
   readonly progress?: SharedArrayBuffer | undefined;
   /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
@@ -46,7 +48,7 @@ export interface DecodeOrder {
 
 /**
  * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
- * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
+ * last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
  * that were not known then; its `ranges` are whole.
  * With `sampling`, `done` may come before the writer has ended. `failed`: the bytes were not what was asked for; the worker
  * itself continues.
@@ -62,6 +64,7 @@ export type DecodeReport =
     readonly hasMore: boolean;
     readonly length: DecodedLength;
   }
+  | { readonly kind: "damaged" }
   | { readonly kind: "failed"; readonly message: string };
 
 /** How much was decoded. */
@@ -120,7 +123,7 @@ scope.onmessage = ({ data: order }) => {
     filter.setRegion(order.region);
     ranges.reset();
     reader.reset();
-    const reports = order.reports && new ReportReader(order.reports);
+    const reports = order.reports && new Reports(order.reports, order.stopsAtDamage);
     const stream = order.stream ? new RowStream(order.stream, reports) : null;
     const intake = new Intake(order, stream, reports);
     readFrames(fifo, order, stream, intake);
@@ -132,7 +135,8 @@ scope.onmessage = ({ data: order }) => {
     const { hasMore, length } = intake;
     scope.postMessage({ kind: "done", signals, ranges: found, hasMore, length }, buffersOf(signals));
   } catch (error) {
-    scope.postMessage({ kind: "failed", message: errorText(error) });
+    if (error instanceof DamageTold) scope.postMessage({ kind: "damaged" });
+    else scope.postMessage({ kind: "failed", message: errorText(error) });
   }
 };
 scope.postMessage({ kind: "ready" });
@@ -183,7 +187,7 @@ class Intake {
 
   readonly #order: DecodeOrder;
   readonly #stream: RowStream | null;
-  readonly #reports: ReportReader | null;
+  readonly #reports: Reports | null;
   readonly #rate: SteadyRate | null;
   readonly #times: SourceTimes;
   #firstTicks = NaN;
@@ -192,7 +196,7 @@ class Intake {
   #come = 0;
   #timed = 0;
 
-  constructor(order: DecodeOrder, stream: RowStream | null, reports: ReportReader | null) {
+  constructor(order: DecodeOrder, stream: RowStream | null, reports: Reports | null) {
     this.#order = order;
     this.#stream = stream;
     this.#reports = reports;
@@ -250,7 +254,7 @@ class Intake {
     const ms = this.#ms(time - this.#firstTicks);
     if (ms - this.lastMs > this.#longestMs) this.#longestMs = ms - this.lastMs;
     if (ms > this.lastMs) this.lastMs = ms;
-    if (this.#reports && filter.count >= REPORT_DELAY) takeReport(this.#reports, stream);
+    if (filter.count >= REPORT_DELAY) this.#reports?.take(stream);
     if (!clock.isSteady) stream?.noteUnsteady();
     if (isRow) stream?.noteRow(number, sourceTicks * numerator / denominator);
     filter.push(unstack(filter.staging, offset), this.lastMs, isRow, true);
@@ -264,23 +268,44 @@ class Intake {
   }
 }
 
-/** Takes the report of the next frame that has none. */
-function takeReport(reports: ReportReader, stream: RowStream | null): void {
-  const report = reports.take();
-  if ((report & REPORT.isJump) !== 0) stream?.noteUnsteady();
-  filter.report(report);
+/** Ends the reading at damage. */
+class DamageTold extends Error {}
+
+class Reports {
+  readonly #reader: ReportReader;
+  readonly #stopsAtDamage: boolean;
+
+  constructor(reports: SharedArrayBuffer, stopsAtDamage: boolean) {
+    this.#reader = new ReportReader(reports);
+    this.#stopsAtDamage = stopsAtDamage;
+  }
+
+  /** Takes the report of the next frame that has none. */
+  take(stream: RowStream | null): void {
+    const report = this.#reader.take();
+    if (this.#stopsAtDamage && (report & (REPORT.isCorrupt | REPORT.isAfterError)) !== 0) {
+      throw new DamageTold();
+    }
+    if ((report & REPORT.isJump) !== 0) stream?.noteUnsteady();
+    filter.report(report);
+  }
+
+  /** Takes the reports of the newest frames. */
+  takeRest(): void {
+    while (this.#reader.taken < filter.count) this.take(null);
+  }
 }
 
-/** Takes the reports of the newest frames, and ends the stream of frames; not again where it has ended. */
-function finish(reports: ReportReader | null): void {
-  while (reports && reports.taken < filter.count) takeReport(reports, null);
+/** Ends the stream of frames; not again where it has ended. */
+function finish(reports: Reports | null): void {
+  reports?.takeRest();
   filter.finish();
 }
 
 /** Sends final rows while a stream is read. Stops the reading, and so ffmpeg, until more rows are granted. */
 class RowStream {
   readonly #order: StreamOrder;
-  readonly #reports: ReportReader | null;
+  readonly #reports: Reports | null;
   readonly #control: Int32Array;
   /** Rows that may be read before it is looked how many are granted. */
   #readable: number;
@@ -290,7 +315,7 @@ class RowStream {
   readonly #beginnings: number[] = [];
   #isSteady = true;
 
-  constructor(order: StreamOrder, reports: ReportReader | null) {
+  constructor(order: StreamOrder, reports: Reports | null) {
     this.#order = order;
     this.#reports = reports;
     // A first batch needs no grant.

@@ -274,7 +274,10 @@ export class Decoder implements AsyncDisposable {
     this.#pool[Symbol.dispose]();
   }
 
-  /** What the hardware cannot decode to its end without an error, the CPU decodes from the beginning. */
+  /**
+   * What the hardware cannot decode to its end without an error, the CPU decodes from the beginning. What is damaged, one of its threads
+   * does: what several make of damage depends on their number, and on which of them is faster.
+   */
   async #decode(
     runner: ToolRunner,
     subject: SubjectInScope,
@@ -283,43 +286,56 @@ export class Decoder implements AsyncDisposable {
     const { hardware } = this.#options;
     const device = isEndless(subject) ? null : await hardware?.for(subject.info) ?? null;
     const sourceFault = () => subject.sourceFault?.() ?? null;
+    const { world } = this.#options;
+    const deadlineMs = decodeDeadlineMs(subject);
+    const endsMs = world.monotonicMs() + deadlineMs;
+    const decode = (how: DecodeOptions) => this.#decodeOn(how, runner, subject, signal);
+    let byOneThread = isEndless(subject);
     if (hardware && device !== null) {
-      const { outcome, ...rows } = await this.#decodeOn(device, runner, subject, signal);
-      if (rows.signals.count > 0 && (outcome === null || (outcome.end === "exited" && outcome.code === 0))) {
-        hardware.worked();
-        const end = outcome
-          ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() })
-          : {};
-        return { ...rows, decodeBackend: device, end };
+      const read = await decode({ device, byOneThread, deadlineMs });
+      if (read === null) byOneThread = true;
+      else {
+        const { outcome, ...rows } = read;
+        if (
+          rows.signals.count > 0 && (outcome === null || (outcome.end === "exited" && outcome.code === 0))
+        ) {
+          hardware.worked();
+          const end = outcome
+            ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() })
+            : {};
+          return { ...rows, decodeBackend: device, end };
+        }
+        hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
       }
-      hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
     }
-    const { outcome, ...rows } = await this.#decodeOn(null, runner, subject, signal);
-    const late = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
+    const onCpu = (byOneThread: boolean) =>
+      decode({ device: null, byOneThread, deadlineMs: Math.max(1, endsMs - world.monotonicMs()) });
+    const { outcome, ...rows } = await onCpu(byOneThread) ?? (await onCpu(true))!;
+    const late = `decoding took longer than ${deadlineMs / 1000} s`;
     if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
     const isOver = outcome !== null && !isEndless(subject);
     const end = isOver ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
     return { ...rows, decodeBackend: "cpu-ffmpeg", end };
   }
 
-  /** `device` is null for the CPU. */
+  /** Null where the decoder told of damage, unless it has one thread. */
   async #decodeOn(
-    device: HardwareDecoder | null,
+    { device, byOneThread, deadlineMs }: DecodeOptions,
     runner: ToolRunner,
     subject: SubjectInScope,
     signal: AbortSignal,
-  ): Promise<DecodedRows> {
+  ): Promise<DecodedRows | null> {
     const { tempDir, world } = this.#options;
     const worker = await this.#pool.take();
     try {
       await using fifo = await Fifo.make({ runner, directory: tempDir, world, signal });
-      const deadlineMs = decodeDeadlineMs(subject);
       const reports = newReports();
       const job = {
         kind: "decode" as const,
         subject: subjectOf(subject),
         seekS: 0,
         hardware: device,
+        byOneThread,
         planes: { pipe: fifo.path, maxFrames: framesToDecode(subject), select: null },
         jpegs: null,
         cpuSeconds: decodeCpuSeconds(subject),
@@ -335,6 +351,7 @@ export class Decoder implements AsyncDisposable {
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),
           reports,
+          stopsAtDamage: !byOneThread,
           progress: subject.progress,
         },
         (workerEnded) =>
@@ -371,6 +388,13 @@ export class Decoder implements AsyncDisposable {
 
 type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress" | "sourceFault">;
 
+interface DecodeOptions {
+  /** Null for the CPU. */
+  readonly device: HardwareDecoder | null;
+  readonly byOneThread: boolean;
+  readonly deadlineMs: number;
+}
+
 /** The outcome is null where the worker had all rows before ffmpeg ended. */
 type DecodedRows = ReadRows & { outcome: Outcome | null };
 
@@ -391,7 +415,7 @@ async function readWhile(
   fifo: Fifo,
   order: Omit<DecodeOrder, "fifoPath">,
   write: (workerEnded: AbortSignal) => Promise<Outcome>,
-): Promise<DecodedRows> {
+): Promise<DecodedRows | null> {
   const reading = worker.read({ ...order, fifoPath: fifo.path });
   // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
   await reading.opened;
@@ -404,7 +428,8 @@ async function readWhile(
       return null;
     });
     fifo.closeGuard();
-    return { ...await reading.finished, outcome };
+    const rows = await reading.finished;
+    return rows && { ...rows, outcome };
   } finally {
     fifo.closeGuard();
     await reading.finished.catch(() => {/* already reported through `workerEnded` */});

@@ -56,6 +56,13 @@ export class FrameJpegs {
     });
   }
 
+  /** A new run begins with the first frame of all; the JPEGs of rows that have come stay. */
+  restart(): void {
+    this.#unmatched = [];
+    this.#beginnings = 0;
+    this.#beginning = NaN;
+  }
+
   /** Drops the JPEGs of rows that have left the queue. */
   dropTaken(): void {
     for (const row of this.#byRow.keys()) if (row < this.#rows.first) this.#byRow.delete(row);

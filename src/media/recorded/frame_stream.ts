@@ -86,6 +86,9 @@ export interface ChunkImage {
  * chosen frames, a second ffmpeg decodes these few by their exact times, and their signals prove that they are the same frames.
  * The same is done for the rest of a medium that changes its format on the way, because ffmpeg then counts frames anew.
  *
+ * Where the decoder tells of damage, another ffmpeg with one thread decodes from the beginning, and its rows follow those that have come:
+ * what several threads make of damage is another picture each time.
+ *
  * An endless source cannot be read twice: if it ends by its deadline, the last chunk may lack JPEGs.
  *
  * Memory: the rows and JPEGs of the current chunk and of `#readAhead` more rows, and what ffmpeg itself uses.
@@ -111,7 +114,7 @@ export class FrameStream implements AsyncDisposable {
     const intervalMs = 1000 / (sourceFps ?? sampleFps);
     return {
       isSteady: rows.isSteady,
-      endMs: run.outcome && !this.isTruncated ? run.length.endMs : null,
+      endMs: run.outcome && !run.isDamaged && !this.isTruncated ? run.length.endMs : null,
       knownMs: rows.end > 0 ? rows.knownMs + intervalMs : 0,
       framesIn: (startMs, endMs) => rows.framesIn(startMs, endMs, intervalMs),
     };
@@ -133,7 +136,9 @@ export class FrameStream implements AsyncDisposable {
   readonly #request: FrameStreamRequest;
   readonly #subject: DecodeSubject;
   readonly #size: JpegSize | null;
-  readonly #run: DecodeRun;
+  readonly #choice: FrameChoice | null;
+  #run: DecodeRun;
+  #byOneThread: boolean;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #closed = Promise.withResolvers<void>();
@@ -168,8 +173,10 @@ export class FrameStream implements AsyncDisposable {
     this.#request = request;
     this.#subject = parts.subject;
     this.#size = parts.size;
+    this.#choice = parts.choice;
     this.#jpegs = parts.choice && new FrameJpegs(this.#rows);
     this.#run = parts.run;
+    this.#byOneThread = isEndless(request);
     this.#stop = parts.stop;
     this.#signal = parts.signal;
     const onAbort = () => void this[Symbol.asyncDispose]();
@@ -190,36 +197,9 @@ export class FrameStream implements AsyncDisposable {
     const choice = size && frameChoice(request, size);
     const stop = new AbortController();
     const signal = AbortSignal.any([request.signal, stop.signal]);
-    const isLive = isEndless(request);
-    const run = await DecodeRun.start(host, {
-      job: (pipe) => ({
-        kind: "decode",
-        hardware: null,
-        subject: subjectOf(subject),
-        seekS: 0,
-        planes: { pipe, maxFrames: framesToDecode(request), select: null },
-        jpegs: choice && {
-          maxFrames: choice.total,
-          select: choice.selection,
-          size: size!,
-          // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame; nor may it where ffmpeg is
-          // ended after the last row.
-          threads: isLive || !takesEveryFrame(request.plan) ? 1 : 2,
-        },
-        cpuSeconds: decodeCpuSeconds(request),
-      }),
-      sampling: request.plan,
-      timeBase: request.info.video!.timeBase,
-      region: subject.coordinates.resolved_region,
-      hasReports: true,
-      looksAhead: !isLive,
-      batchRows: request.chunks.by === "count" ? Math.min(request.chunks.size, BATCH_ROWS) : BATCH_ROWS,
-      maxRows: request.maxFrames,
-      deadlineMs: isLive ? decodeDeadlineMs(request) : null,
-      stallMs: STALL_MS,
-      signal,
-    });
-    return new FrameStream(host, request, { subject, size, choice, run, stop, signal });
+    const parts = { subject, size, choice, signal };
+    const run = await startRun(host, request, { ...parts, byOneThread: isEndless(request) });
+    return new FrameStream(host, request, { ...parts, run, stop });
   }
 
   /**
@@ -257,6 +237,7 @@ export class FrameStream implements AsyncDisposable {
       if (this.#isOver) return null;
       this.#signal.throwIfAborted();
       this.#collect();
+      if (this.#run.isDamaged) await this.#decodeByOneThread();
       const rows = this.#rowsOfNext();
       if (rows === 0) await this.#release();
       else if (rows !== null && this.#hasJpegs(rows)) return await this.#cutChunk(rows);
@@ -265,6 +246,19 @@ export class FrameStream implements AsyncDisposable {
         await this.#run.wait();
       }
     }
+  }
+
+  async #decodeByOneThread(): Promise<void> {
+    await this.#run[Symbol.asyncDispose]();
+    this.#collect();
+    this.#rows.restart();
+    this.#jpegs?.restart();
+    this.#byOneThread = true;
+    this.#run = await startRun(this.#host, this.#request, {
+      ...{ subject: this.#subject, size: this.#size, choice: this.#choice },
+      ...{ byOneThread: true, signal: this.#signal },
+    });
+    this.#run.grant(this.#rows.first + this.#readAhead);
   }
 
   /** How many frames the next chunk has; null while that is not known, 0 after the last. */
@@ -371,6 +365,7 @@ export class FrameStream implements AsyncDisposable {
       job: (pipe) => ({
         kind: "decode",
         hardware: null,
+        byOneThread: this.#byOneThread,
         subject: subjectOf(subject),
         seekS,
         planes: { pipe, maxFrames, select },
@@ -381,6 +376,7 @@ export class FrameStream implements AsyncDisposable {
       timeBase: subject.info.video!.timeBase,
       region: subject.coordinates.resolved_region,
       hasReports: false,
+      stopsAtDamage: false,
       looksAhead: false,
       batchRows: maxFrames,
       maxRows: maxFrames,
@@ -448,6 +444,51 @@ const LENGTH_TOLERANCE_S = 0.1;
  * frames a second takes 100 s; a network connection without data ends after 10 s by itself.
  */
 const STALL_MS = 120_000;
+
+/** Starts an ffmpeg that decodes all of the medium. */
+function startRun(
+  host: DecodeHost,
+  request: FrameStreamRequest,
+  { subject, size, choice, byOneThread, signal }: {
+    readonly subject: DecodeSubject;
+    readonly size: JpegSize | null;
+    readonly choice: FrameChoice | null;
+    readonly byOneThread: boolean;
+    readonly signal: AbortSignal;
+  },
+): Promise<DecodeRun> {
+  const isLive = isEndless(request);
+  return DecodeRun.start(host, {
+    job: (pipe) => ({
+      kind: "decode",
+      hardware: null,
+      byOneThread,
+      subject: subjectOf(subject),
+      seekS: 0,
+      planes: { pipe, maxFrames: framesToDecode(request), select: null },
+      jpegs: choice && {
+        maxFrames: choice.total,
+        select: choice.selection,
+        size: size!,
+        // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame; nor may it where ffmpeg is
+        // ended after the last row.
+        threads: isLive || !takesEveryFrame(request.plan) ? 1 : 2,
+      },
+      cpuSeconds: decodeCpuSeconds(request),
+    }),
+    sampling: request.plan,
+    timeBase: request.info.video!.timeBase,
+    region: subject.coordinates.resolved_region,
+    hasReports: true,
+    stopsAtDamage: !byOneThread,
+    looksAhead: !isLive,
+    batchRows: request.chunks.by === "count" ? Math.min(request.chunks.size, BATCH_ROWS) : BATCH_ROWS,
+    maxRows: request.maxFrames,
+    deadlineMs: isLive ? decodeDeadlineMs(request) : null,
+    stallMs: STALL_MS,
+    signal,
+  });
+}
 
 function checkRequest({ chunks, images, maxFrames }: FrameStreamRequest): void {
   const isCount = (value: number) => Number.isInteger(value) && value >= 1;

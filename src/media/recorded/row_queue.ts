@@ -10,6 +10,8 @@ export class RowQueue {
   first = 0;
   /** The number of all rows that have come so far. */
   end = 0;
+  /** The number of rows that this run has given. */
+  #given = 0;
   /** See `RowSources`. */
   beginnings: readonly number[] = [0];
   isSteady = true;
@@ -19,15 +21,23 @@ export class RowQueue {
   readonly #timesMs: number[] = [];
   readonly #batches: { readonly first: number; readonly batch: RowBatch }[] = [];
 
+  /** A new run begins with the first row of all. The rows that have come stay, and are not taken again. */
+  restart(): void {
+    this.#given = 0;
+  }
+
   push(batch: RowBatch): void {
+    const first = this.#given;
+    this.#given += batch.count;
+    if (this.#given <= this.end) return;
     this.beginnings = batch.source.beginnings;
     this.isSteady = batch.source.isSteady;
-    for (let row = 0; row < batch.count; row++) {
+    for (let row = this.end - first; row < batch.count; row++) {
       this.#frames.push(batch.source.frames[row]!);
       this.#timesMs.push(batch.ptsMs[row]!);
     }
-    this.#batches.push({ first: this.end, batch });
-    this.end += batch.count;
+    this.#batches.push({ first, batch });
+    this.end = this.#given;
   }
 
   /** The batch and the row in it of a queued frame. */

@@ -61,7 +61,8 @@ export interface ReadRows {
 /** The progress of one order; `finished` also rejects when `opened` does. */
 export interface Reading {
   readonly opened: Promise<void>;
-  readonly finished: Promise<ReadRows>;
+  /** Null: the decoder told of damage, and the order stops at it. */
+  readonly finished: Promise<ReadRows | null>;
 }
 
 /** One Worker that may read the given folders and its own code, and nothing else. */
@@ -69,7 +70,7 @@ export class DecodeWorker implements Disposable {
   readonly #worker: Worker;
   readonly #ready = Promise.withResolvers<void>();
   #opened = Promise.withResolvers<void>();
-  #finished = Promise.withResolvers<ReadRows>();
+  #finished = Promise.withResolvers<ReadRows | null>();
   #onRows: (batch: RowBatch) => void = () => {};
   #isBroken = false;
 
@@ -102,7 +103,7 @@ export class DecodeWorker implements Disposable {
   read(order: DecodeOrder, onRows: (batch: RowBatch) => void = () => {}): Reading {
     this.#onRows = onRows;
     this.#opened = Promise.withResolvers<void>();
-    this.#finished = Promise.withResolvers<ReadRows>();
+    this.#finished = Promise.withResolvers<ReadRows | null>();
     const reading = { opened: this.#opened.promise, finished: this.#finished.promise };
     // A caller that awaits one of them gets the failure; the other must not become an unhandled rejection.
     reading.opened.catch(() => {});
@@ -121,6 +122,7 @@ export class DecodeWorker implements Disposable {
     else if (report.kind === "opened") this.#opened.resolve();
     else if (report.kind === "rows") this.#onRows(report.batch);
     else if (report.kind === "done") this.#finished.resolve(report);
+    else if (report.kind === "damaged") this.#finished.resolve(null);
     else this.#fail(report.message);
   }
 

@@ -1,7 +1,6 @@
 /** Reads ffmpeg's log while it runs: what the decoder says of each frame becomes a report, errors are kept as text. */
 
 import { joinedBytes } from "../../base/bytes.ts";
-import { ConcealedFrames } from "./concealed_frames.ts";
 import { REPORT, type ReportWriter } from "./frame_reports.ts";
 
 /**
@@ -23,31 +22,23 @@ export function reportsTo(path: string): Readonly<Record<string, string>> {
 
 /** The longest line that is looked at; of longer ones the rest goes where their beginning went. */
 const LINE_BYTES = 16 << 10;
-const NEWLINE = 10, SPACE = 32, OPEN = 91, CLOSE = 93, DIGIT_0 = 48, LETTER_A = 97, MINUS = 45;
+const NEWLINE = 10, SPACE = 32, OPEN = 91, CLOSE = 93, DIGIT_0 = 48, MINUS = 45;
 /** `AV_PICTURE_TYPE_I` and `AV_PICTURE_TYPE_B`. */
 const INTRA = 1, BIDIRECTIONAL = 3;
 
 const FRAME = bytesOf("decoder -> ");
-/** The time as it is in packets, in versions 5 and 6.0, and in later ones. */
-const FRAME_PTS = [" best_effort_ts:", " pts:"].map(bytesOf);
 const PACKET = bytesOf("demuxer+ffmpeg -> ist_index:");
 const OF_VIDEO = bytesOf(" type:video ");
-/** Of versions that read packets far ahead, in another thread, the stream has two numbers. */
-const COLON = 58;
-const PACKET_PTS = bytesOf(" pkt_pts:");
 const H264 = bytesOf("[h264 @ 0x");
 /** Decoders that say what they miss, or give no frame that is made of it. */
 const TELLING = [H264, bytesOf("[hevc @ 0x"), bytesOf("[libdav1d @ 0x")];
 /** Decoders that make a picture of any bytes. */
 const SILENT = [bytesOf("[hevc @ 0x"), bytesOf("[vp8 @ 0x")];
-/** A thread splits its packet: each unit, or why there is none. */
-const SPLITTING = ["nal_unit_type: ", "Invalid NAL unit ", "Error splitting the input"].map(bytesOf);
 /** A message for the decoder that comes before slices. */
 const ANNOUNCEMENT = bytesOf("nal_unit_type: 6(SEI)");
 const STREAM = bytesOf("  Stream #");
 /** The profiles from High on, in the list of the input's streams. */
 const CAREFUL = bytesOf(": Video: h264 (High");
-const CONCEALING = bytesOf("concealing ");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
 /** In version 5 at the level `debug`, in later ones a warning. */
@@ -103,7 +94,8 @@ export class DecoderLog {
    * starts ffmpeg.
    */
   #isKept = true;
-  readonly #concealed = new ConcealedFrames();
+  /** Whether a packet has come for the decoder: what is told before is of the search for streams, or a text of the film. */
+  #hasPackets = false;
   /** Bits that each report has. */
   #common: number = REPORT.isReported;
   /** Of the next frame. */
@@ -169,15 +161,13 @@ export class DecoderLog {
 
   #judgeMessage(level: LineLevel, bytes: Uint8Array, place: LinePlace): void {
     const { start, text, end } = place;
-    const isSplitting = beginsWith(bytes, start, end, H264) &&
-      SPLITTING.some((words) => beginsWith(bytes, text, end, words));
     if (level === "detail") this.#noteDecoder(bytes, place);
     else {
       this.#noteInterrupted(bytes, text, end);
       if (level !== "error" && beginsWith(bytes, text, end, JUMP)) this.#report |= REPORT.isJump;
     }
-    if (isSplitting) this.#concealed.header(hexAt(bytes, start + H264.length, end));
-    else if (level === "info") this.#noteInfo(bytes, place);
+    if (level === "error" && this.#hasPackets) this.#report |= REPORT.isAfterError;
+    if (level === "info") this.#noteInfo(bytes, place);
     else if (level === "warning") {
       if (isCorrupt(bytes, place)) this.#report |= REPORT.isCorrupt;
     } else if (place.level > start && LOST_REFERENCE.some((words) => beginsWith(bytes, text, end, words))) {
@@ -201,11 +191,9 @@ export class DecoderLog {
     if (beginsWith(bytes, text, end, ANNOUNCEMENT)) this.#report |= REPORT.isAnnounced;
   }
 
-  #noteInfo(bytes: Uint8Array, { start, text, end }: LinePlace): void {
+  #noteInfo(bytes: Uint8Array, { text, end }: LinePlace): void {
     if (this.#noteTimes(bytes, text, end)) return;
-    if (beginsWith(bytes, text, end, CONCEALING) && beginsWith(bytes, start, end, H264)) {
-      this.#concealed.conceal(hexAt(bytes, start + H264.length, end));
-    } else if (beginsWith(bytes, text, end, STREAM) && indexOf(bytes, CAREFUL, text, end) !== -1) {
+    if (beginsWith(bytes, text, end, STREAM) && indexOf(bytes, CAREFUL, text, end) !== -1) {
       this.#common |= REPORT.isCareful;
     }
   }
@@ -215,11 +203,9 @@ export class DecoderLog {
    * Before the first packet there are no threads yet, but texts of the film.
    */
   #noteInterrupted(bytes: Uint8Array, text: number, end: number): void {
-    if (!this.#concealed.hasPackets) return;
-    for (const words of [FRAME, PACKET]) {
-      const at = indexOf(bytes, words, text + 1, end);
-      if (at !== -1) this.#noteTimes(bytes, at, end);
-    }
+    if (!this.#hasPackets) return;
+    const at = indexOf(bytes, FRAME, text + 1, end);
+    if (at !== -1) this.#noteTimes(bytes, at, end);
   }
 
   /** Returns whether the text is a frame or a packet of the video. */
@@ -229,17 +215,11 @@ export class DecoderLog {
       return true;
     }
     if (!beginsWith(bytes, text, end, PACKET)) return false;
-    if (indexOf(bytes, OF_VIDEO, text, end) === -1) return true;
-    let at = text + PACKET.length;
-    while (bytes[at]! >= DIGIT_0 && bytes[at]! <= DIGIT_0 + 9) at++;
-    this.#concealed.packet(numberAfter(bytes, PACKET_PTS, text, end), bytes[at] === COLON);
+    if (indexOf(bytes, OF_VIDEO, text, end) !== -1) this.#hasPackets = true;
     return true;
   }
 
   #endReport(bytes: Uint8Array, text: number, end: number): void {
-    const isConcealed = this.#concealed.take(timeOf(bytes, text, end));
-    if (isConcealed) this.#report |= REPORT.isCorrupt;
-    else if (this.#concealed.isDecisive) this.#report &= ~REPORT.isCorrupt;
     if (numberAfter(bytes, KEYFRAME, text, end) === 1) this.#report |= REPORT.isKey;
     const type = numberAfter(bytes, FRAME_TYPE, text, end);
     if (type === BIDIRECTIONAL) this.#report |= REPORT.isBidirectional;
@@ -318,25 +298,4 @@ function numberAfter(bytes: Uint8Array, words: Uint8Array, at: number, end: numb
     value = (Number.isNaN(value) ? 0 : value * 10) + digit;
   }
   return isNegative ? -value : value;
-}
-
-/** The time of a frame; NaN without one. */
-function timeOf(bytes: Uint8Array, text: number, end: number): number {
-  for (const words of FRAME_PTS) {
-    const pts = numberAfter(bytes, words, text, end);
-    if (!Number.isNaN(pts)) return pts;
-  }
-  return NaN;
-}
-
-/** The number in small hexadecimal digits from `at` on. */
-function hexAt(bytes: Uint8Array, at: number, end: number): number {
-  let value = 0;
-  for (let i = at; i < end; i++) {
-    const byte = bytes[i]!;
-    if (byte >= DIGIT_0 && byte <= DIGIT_0 + 9) value = value * 16 + byte - DIGIT_0;
-    else if (byte >= LETTER_A && byte <= LETTER_A + 5) value = value * 16 + 10 + byte - LETTER_A;
-    else break;
-  }
-  return value;
 }

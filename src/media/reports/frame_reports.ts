@@ -25,6 +25,8 @@ export const REPORT = {
   isSilent: 512,
   /** The clock of its container has jumped, and ffmpeg has closed the jump. */
   isJump: 1024,
+  /** An error was told since the frame before it: of this frame, or of a later one where several threads decode. */
+  isAfterError: 2048,
 } as const;
 
 /** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */

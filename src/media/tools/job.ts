@@ -152,6 +152,8 @@ const decode = z.strictObject({
   seekS: z.number().min(0).max(1e9),
   /** What decodes; null for the CPU. */
   hardware: hardware.nullable(),
+  /** Whether one thread decodes: what it makes of damage is the same each time. */
+  byOneThread: z.boolean(),
   planes: z.strictObject({ pipe: path, maxFrames: positive.nullable(), select: select.nullable() }),
   jpegs: z.strictObject({
     maxFrames: positive,

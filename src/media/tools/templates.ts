@@ -324,9 +324,14 @@ function decodeArgs(
   log: readonly string[] | null,
   devices: DecodeDevices,
 ): string[] {
-  const { subject, seekS, planes, jpegs, hardware } = job;
+  const { subject, seekS, planes, jpegs, hardware, byOneThread } = job;
   return [
-    ...inputArgs(subject, { seekS, ...(log && { log }), ...(hardware && { hardware, devices }) }),
+    ...inputArgs(subject, {
+      seekS,
+      byOneThread,
+      ...(log && { log }),
+      ...(hardware && { hardware, devices }),
+    }),
     ...(jpegs ? jpegOutput(subject, { ...jpegs, ...selectionOf(jpegs.select), output }) : []),
     ...planeOutput(subject, {
       fifoPath: planes.pipe,

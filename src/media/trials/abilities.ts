@@ -191,7 +191,7 @@ async function decode(
   const job = {
     kind: "decode" as const,
     subject: subjectOf({ input, info, plan, coordinates: fullFrame(width, height) }),
-    ...{ seekS: 0, hardware: null, jpegs, cpuSeconds: DEADLINE_MS / 1000 },
+    ...{ seekS: 0, hardware: null, byOneThread: false, jpegs, cpuSeconds: DEADLINE_MS / 1000 },
     planes: { pipe: fifo.path, maxFrames: null, select: null },
   };
   const frames = (await Deno.open(fifo.path, { read: true })).readable.pipeTo(new WritableStream());

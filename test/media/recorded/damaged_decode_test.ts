@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fileInput } from "../../../src/media/input.ts";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
+import type { DecodedChunk } from "../../../src/media/recorded/frame_stream.ts";
 import { artifactKindOf } from "../../../src/model/frames/detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD, type SignalColumns } from "../../../src/model/frames/signals.ts";
+import { cutOut, flipped, zeroed } from "../../support/damage.ts";
 import { make, NEVER, openDecoder, packetsOf, probeOnce, TempFolder, tools } from "../../support/media.ts";
 
 const FILM = fileURLToPath(new URL("../../../fixtures/clips/bbb120.mp4", import.meta.url));
@@ -40,19 +42,38 @@ for (const codec of Object.keys(CODECS) as Codec[]) {
   });
 }
 
-for (const [codec, extension] of [["mpeg4", "avi"], ["libx264", "avi"], ["libx264", "h264"]] as const) {
-  Deno.test(`${codec} in ${extension}, with frames in between: the same frames are damaged each time`, async () => {
+const THREADS = [1, 2, 4];
+/** What is not silent of its damage, and how it is damaged. */
+const DAMAGED_FILMS = {
+  "H.264 with frames in between": ["mp4", "libx264 -bf 2 -g 48", [flipped(1)]],
+  "H.264 of several slices": ["ts", "libx264 -bf 0 -g 48 -slices 4", [cutOut]],
+  "H.264 in AVI": ["avi", "libx264 -bf 2 -g 48", [flipped(4)]],
+  "raw H.264": ["h264", "libx264 -bf 2 -g 48", [flipped(5)]],
+  HEVC: ["mp4", "libx265 -g 48 -x265-params log-level=error", [flipped(6)]],
+  "MPEG-2": ["ts", "mpeg2video -q:v 4 -bf 2 -g 24", [flipped(7)]],
+  "MPEG-4": ["avi", "mpeg4 -q:v 4 -bf 2 -g 48", [flipped(8), zeroed]],
+} as const;
+
+for (const [name, [extension, encoder, damages]] of Object.entries(DAMAGED_FILMS)) {
+  Deno.test(`damaged ${name}: the rows are the same whatever the number of threads, whole or in chunks`, async () => {
     using folder = new TempFolder();
-    await using decoder = await openDecoder(folder);
-    const args = ["-ss", "2", "-t", "8", "-i", FILM, "-an", "-c:v", codec, "-bf", "2", "-g", "60"];
-    const path = make(join(folder.path, `film.${extension}`), ...args);
-    const bytes = Deno.readFileSync(path);
-    for (let at = bytes.length >> 4; at < bytes.length * 0.9; at += 1500) bytes[at] = bytes[at]! ^ 0x5a;
-    const damaged = folder.file(`damaged.${extension}`, bytes);
-    const runs: Float32Array[] = [];
-    for (let run = 0; run < 4; run++) runs.push((await signalsOf(decoder, damaged)).artifactScore!.slice());
-    for (const run of runs) deepEqual(run, runs[0]);
-    ok(runs[0]!.filter((score) => score >= ARTIFACT_SCORE_THRESHOLD).length >= 20);
+    const args = ["-ss", "2", "-t", "3", "-i", FILM, "-an", "-c:v", ...encoder.split(" ")];
+    const whole = Deno.readFileSync(make(join(folder.path, `film.${extension}`), ...args));
+    const real = tools().ffmpeg;
+    for (const [i, damage] of damages.entries()) {
+      const film = folder.file(`damaged${i}.${extension}`, damage(whole));
+      const runs: SignalColumns[] = [];
+      for (const threads of THREADS) {
+        const ffmpeg = folder.script(`ffmpeg${threads}`, `exec ${real} -threads ${threads} "$@"`);
+        await using decoder = await openDecoder(folder, { tools: { ffmpeg } });
+        runs.push(await signalsOf(decoder, film), await chunksOf(decoder, film));
+      }
+      for (const run of runs) {
+        for (const column of ["lumaMean", "perceptualHash", "cutScore", "artifactScore"] as const) {
+          deepEqual(run[column], runs[0]![column], column);
+        }
+      }
+    }
   });
 }
 
@@ -153,6 +174,27 @@ async function signalsOf(decoder: Decoder, path: string): Promise<SignalColumns>
     ...{ input: fileInput(path), info, plan: EVERY_FRAME, maxFrames: 10_000, signal: NEVER },
   });
   return signals;
+}
+
+/** The rows of all chunks of a stream. */
+async function chunksOf(decoder: Decoder, path: string): Promise<SignalColumns> {
+  const info = await probeOnce(decoder, path);
+  await using stream = await decoder.streamFrames({
+    ...{ input: fileInput(path), info, plan: EVERY_FRAME, maxFrames: 10_000, signal: NEVER },
+    ...{ chunks: { by: "count", size: 48 }, images: { perChunk: 2, maxEdge: 128 } },
+  });
+  const chunks: DecodedChunk[] = [];
+  for (let chunk = await stream.next(); chunk; chunk = await stream.next()) {
+    chunks.push(chunk);
+    equal(chunk.images.length, Math.min(2, chunk.signals.count));
+  }
+  const joined = (column: "lumaMean" | "cutScore" | "artifactScore") =>
+    Float32Array.from(chunks.flatMap(({ signals }) => [...signals[column]!]));
+  return {
+    ...chunks[0]!.signals,
+    ...{ lumaMean: joined("lumaMean"), cutScore: joined("cutScore"), artifactScore: joined("artifactScore") },
+    perceptualHash: BigUint64Array.from(chunks.flatMap(({ signals }) => [...signals.perceptualHash])),
+  };
 }
 
 /** Nine of ten frames that were found are damaged, and at most the share `missing` of the damaged ones was not found. */

@@ -62,6 +62,7 @@ Deno.test("frames that come at once are all judged, and those of a slow source w
           maxRows: FRAMES,
           looksAhead: false,
           reports: null,
+          stopsAtDamage: false,
         },
         stream: { control, batchRows: 1, maxRows: FRAMES },
       }, (batch) => rows += batch.count);

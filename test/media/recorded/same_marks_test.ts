@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { fileInput } from "../../../src/media/input.ts";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { ARTIFACT_SCORE_THRESHOLD, CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { flipped, zeroed } from "../../support/damage.ts";
 import { NEVER, openDecoder, packetsOf, probeOnce, TempFolder } from "../../support/media.ts";
 
 const clip = (name: string) => fileURLToPath(new URL(`../../../fixtures/clips/${name}.mp4`, import.meta.url));
@@ -16,6 +17,21 @@ const CUTS = { "scene_cut 285-285": 0.984, "scene_cut 378-378": 0.987, "scene_cu
 const OF_BBB120 = { "black 0-11": 0.5, "gradual_transition 12-49": 0.973, ...CUTS };
 /** With damaged bytes in packets 60, 61 and 200: seen from the first one that moves on, to the next key frame. */
 const OF_DAMAGED = { ...OF_BBB120, "decode_damage 62-159": 0.98 };
+/** With changed bits and with stretches of zeros, which the decoder conceals. */
+const OF_BROKEN = [
+  {
+    ...{ "black 0-11": 0.5, "gradual_transition 12-49": 0.973, "scene_cut 377-377": 0.985 },
+    "decode_damage 194-718": 0.98,
+  },
+  {
+    ...{ "black 0-11": 0.5, "gradual_transition 12-49": 0.973, "scene_cut 284-284": 0.976 },
+    ...{ "scene_cut 376-376": 0.986, "scene_cut 549-549": 0.983, "decode_damage 96-693": 0.98 },
+  },
+  {
+    ...{ "black 0-11": 0.5, "gradual_transition 12-49": 0.973, "scene_cut 283-283": 0.984 },
+    ...{ "scene_cut 375-375": 0.987, "scene_cut 550-550": 0.985, "decode_damage 214-715": 0.98 },
+  },
+];
 const OF_BBB480 = {
   ...{ "black 0-10": 0.511, "gradual_transition 10-49": 0.955 },
   ...{ "scene_cut 285-285": 0.984, "scene_cut 378-378": 0.985, "scene_cut 553-553": 0.985 },
@@ -41,10 +57,11 @@ async function marksIn(decoder: Decoder, path: string): Promise<Record<string, n
   return marks;
 }
 
-Deno.test("films and a damaged film have the same marks with every ffmpeg", async () => {
+Deno.test("films and damaged films have the same marks with every ffmpeg", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  const bytes = Deno.readFileSync(clip("bbb120"));
+  const whole = Deno.readFileSync(clip("bbb120"));
+  const bytes = Uint8Array.from(whole);
   const packets = packetsOf(clip("bbb120"));
   for (const { pos, size } of [60, 61, 200].map((packet) => packets[packet]!)) {
     for (let at = pos + 48; at < pos + size; at += 23) bytes[at] = bytes[at]! ^ 0x5a;
@@ -52,11 +69,14 @@ Deno.test("films and a damaged film have the same marks with every ffmpeg", asyn
   const films = [
     ...[[clip("bbb120"), OF_BBB120], [clip("bbb480"), OF_BBB480]] as const,
     [folder.file("damaged.mp4", bytes), OF_DAMAGED] as const,
+    ...[flipped(1), flipped(2), zeroed].map((damage, i) =>
+      [folder.file(`broken${i}.mp4`, damage(whole)), OF_BROKEN[i]!] as const
+    ),
   ];
   for (const [path, expected] of films) {
     const found = await marksIn(decoder, path);
     deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), path);
-    for (const [mark, confidence] of Object.entries(expected)) {
+    for (const [mark, confidence] of Object.entries<number>(expected)) {
       ok(Math.abs(found[mark]! - confidence) <= TOLERANCE, `${path}: ${mark}: ${found[mark]}`);
     }
   }

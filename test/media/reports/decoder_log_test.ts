@@ -15,12 +15,12 @@ const times7 = (key: number, type: number, pts = 3600) =>
   `decoder -> pts:${pts} pts_time:0.04 pkt_dts:7200 pkt_dts_time:0.08 duration:3600 duration_time:0.04 ` +
   `keyframe:${key} frame_type:${type} time_base:1/90000`;
 
-const packet = (pts: number | string) =>
+const packet5 = (pts: number) =>
   `[info] demuxer+ffmpeg -> ist_index:0 type:video pkt_pts:${pts} pkt_pts_time:1`;
-const packet7 = (pts: number | string, type = "video") => `[info] ${packetTimes7(pts, type)}`;
-const packet9 = (pts: number | string) => `[vist#0:0/h264 @ 0x55d0c0] ${packet7(pts)}`;
-const packetTimes7 = (pts: number | string, type = "video") =>
-  `demuxer+ffmpeg -> ist_index:0:0 type:${type} pkt_pts:${pts} pkt_pts_time:1 pkt_dts:${pts} duration:40`;
+const packet7 = (pts: number) => `[info] ${packetTimes7(pts)}`;
+const packet9 = (pts: number) => `[vist#0:0/h264 @ 0x55d0c0] ${packet7(pts)}`;
+const packetTimes7 = (pts: number) =>
+  `demuxer+ffmpeg -> ist_index:0:0 type:video pkt_pts:${pts} pkt_pts_time:1 pkt_dts:${pts} duration:40`;
 const header = (thread: string) =>
   `[h264 @ 0x${thread}] [debug] nal_unit_type: 1(Coded slice), nal_ref_idc: 2`;
 
@@ -40,7 +40,7 @@ function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
 }
 
 const { isReported, isCorrupt, isKey, isBidirectional, isReferenceLost, isIntra, tellsLosses } = REPORT;
-const { isCareful, isAnnounced, isSilent } = REPORT;
+const { isCareful, isAnnounced, isSilent, isAfterError } = REPORT;
 /** What is said of each frame of an H.264 stream that threads split. */
 const isH264 = isReported | tellsLosses;
 
@@ -93,93 +93,24 @@ Deno.test("a stream of a careful encoder, frames that are coded alone, and annou
   deepEqual(read(["[vp9 @ 0xa0] [debug] something", frame5(0, 2)].join("\n")).frames, [isReported]);
 });
 
-Deno.test("a frame that a thread has concealed is corrupt, although the decoder's own flag came too late", () => {
-  const { frames } = read([
-    ...[
-      packet(0),
-      header("a0"),
-      header("a0"),
-      packet(120),
-      header("b0"),
-      packet(40),
-      header("c0"),
-      packet(80),
-      header("a0"),
-      packet(160),
-      header("b0"),
-    ],
-    "[h264 @ 0xc0] [info] concealing 20 DC, 20 AC, 20 MV errors in B frame",
-    ...[frame5(1, 1, 0), frame5(0, 3, 40), frame5(0, 3, 80), frame5(0, 2, 120)],
-    "[h264 @ 0xb0] [info] concealing 5 DC, 5 AC, 5 MV errors in P frame",
-    frame5(0, 2, 160),
-  ].join("\n"));
-  deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, true, false, false, true]);
-});
-
-Deno.test("a frame that a thread has concealed is corrupt where packets are read far ahead", () => {
-  const conceal = (thread: string) =>
-    `[h264 @ 0x${thread}] [info] concealing 20 DC, 20 AC, 20 MV errors in B frame`;
-  const sound = packet7(1, "audio");
-  for (const packet of [packet7, packet9]) {
-    const { frames } = read([
-      ...[
-        packet(0),
-        packet(120),
-        sound,
-        packet(40),
-        packet(80),
-        sound,
-        packet(160),
-        packet(280),
-        packet(200),
-      ],
-      ...[header("a0"), header("a0"), header("b0"), header("c0"), frame7(1, 1, 0), header("a0")],
-      ...[conceal("c0"), frame7(0, 3, 40), packet(240), header("b0"), frame7(0, 3, 80), frame7(0, 2, 120)],
-      ...[header("c0"), conceal("b0"), frame7(0, 2, 160), header("a0"), conceal("a0"), header("b0")],
-      ...[frame7(0, 3, 200), frame7(0, 3, 240), frame7(0, 2, 280)],
-    ].join("\n"));
-    deepEqual(frames.flatMap((report, at) => (report & isCorrupt) !== 0 ? [at] : []), [1, 4, 5]);
+Deno.test("errors behind the first packet are told with the next frame, those of the search for streams are not", () => {
+  const error = "[h264 @ 0xa0] [error] error while decoding MB 3 4, bytestream -5";
+  for (const packet of [packet5, packet7, packet9]) {
+    const { frames } = read(
+      [error, packet(0), frame5(1, 1), error, packet(40), frame5(0, 2), frame5(0, 2)].join("\n"),
+    );
+    deepEqual(frames.map((report) => (report & isAfterError) !== 0), [false, true, false]);
   }
 });
 
-Deno.test("lines of threads that stand within a line of another one are read", () => {
+Deno.test("a frame whose line stands within that of another thread is read", () => {
   const { frames } = read([
     "[info]     title           : decoder -> pts:0 keyframe:1 frame_type:1",
-    ...[
-      packet7(0),
-      header("a0"),
-      packet7(40),
-      `[info]   Stream #0:0${packetTimes7(80)}`,
-      "[info] : Video: rawvideo",
-    ],
-    ...[header("b0"), frame7(1, 1, 0), header("a0"), "[h264 @ 0xa0] [info] concealing 1 DC"],
+    ...[packet7(0), packet7(40), frame7(1, 1, 0)],
     `[vost#0:0 @ 0xc0] [warning] Non-monotonic DTS; previous: 5, current: 4; ${times7(0, 2, 40)}`,
     frame7(0, 2, 80),
   ].join("\n"));
-  deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, false, true]);
-});
-
-Deno.test("with several threads the decoder's flag alone says nothing of a frame, as it may come with another one", () => {
-  const flagged = (pts: (n: number) => number | string, threads: readonly string[]) => {
-    const taken = threads.flatMap((thread, n) => [packet(pts(n)), header(thread)]);
-    return read([...taken, "[warning] film: corrupt decoded frame in stream 0", frame5(0, 2, 0)].join("\n"))
-      .frames;
-  };
-  deepEqual(flagged((n) => n * 40, ["a0", "b0", "a0"]), [isH264]);
-  deepEqual(flagged((n) => n * 40, ["a0", "a0", "a0"]), [isH264 | isCorrupt]);
-  deepEqual(flagged(() => "NOPTS", ["a0", "b0", "a0"]), [isH264 | isCorrupt]);
-});
-
-Deno.test("a packet in which a thread finds nothing at all is taken nevertheless", () => {
-  for (const why of ["Invalid NAL unit size (40 > 20).", "Error splitting the input into NAL units."]) {
-    const { frames } = read([
-      ...[packet(0), header("a0"), packet(40), header("b0"), packet(80), packet(120)],
-      `[h264 @ 0xc0] [error] ${why}`,
-      ...[header("a0"), "[h264 @ 0xa0] [info] concealing 5 DC, 5 AC, 5 MV errors in P frame"],
-      ...[frame5(1, 1, 0), frame5(0, 2, 40), frame5(0, 2, 120)],
-    ].join("\n"));
-    deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, false, true]);
-  }
+  deepEqual(frames.map((report) => (report & isKey) !== 0), [true, false, false]);
 });
 
 Deno.test("errors are kept as without levels, and nothing else, least of all addresses", () => {

@@ -44,7 +44,7 @@ const SEEK = { seekMs: 100, beginMs: 200, counted: null };
 const SIZE = { ...FRAME, quantizer: 5 };
 const DECODE = {
   kind: "decode",
-  ...{ seekS: 1.5, cpuSeconds: 5, hardware: null },
+  ...{ seekS: 1.5, cpuSeconds: 5, hardware: null, byOneThread: true },
   subject: {
     ...{ info: INFO, coordinates: COORDINATES, input: FILM },
     plan: { policy: "fixed", sampleFps: 2.5, sourceFps: null },
