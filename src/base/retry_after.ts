@@ -1,21 +1,36 @@
 /** When a server that is busy wants to be asked again. */
 
 /**
- * Milliseconds from `nowMs` on, of the header `retry-after` (seconds or an HTTP date) or `retry-after-ms`; null where there is none, or none
+ * Milliseconds from `nowMs` on, of the header `retry-after` (seconds or a date) or `retry-after-ms`; null where there is none, or none
  * that can be read. At most a day.
  */
 export function retryAfterMs(headers: Headers, nowMs: number): number | null {
-  const exact = headers.get("retry-after-ms")?.trim() ?? "";
-  if (NUMBER.test(exact)) return bounded(Number(exact));
+  const exact = NUMBER.exec(headers.get("retry-after-ms") ?? "")?.[1];
+  if (exact !== undefined) return boundedWait(Number(exact));
   const asked = headers.get("retry-after")?.trim() ?? "";
-  if (NUMBER.test(asked)) return bounded(Number(asked) * 1000);
-  const dateMs = /^[A-Z][a-z]{2},? /.test(asked) ? Date.parse(asked) : NaN;
-  return Number.isNaN(dateMs) ? null : bounded(dateMs - nowMs);
+  const seconds = NUMBER.exec(asked)?.[1];
+  if (seconds !== undefined) {
+    return boundedWait(
+      Number(seconds) < EPOCH_S_MIN ? Number(seconds) * 1000 : Number(seconds) * 1000 - nowMs,
+    );
+  }
+  const dateMs = DATE.test(asked)
+    ? Date.parse(asked)
+    : ASCTIME.test(asked)
+    ? Date.parse(`${asked} UTC`)
+    : NaN;
+  return Number.isNaN(dateMs) ? null : boundedWait(dateMs - nowMs);
 }
 
-const NUMBER = /^\d{1,12}(?:\.\d{1,9})?$/;
+/** Also with its unit, and twice, as proxies join two headers. */
+const NUMBER = /^\s*(\d{1,12}(?:\.\d{1,9})?)\s*(?:s|sec|seconds?)?\s*(?:,|$)/i;
+/** As many seconds are a moment since 1970: some servers write that. */
+const EPOCH_S_MIN = 1e9;
+const DATE = /^(?:[A-Z][a-z]{2,8}, \d|\d{4}-\d\d-\d\dT)/;
+const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d/;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-function bounded(ms: number): number {
+/** Whole milliseconds, at most a day. */
+export function boundedWait(ms: number): number {
   return Math.min(DAY_MS, Math.max(0, Math.ceil(ms)));
 }

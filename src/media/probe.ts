@@ -217,7 +217,7 @@ function videoStart(
 }
 
 /** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */
-const ANNOUNCING = /^(mov|matroska|avi|flv|asf|hls)\b/;
+const ANNOUNCING = /^(mov|matroska|avi|flv|asf|mxf|hls)\b/;
 
 /** Of the video alone, where the container has that: sound often ends later. */
 function announcedEndMs(

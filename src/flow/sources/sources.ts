@@ -110,7 +110,7 @@ export class Sources implements Disposable {
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
     this.#allowedNetworks = mediaAllowedNetworks;
-    this.#agent = new PinnedAgent({ roots, allowInsecureTls, isLenient: true, ...(reroute && { reroute }) });
+    this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
   }
 
   /**

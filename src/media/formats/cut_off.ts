@@ -51,6 +51,9 @@ const READERS: readonly (readonly [RegExp, Reader])[] = [
   [/^avi\b/, avi],
   [/^flv\b/, flv],
   [/^asf\b/, asf],
+  [/^mxf\b/, mxf],
+  [/^ogg\b/, ogg],
+  [/^gif\b/, gif],
 ];
 
 /** Boxes follow each other; each begins with its size, and one without a size goes to the end of the file. */
@@ -129,31 +132,80 @@ async function flv(bytes: Bytes, size: number): Promise<CutOff> {
   return said === length || said === length + FLV_TAG_HEAD ? WHOLE : CUT;
 }
 
-/** Of the object with the properties of the file: its name, its length, the id of the file, and the size of the file. */
-const ASF_PROPERTIES = [
-  0xa1,
-  0xdc,
-  0xab,
-  0x8c,
-  0x47,
-  0xa9,
-  0xcf,
-  0x11,
-  0x8e,
-  0xe4,
-  0,
-  0xc0,
-  0x0c,
-  0x20,
-  0x53,
-  0x65,
-];
+/** Of the object with the properties of the file. */
+const ASF_PROPERTIES = "a1dcab8c47a9cf118ee400c00c205365";
 
+/**
+ * ```
+ *   name, length, id of the file, size of the file, date, packets, duration in 100 ns, duration of sending, preroll in ms
+ *   0     16      24              40                48    56       64                  72                   80
+ * ```
+ */
 async function asf(bytes: Bytes, size: number): Promise<CutOff> {
   const head = await bytes.at(0, HEAD_BYTES);
-  for (let at = 0; at + 48 <= head.byteLength; at++) {
-    if (!ASF_PROPERTIES.every((byte, i) => head.getUint8(at + i) === byte)) continue;
-    return Number(head.getBigUint64(at + 40, true)) > size ? CUT : WHOLE;
-  }
-  return WHOLE;
+  const at = placeOf(ASF_PROPERTIES, head);
+  if (at === null || at + 88 > head.byteLength) return WHOLE;
+  if (Number(head.getBigUint64(at + 40, true)) <= size) return WHOLE;
+  const lengthMs = Number(head.getBigUint64(at + 64, true)) / 10_000 -
+    Number(head.getBigUint64(at + 80, true));
+  return { isCutOff: true, announcedMs: lengthMs > 0 ? lengthMs : null };
+}
+
+/** Of the partition with the header, but for the kind of partition. */
+const MXF_PARTITION = "060e2b34020501010d01020101";
+
+/**
+ * The header says where the footer begins, once that is written.
+ *
+ * ```
+ *   key, length (4 or 9 bytes), versions, grid, place of it, place of the one before, place of the footer
+ *   0    16                     +0        +4    +8           +16                      +24
+ * ```
+ */
+async function mxf(bytes: Bytes, size: number): Promise<CutOff> {
+  const head = await bytes.at(0, HEAD_BYTES);
+  const at = placeOf(MXF_PARTITION, head);
+  if (at === null || at + 64 > head.byteLength) return WHOLE;
+  const long = head.getUint8(at + 16);
+  const footerAt = Number(head.getBigUint64(at + 17 + (long > 0x80 ? long - 0x80 : 0) + 24));
+  return footerAt >= size ? CUT : WHOLE;
+}
+
+const OGG_PAGE = "4f676753";
+const OGG_PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
+
+/** The last page ends with the file: of its parts the sizes are in its head. */
+async function ogg(bytes: Bytes, size: number): Promise<CutOff> {
+  const from = Math.max(0, size - OGG_PAGE_BYTES_MAX);
+  const tail = await bytes.at(from, OGG_PAGE_BYTES_MAX);
+  const at = placeOf(OGG_PAGE, tail, true);
+  if (at === null) return WHOLE;
+  const partsAt = at + 27;
+  const dataAt = at + 26 < tail.byteLength ? partsAt + tail.getUint8(at + 26) : Infinity;
+  if (dataAt > tail.byteLength) return CUT;
+  const parts = new Uint8Array(tail.buffer, partsAt, dataAt - partsAt);
+  return dataAt + parts.reduce((sum, part) => sum + part, 0) > tail.byteLength ? CUT : WHOLE;
+}
+
+const GIF_END = 0x3b;
+/** Some writers put zeros behind the end. */
+const GIF_REST_BYTES = 64;
+
+async function gif(bytes: Bytes, size: number): Promise<CutOff> {
+  const tail = await bytes.at(Math.max(0, size - GIF_REST_BYTES), GIF_REST_BYTES);
+  const rest = new Uint8Array(tail.buffer, 0, tail.byteLength);
+  return rest.findLast((byte) => byte !== 0) === GIF_END ? WHOLE : CUT;
+}
+
+/** Where these bytes (hexadecimal) begin, first or last; null where they are not. */
+function placeOf(
+  wanted: string,
+  { buffer, byteLength }: DataView<ArrayBuffer>,
+  isLast = false,
+): number | null {
+  const bytes = new Uint8Array(buffer, 0, byteLength);
+  const sought = Uint8Array.fromHex(wanted);
+  const isThere = (_: number, at: number) => sought.every((byte, i) => bytes[at + i] === byte);
+  const at = isLast ? bytes.findLastIndex(isThere) : bytes.findIndex(isThere);
+  return at < 0 ? null : at;
 }

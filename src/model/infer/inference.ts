@@ -103,9 +103,13 @@ export class InferenceFailed extends Error {
 }
 
 /** Whether the backend is busy, so that it may answer the same question later. */
-export function isBusy({ failure, status, isQuotaSpent }: InferenceFailed): boolean {
-  return failure === "http_status" && (status === 429 || status === 503) && !isQuotaSpent;
+export function isBusy({ failure, status, isQuotaSpent, retryAfterMs }: InferenceFailed): boolean {
+  if (failure !== "http_status" || isQuotaSpent) return false;
+  return BUSY.includes(status!) || status! >= 500 && retryAfterMs !== null;
 }
+
+/** 529 is that of servers which are overloaded. */
+const BUSY: readonly number[] = [429, 503, 529];
 
 /** Whether another backend may be asked. */
 export function isRetryable({ failure, status }: InferenceFailed): boolean {

@@ -4,7 +4,13 @@
 export function spokenText(text: string): string {
   const whole = text.toWellFormed();
   if (isJson(whole)) return whole; // a text within the JSON may name such a mark
-  return withoutTokens(withoutThinking(finalChannel(whole)));
+  return withoutTokens(withoutThinking(finalChannel(afterThoughtInWords(whole))));
+}
+
+/** Granite says in words where its thinking begins and ends. */
+function afterThoughtInWords(text: string): string {
+  if (!/^\s*Here(?:'s| is) my thought process:/i.test(text)) return text;
+  return /\bHere(?:'s| is) my response:(.*)$/is.exec(text)?.[1] ?? "";
 }
 
 function isJson(text: string): boolean {
@@ -50,7 +56,8 @@ const FORMS = [
   ["<unused94>", "<unused95>"],
 ] as const;
 
-const TAG = /<\/?(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|scratchpad)(?:\s[^<>]{0,200})?>/;
+const TAG =
+  /<\/?(?:[\w-]{1,20}:)?(?:think|thinking|(?:long_)?thoughts?|reason|reasoning|reflection|(?:internal_|inner_)?monologue|scratchpad)(?:\s[^<>]{0,200})?>/;
 
 const MARK = new RegExp(
   [TAG.source, ...FORMS.flat().map((mark) => mark.replaceAll(/[[\]|]/g, "\\$&"))].join("|"),
@@ -103,8 +110,12 @@ function withoutTokens(text: string): string {
   const turn =
     text.replace(ROLE, "").split(END_OF_TURN).find((part) => part.replaceAll(TOKEN, "").trim() !== "") ?? "";
   const plain = turn.replaceAll(TOKEN, "").replace(/^\s*<s>/, "").replace(/<\/s>\s*$/, "");
-  const answer = plain.lastIndexOf("<answer>");
-  const end = answer < 0 ? -1 : plain.indexOf("</answer>", answer);
-  const said = end < 0 ? plain : plain.slice(answer + "<answer>".length, end);
+  const said = ANSWER_TAGS.reduce((whole, tag) => {
+    const start = whole.lastIndexOf(`<${tag}>`);
+    const end = start < 0 ? -1 : whole.indexOf(`</${tag}>`, start);
+    return end < 0 ? whole : whole.slice(start + tag.length + 2, end);
+  }, plain);
   return said === text ? text : said.trim();
 }
+
+const ANSWER_TAGS = ["answer", "response"];

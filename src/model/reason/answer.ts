@@ -2,6 +2,7 @@
 
 import { FRAME_EVENT_TYPES, type FrameEventType } from "../frames/frame_row.ts";
 import { jsonValues, strictJson } from "./json_object.ts";
+import { isObject, mendedBy, numberOf, unitOf, withNames } from "./mended_answer.ts";
 import type { OutputSchema } from "./output_schema.ts";
 
 /** Why a text is no answer; the part after `semantic_parse_failed:` in `semantic_error`. */
@@ -75,11 +76,8 @@ export function answerIn<Value extends { readonly rawOutput: unknown }>(
   // What comes before a cut answer may be a draft of it.
   if (isCut) return { ok: false, fault: "json_object_not_found", rawOutput: null };
   for (const value of values.toReversed()) {
-    for (let inner = value, depth = 0; inner !== undefined && depth < WRAPPERS_MAX; depth++) {
-      const answer = fits(inner);
-      if (answer) return { ok: true, ...answer };
-      inner = onlyContainer(inner);
-    }
+    const answer = answerWithin(value, fits, WRAPPERS_MAX);
+    if (answer) return { ok: true, ...answer };
   }
   const told = values.findLast((value) => [value].flat().some(isObject));
   if (told !== undefined) return { ok: false, fault: "schema_mismatch", rawOutput: told };
@@ -91,62 +89,21 @@ export function answerIn<Value extends { readonly rawOutput: unknown }>(
 /** Objects and lists around the answer that the model added: `{"observation": {…}}`, `[{…}]`. */
 const WRAPPERS_MAX = 4;
 
-/** The one object or list in a value; a text that is JSON as a whole counts as its value. */
-function onlyContainer(value: unknown): unknown {
-  if (Array.isArray(value) && value.length !== 1) return undefined;
-  if (typeof value === "string") return strictJson(value);
-  if (typeof value !== "object" || value === null) return undefined;
-  const containers = Object.values(value).filter((each) => typeof each === "object" && each !== null);
-  return containers.length === 1 ? containers[0] : undefined;
-}
-
-/** What small models write otherwise than the schema has it, without a guess: numbers and truth values in quotes, and null for nothing. */
-function mendedBy(schema: unknown, value: unknown): unknown {
-  if (!isObject(schema)) return value;
-  const types = [schema.type].flat();
-  if (types.includes("number") || types.includes("integer")) {
-    return types.includes("string")
-      ? value
-      : schema.maximum === 1 && schema.minimum === 0
-      ? unitOf(value) ?? value
-      : numberOf(value) ?? value;
+/** The answer in a value: itself, the last one in a list, or the only one in an object. A text that is JSON as a whole counts as its value. */
+function answerWithin<Value>(
+  value: unknown,
+  fits: (value: unknown) => Value | null,
+  depth: number,
+): Value | null {
+  const own = fits(value);
+  if (own || depth === 0) return own;
+  if (typeof value === "string") {
+    const read = /^\s*[[{]/.test(value) ? strictJson(value) : undefined;
+    return read === undefined ? null : answerWithin(read, fits, depth - 1);
   }
-  if (types.includes("boolean") && typeof value === "string" && /^\s*(?:true|false)\s*$/i.test(value)) {
-    return value.trim().toLowerCase() === "true";
-  }
-  if (Array.isArray(value)) return value.map((each) => mendedBy(schema.items, each));
-  const { properties, required } = schema;
-  if (!isObject(value) || !isObject(properties)) return value;
-  const needed = Array.isArray(required) ? required : [];
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([name, each]) => each !== null || needed.includes(name) || !Object.hasOwn(properties, name))
-      .map((
-        [name, each],
-      ) => [name, Object.hasOwn(properties, name) ? mendedBy(properties[name], each) : each]),
-  );
-}
-
-/** A number, also in quotes; null for anything else. */
-export function numberOf(value: unknown): number | null {
-  const number = typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
-  return typeof number === "number" && Number.isFinite(number) ? number : null;
-}
-
-const NUMBER_TEXT = /^\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$/;
-
-/**
- * A part of 1: a number from 0 to 1, or a percentage: "90%", or a number over 10 to 100. From 1 to 10 it may be a part of ten, so it
- * is none.
- */
-export function unitOf(value: unknown): number | null {
-  const percent = typeof value === "string" && value.trimEnd().endsWith("%")
-    ? numberOf(value.trimEnd().slice(0, -1))
-    : null;
-  const number = percent ?? numberOf(value);
-  if (number === null || number < 0 || number > 100) return null;
-  if (percent !== null || number > 10) return number / 100;
-  return number <= 1 ? number : null;
+  if (typeof value !== "object" || value === null) return null;
+  const answers = Object.values(value).flatMap((each) => answerWithin(each, fits, depth - 1) ?? []);
+  return Array.isArray(value) || answers.length === 1 ? answers.at(-1) ?? null : null;
 }
 
 /** The answer of the second pass when the caller gave a schema. */
@@ -175,7 +132,8 @@ export const TIER_LABEL: Pick<OutputSchema, "fault" | "schema"> = {
 /** `confidence` of the last object in the text that has one, limited to [0,1]; 0.5 for any other text. */
 export function tierConfidence(text: string): number {
   const read = answerIn(text, (value) => {
-    const confidence = isObject(value) ? unitOf(value.confidence) ?? numberOf(value.confidence) : null;
+    const said = isObject(value) ? withNames(value, ["confidence"]).confidence : null;
+    const confidence = unitOf(said) ?? numberOf(said);
     return confidence === null ? null : { rawOutput: value, confidence };
   });
   return read.ok ? Math.min(1, Math.max(0, read.confidence)) : UNKNOWN_CONFIDENCE;
@@ -194,22 +152,24 @@ export function cutText(text: string, maximum: number): string {
   return text.slice(0, maximum).replace(/[\uD800-\uDBFF]$/, "");
 }
 
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** The longest summary that the published schema of rows allows. */
 const TEXT_MAX = 5000;
 const LABEL_MAX = 256;
 
-/** A text that is missing or null is a blank one. */
+const FIELDS = ["event_type", "object_label", "summary", "description", "confidence"];
+
+const PLACEHOLDER = /^\s*(?:\.{3}|…|<[^<>]*>)\s*$/;
+
+/** A text that is missing or null is a blank one. A form that was not filled in is no answer. */
 function overlayOf(answer: unknown): ChunkOverlay | null {
-  if (!isObject(answer) || typeof answer.event_type !== "string") return null;
-  const texts = [answer.object_label, answer.summary, answer.description].map((text) => text ?? "");
-  const confidence = unitOf(answer.confidence);
-  if (confidence === null || !texts.every((text) => typeof text === "string")) return null;
+  if (!isObject(answer)) return null;
+  const { event_type: type, ...said } = withNames(answer, FIELDS);
+  const texts = [said.object_label, said.summary, said.description].map((text) => text ?? "");
+  const confidence = unitOf(said.confidence);
+  if (typeof type !== "string" || PLACEHOLDER.test(type) || confidence === null) return null;
+  if (!texts.every((text) => typeof text === "string")) return null;
   const [label, summary, description] = texts.map((text) => text.trim());
-  const eventType = answer.event_type.trim().toLowerCase();
+  const eventType = type.trim().toLowerCase();
   return {
     eventType: FRAME_EVENT_TYPES.find((known) => known === eventType) ?? "context_observation",
     objectLabel: cutText(label!.toLowerCase().replaceAll(" ", "_"), LABEL_MAX) || "frame_context",

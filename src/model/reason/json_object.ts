@@ -11,13 +11,22 @@ export interface FoundValues {
 }
 
 /**
- * Beside JSON it reads: line breaks and unescaped quotes in texts, single and curly quotes, keys without quotes, a comma too many,
- * `True`, `False` and `None`, comments, and half surrogate pairs, which become U+FFFD. What is still broken is skipped with all that was
- * read in it, because a part of a broken object is no answer. See docs/reason.md#model-answers.
+ * Beside JSON it reads: line breaks and unescaped quotes in texts, other quotes, colons and commas, keys without quotes, a comma too
+ * many or before a key too few, `True`, `False`, `None` and `NaN`, comments, escapes around a whole object, and half surrogate pairs, which
+ * become U+FFFD. What is still broken is skipped with all that was read in it, because a part of a broken object is no answer. See
+ * docs/reason.md#model-answers.
  */
 export function jsonValues(text: string): FoundValues {
   const whole = strictJson(text);
   if (whole !== undefined) return { values: [whole], isCut: false };
+  if (!ESCAPED_OBJECT.test(text)) return valuesIn(text);
+  return valuesIn(text.replace(/\\[nrt]/g, " ").replace(/\\(["\\/])/g, "$1"));
+}
+
+/** A text that was made JSON twice, without the quotes around it. */
+const ESCAPED_OBJECT = /^[^{]*\{(?:\s|\\[nrt])*\\"/;
+
+function valuesIn(text: string): FoundValues {
   const values: unknown[] = [];
   let stepsLeft = STEPS_PER_CHARACTER * text.length;
   let skippedTo = 0;
@@ -133,9 +142,8 @@ class LooseJson {
         if (this.#next !== this.#closing) break;
         this.#pop();
       }
-      if (this.#next !== ",") return this.#failed();
-      this.#at++;
       isFirst = false;
+      if (this.#match(COMMA) === null && !this.#isBeforeKey()) return this.#failed();
     }
   }
 
@@ -172,10 +180,15 @@ class LooseJson {
     if (word !== null) this.#json.push(`"${word}"`);
     else if (!this.#string({ isKey: true })) return this.#failed();
     this.#skipBlank();
-    if (this.#next !== ":") return this.#failed();
+    if (this.#match(COLON) === null) return this.#failed();
     this.#json.push(":");
-    this.#at++;
     return true;
+  }
+
+  /** Whether a comma is missing. */
+  #isBeforeKey(): boolean {
+    QUOTED_KEY.lastIndex = this.#at;
+    return this.#open.at(-1) === "{" && QUOTED_KEY.test(this.#text);
   }
 
   #scalar(): boolean {
@@ -183,7 +196,7 @@ class LooseJson {
     if (this.isCut) return false;
     const word = this.#match(WORD)?.toLowerCase();
     const number = word === undefined ? this.#match(NUMBER) : null;
-    if (word !== undefined) this.#json.push(word === "none" ? "null" : word);
+    if (word !== undefined) this.#json.push(NOTHING.has(word) ? "null" : word);
     else if (number !== null) this.#json.push(number.endsWith("%") ? `"${number}"` : numberJson(number));
     else return this.#failed();
     return true;
@@ -245,17 +258,27 @@ class LooseJson {
   }
 }
 
-const BLANK = /\s+/y;
+/** Also blanks of no width, and line breaks that are escaped where no text is. */
+const BLANK = /(?:[\s\u200b\u2060]|\\[nrt])+/y;
+const COMMA = /[,，]/y;
+const COLON = /[:：]/y;
 const COMMENT = /\/\/|\/\*|#/y;
-const KEY = /[A-Za-z_$][\w$]*(?=\s*:)/y;
-const WORD = /(?:true|false|null|none)\b/iy;
+const KEY = /[A-Za-z_$][\w$]*(?=\s*[:：])/y;
+const QUOTED_KEY = /(["'])[\w -]{1,64}\1\s*[:：]/y;
+const WORD = /(?:true|false|null|none|undefined|nan|-?infinity)\b/iy;
+/** What other languages write for no value, and numbers that JSON does not have. */
+const NOTHING: ReadonlySet<string> = new Set(["none", "undefined", "nan", "infinity", "-infinity"]);
 const NUMBER = /[-+]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:\s?%)?(?![\w.])/y;
 /** Longer than a number or a word that the end of the text cuts. */
 const WORD_MAX = 32;
-/** What may stand behind a text: the end of its list or object, the next value, or a comment. */
-const BEHIND = /\s*(?:[,\]}]|\/[/*]|#|$)/y;
+/** What may stand behind a text: the end of its list or object, a comment, a comma with what may follow it, or a key without a comma. */
+const BEHIND =
+  /(?:[\s\u200b\u2060]|\\[nrt])*(?:[\]}]|\/[/*]|#|$|[,，](?:[\s\u200b\u2060]|\\[nrt])*(?:$|["'`“”‘’{}[\].+/#-]|\d|(?:true|false|null|none|nan)\b|[A-Za-z_$][\w$]*\s*[:：])|(["'])[\w -]{1,64}\1\s*[:：])/iy;
 /** By the quote with which a text begins. */
-const QUOTES: ReadonlyMap<string, string> = new Map([['"', '"'], ["'", "'"], ["“", "”"], ["‘", "’"]]);
+const QUOTES: ReadonlyMap<string, string> = new Map([
+  ...[['"', '"'], ["'", "'"], ["`", "`"]] as const,
+  ...[["“", "”"], ["”", "”"], ["‘", "’"], ["’", "’"]] as const,
+]);
 
 function numberJson(number: string): string {
   return number.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?!\d)/, "");

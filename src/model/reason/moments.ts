@@ -4,7 +4,8 @@ import type { z } from "zod";
 import { chunkMoment } from "../events/analysis_payloads.ts";
 import { LIMITS } from "../limits.ts";
 import type { AudioObservation, LocalAudio } from "../sidecars/local_audio.ts";
-import { type Answered, answerIn, type ChunkOverlay, cutText, isObject, numberOf, unitOf } from "./answer.ts";
+import { type Answered, answerIn, type ChunkOverlay, cutText } from "./answer.ts";
+import { isObject, numberOf, offsetMsOf, unitOf, withNames } from "./mended_answer.ts";
 
 /** One of `moments[]` of events; offsets are milliseconds from the start of the clip. */
 export type ChunkMoment = Readonly<z.infer<typeof chunkMoment>>;
@@ -23,7 +24,8 @@ export interface Moments {
 /** The answer of a model about a clip of `clipMs` milliseconds. Moments are cut to the clip; those outside are dropped. */
 export function parseMomentsAnswer(text: string, clipMs: number): Answered<Moments> {
   return answerIn(text, (value) => {
-    const claimed = isObject(value) ? value.moments : value;
+    const said = isObject(value) ? withNames(value, ["moments"]).moments : value;
+    const claimed = isObject(said) ? [said] : said;
     if (!Array.isArray(claimed) || (Array.isArray(value) && claimed.length === 0)) return null;
     const read = claimed.slice(0, LIMITS.mediaWindow.momentsMax).map((claim) => momentOf(claim, clipMs));
     const fitting = read.filter((moment) => moment !== null);
@@ -86,11 +88,12 @@ const NOTHING_FOUND = "Nothing stood out in this window.";
 const TEXT_MAX = 1024;
 
 /** Null when the claim does not have the requested shape. */
-function momentOf(claim: unknown, clipMs: number): ChunkMoment | null {
-  if (!isObject(claim)) return null;
+function momentOf(said: unknown, clipMs: number): ChunkMoment | null {
+  if (!isObject(said)) return null;
+  const claim = withNames(said, Object.keys(chunkMoment.shape));
   const { kind, description } = claim;
   const modalities = typeof claim.modalities === "string" ? [claim.modalities] : claim.modalities;
-  const [startMs, endMs] = [numberOf(claim.start_offset_ms), numberOf(claim.end_offset_ms)];
+  const [startMs, endMs] = [offsetMsOf(claim.start_offset_ms), offsetMsOf(claim.end_offset_ms)];
   const confidence = unitOf(claim.confidence) ?? numberOf(claim.confidence);
   if (startMs === null || endMs === null || confidence === null) return null;
   if (typeof kind !== "string" || typeof description !== "string" || !Array.isArray(modalities)) return null;

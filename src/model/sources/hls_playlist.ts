@@ -17,6 +17,7 @@ export function isPlaylist(head: Uint8Array): boolean {
  *     seg1.ts                            →  replace(https://host/seg1.ts)
  *     #EXT-X-MAP:URI="init.mp4"          →  #EXT-X-MAP:URI="…"
  *     #EXT-X-MAP:URI=init.mp4            →  refused: programs read it in different ways
+ *     #EXTINF:4.0,A title                →  #EXTINF:4.0,
  *     #EXT-X-DATERANGE:X-ASSET-URI="…"   →  an empty line
  */
 export function* withUris(
@@ -43,13 +44,16 @@ export function* withUris(
 }
 
 function withUri(line: string, replaced: (uri: string, isPart: boolean) => string): string {
+  if (line.startsWith("#")) {
+    const tag = /^#[A-Z0-9-]+/.exec(line)?.[0] ?? "";
+    if (!TAGS.has(tag)) return "";
+    if (line.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("a line of it is too long");
+    if (tag === "#EXTINF") line = line.replace(/,.*/s, ",");
+  }
   // deno-lint-ignore no-control-regex -- some programs take one of them for a line break
   if (/[\0-\x08\x0b\x0c\x0e-\x1f]/.test(line)) throw new PlaylistRefused("it holds control characters");
   if (!line.startsWith("#")) return line.trim() === "" ? "" : replaced(line.trim(), true);
-  const tag = /^#[A-Z0-9-]+/.exec(line)?.[0] ?? "";
-  if (!TAGS.has(tag)) return "";
-  if (line.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("a line of it is too long");
-  if (tag === "#EXTINF") return line.replace(/,.*/, ",");
+  if (line.startsWith("#EXTINF")) return line;
   const rewritten = line.replace(/(?<![\w-])URI="([^"\\]*)"/g, (_, uri) => `\0"${replaced(uri, false)}"`);
   if (/URI\s*=/i.test(rewritten.replace(/\0"[^"]*"/g, ""))) {
     throw new PlaylistRefused("it spells an address oddly");

@@ -25,7 +25,7 @@ export function variantsOf(playlist: string): readonly HlsVariant[] {
     const next = addressLine(lines, line);
     if (next === undefined) continue;
     const attributes = attributesOf(text);
-    const [, width, height] = /^(\d+)x(\d+)$/.exec(attributes.get("RESOLUTION") ?? "") ?? [];
+    const [, width, height] = /^(\d+)x(\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
     const pixels = Number(width ?? 0) * Number(height ?? 0);
     const codecs = (attributes.get("CODECS") ?? "").split(",").map((codec) => codec.trim().split(".")[0]!);
     const known = codecs.filter((codec) => codec !== "");
@@ -88,8 +88,8 @@ function linesOf(playlist: string): readonly string[] {
 function attributesOf(tag: string): ReadonlyMap<string, string> {
   const list = tag.slice(tag.indexOf(":") + 1);
   return new Map(
-    [...list.matchAll(/([A-Z0-9-]+)\s*=\s*(?:"([^"]*)"|([^",]*))/g)]
-      .map(([, name, quoted, plain]) => [name!, quoted ?? plain!.trim()]),
+    [...list.matchAll(/([A-Z0-9-]+)\s*=\s*(?:"([^"]*)"|([^",]*))/gi)]
+      .map(([, name, quoted, plain]) => [name!.toUpperCase(), quoted ?? plain!.trim()]),
   );
 }
 

@@ -18,8 +18,6 @@ export interface PinnedAgentOptions {
   readonly roots: Roots;
   /** SERVICE_ALLOW_INSECURE_TLS: accepts any certificate, for media sources only. */
   readonly allowInsecureTls?: boolean;
-  /** Whether answers are read that depart from HTTP, as those of cameras do: lines that end with LF alone, folded ones and more. */
-  readonly isLenient?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;
   /** Replaces the address of a connection: see `Outbound`. */
@@ -79,8 +77,9 @@ export class PinnedAgent implements Disposable {
     const target = {
       ...options,
       host: this.#reroute(address),
-      // Nobody but us reads these answers, so there is nobody who could read them in another way.
-      insecureHTTPParser: this.#options.isLenient ?? false,
+      // Small servers end lines with LF alone, fold them and more. Nobody but us reads these answers, so there is nobody who could read
+      // them in another way.
+      insecureHTTPParser: true,
       port: Number(url.port) || (isSecure ? 443 : 80),
     };
     if (!isSecure) return httpRequest({ ...target, agent: this.#plain });

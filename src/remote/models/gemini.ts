@@ -106,7 +106,7 @@ export class Gemini implements Backend {
   ): Promise<BackendAnswer> {
     const model = encodeURIComponent(this.#settings.model);
     const answer = GENERATED.safeParse(
-      await this.#endpoint.json({
+      await this.#endpoint.answer({
         ...this.#remaining(budget),
         method: "POST",
         url: this.#url(`/v1beta/models/${model}:generateContent`),

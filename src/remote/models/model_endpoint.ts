@@ -7,7 +7,7 @@ import { AddressRefused, operatorAddresses } from "../guard/address_guard.ts";
 import type { Backend, BackendContext } from "./backend.ts";
 import { type PinnedBody, pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
-import { serverWords } from "./server_words.ts";
+import { serverWords, waitMsIn } from "./server_words.ts";
 
 export interface Exchange {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
@@ -86,6 +86,16 @@ export class ModelEndpoint {
     return this.parsed(bytes);
   }
 
+  /** As `json`; an answer that is an error in spite of its status is a refusal. Routers that stand before other servers give such. */
+  async answer(exchange: Exchange): Promise<unknown> {
+    const { answer: { headers }, bytes } = await this.exchange(exchange);
+    const answer = this.parsed(bytes);
+    const error = errorIn(answer);
+    if (error === null) return answer;
+    const code = Number(Reflect.get(error, "code") ?? Reflect.get(error, "status"));
+    throw this.#refused({ status: code >= 400 && code <= 599 ? code : 500, headers }, bytes, exchange);
+  }
+
   /** Errors: `invalid_response`. */
   parsed(bytes: Uint8Array): unknown {
     try {
@@ -133,17 +143,20 @@ export class ModelEndpoint {
   }
 
   #refused(
-    { status, headers }: PinnedResponse,
+    { status, headers }: Pick<PinnedResponse, "status" | "headers">,
     bytes: Uint8Array,
     { url, headers: sent = {} }: Exchange,
   ): InferenceFailed {
-    const isQuotaSpent = status === 402 || (status === 429 && QUOTA.test(new TextDecoder().decode(bytes)));
+    const text = new TextDecoder().decode(bytes);
+    const askedMs = retryAfterMs(headers, this.#context.world.now()) ?? waitMsIn(text);
+    const isQuotaSpent = status === 402 ||
+      status === 429 && (askedMs === null ? QUOTA : SPENT).test(text);
     const keys = [url.searchParams.get("key") ?? "", sent.authorization?.replace(/^Bearer /, "") ?? ""];
     const words = serverWords(bytes, keys);
     return this.#failure("http_status", ` answered ${status}${words === null ? "" : `: ${words}`}`, {
       status,
       isQuotaSpent,
-      retryAfterMs: retryAfterMs(headers, this.#context.world.now()),
+      retryAfterMs: askedMs,
     });
   }
 
@@ -169,8 +182,9 @@ export class ModelEndpoint {
 }
 
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
-/** How OpenAI and Google report in a 429 that the quota is used up. */
+/** How OpenAI and Google report in a 429 that the quota is used up. One that comes back by itself says when. */
 const QUOTA = /insufficient_quota|\bquota\b|\bbilling\b/i;
+const SPENT = /insufficient_quota/i;
 /** Far more than a model can write with its output tokens. */
 const ANSWER_BYTES_MAX = 4 * 2 ** 20;
 const REFUSAL_BYTES_MAX = 64 * 2 ** 10;
@@ -179,3 +193,11 @@ const RESOLVE_MS = 3_000;
 const CONNECT_MS = 3_000;
 const RESOLUTION_VALID_MS = 2_000;
 const HOSTS_MAX = 8;
+
+function errorIn(answer: unknown): object | null {
+  if (typeof answer !== "object" || answer === null) return null;
+  const { error, choices, candidates } = answer as Record<string, unknown>;
+  if (candidates !== undefined) return null;
+  const found = Array.isArray(choices) ? choices[0]?.error : error;
+  return typeof found === "string" && found !== "" ? answer : typeof found === "object" ? found : null;
+}

@@ -44,7 +44,7 @@ export class OpenaiCompat implements Backend {
       bodyOf(request, this.#settings.upstreamModel ?? this.models.spelling(request.model)),
     );
     const answer = ANSWER.safeParse(
-      await this.#endpoint.json({
+      await this.#endpoint.answer({
         method: "POST",
         url: this.#completions,
         headers: { ...this.#headers, "content-type": "application/json" },

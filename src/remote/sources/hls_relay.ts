@@ -318,6 +318,7 @@ export class HlsRelay implements AsyncDisposable {
     let [text, lines, newParts, sequence] = ["", 0, 0, 0];
     let [hasRanges, isMissing, stateLines] = [false, false, ""];
     let part: PlaylistPart | null = null;
+    const usualEnding = variant ? ".m3u8" : playlist.includes("#EXT-X-MAP") ? ".mp4" : ".ts";
     const relayed = (uri: URL, isPart: boolean) => {
       this.#paidMs += ADDRESS_MS;
       const number = this.#numberOf(uri);
@@ -328,7 +329,7 @@ export class HlsRelay implements AsyncDisposable {
         if (isMissing) this.#missing.add(number);
         isMissing = false;
       }
-      return this.#addressOf(uri, number);
+      return this.#addressOf(uri, number, isPart ? usualEnding : "");
     };
     for (const line of withUris(playlist, base, relayed)) {
       text += line;
@@ -377,9 +378,11 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   /** The relay's URL for it, with the same extension, because ffmpeg accepts only certain ones. */
-  #addressOf(url: URL, number: number): string {
-    const extension = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
-    return `${this.#origin}/${number}/part${extension}`;
+  /** ffmpeg refuses parts by the ending of their names, and servers give them any: what they are is looked at here. */
+  #addressOf(url: URL, number: number, usualEnding = ""): string {
+    const ending = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
+    const isKnown = usualEnding === "" || PART_ENDING.test(ending);
+    return `${this.#origin}/${number}/part${isKnown ? ending : usualEnding}`;
   }
 
   /** By its number, because walking a map past what was removed from it takes longer with each removal. */
@@ -422,6 +425,10 @@ const OF_ONE_PART =
   /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|GAP|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
 
 /** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
+/** By which ffmpeg knows playlists and media. */
+const PART_ENDING =
+  /^\.(?:m3u8?|ts|m2t|m2ts|mts|mpegts|mp4|m4s|m4v|m4a|cmf[va]|mov|aac|ac3|eac3|mp3|mpg|mpeg|vtt|webvtt)$/i;
+
 function faultOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (error instanceof AddressRefused || error instanceof PlaylistRefused) return sourceFault(error.message);

@@ -15,7 +15,7 @@ import {
   type RtspRequest,
   type RtspServerRequest,
 } from "./rtsp_replies.ts";
-import { RtspRequests } from "./rtsp_requests.ts";
+import { RtspRequests, uriOf } from "./rtsp_requests.ts";
 import { LOGIN_REFUSED } from "./source_request.ts";
 import { pathControls, trackAddresses } from "../../model/sources/rtsp_head.ts";
 import { failureOf } from "../guard/request_failed.ts";
@@ -138,7 +138,7 @@ export class RtspConnection {
       }
       const { method } = message;
       const text = message.text.replaceAll(tunnelUrl, () => serverUrl);
-      const uri = text.split(" ", 2)[1]!;
+      const uri = uriOf(text);
       const [first = uri, ...otherUris] = method === "SETUP"
         ? trackAddresses(uri, { paths: this.#paths, server: serverUrl })
         : [];
@@ -212,8 +212,8 @@ export class RtspConnection {
 
   /** The request with the header `Authorization` after its first line; unchanged before the server asked. */
   #withAuthorization(request: string): string {
-    const [method = "", uri = ""] = request.split(" ", 2);
-    const value = this.#options.authorization?.header({ method, uri }) ?? null;
+    const method = request.split(" ", 1)[0]!;
+    const value = this.#options.authorization?.header({ method, uri: uriOf(request) }) ?? null;
     return value === null ? request : request.replace("\r\n", () => `\r\nAuthorization: ${value}\r\n`);
   }
 
@@ -296,7 +296,7 @@ function withNumber(request: string, number: number): string {
 }
 
 function withUri(request: string, uri: string): string {
-  return request.replace(/^(\S+) \S+/, (_, method) => `${method} ${uri}`);
+  return request.replace(uriOf(request), () => uri);
 }
 
 /** The channels of a track for ffmpeg. */

@@ -47,7 +47,17 @@ function requestEnd(bytes: Uint8Array, from: number): number {
 }
 
 function requestOf(text: string): RtspMessage {
-  const method = /^([A-Z_]+) \S+ RTSP\/1\.0\r\n/.exec(text)?.[1];
-  if (method === undefined) throw new Error("something that is no request");
-  return { kind: "request", method, text };
+  const [first, method, uri] = /^([A-Z_]+) ([^\r\n]+) RTSP\/1\.0(?=\r\n)/.exec(text) ?? [];
+  if (first === undefined) throw new Error("something that is no request");
+  // The address of a track is as the description has it, with blanks behind it.
+  return {
+    kind: "request",
+    method: method!,
+    text: `${method} ${uri!.trim()} RTSP/1.0${text.slice(first.length)}`,
+  };
+}
+
+/** The address in a request; there may be blanks in it. */
+export function uriOf(request: string): string {
+  return request.slice(request.indexOf(" ") + 1, request.indexOf(" RTSP/1.0"));
 }

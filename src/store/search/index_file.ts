@@ -25,7 +25,7 @@ import { DistinctTexts } from "./distinct_texts.ts";
  * whole log. See docs/protocols.md#search-index.
  */
 const MAGIC = "searches";
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 3;
 
 interface SearchIndexHeader {
   readonly lastSeq: number;

@@ -13,6 +13,11 @@ Deno.test("spellings of one word are one text", () => {
       ["각", "\u1100\u1161\u11a8"],
       ["❤", "❤\ufe0f"],
       ["5 km2", "5 ㎞²"],
+      ["it's", "it’s", "itʼs", "it´s", "IT＇S"],
+      ["wi-fi", "wi\u2011fi", "Wi–Fi", "wi—fi", "wi−fi", "wi\ufe63fi", "ＷＩ－ＦＩ"],
+      ['a "stop" sign', "a “stop” sign", "a „stop“ sign", "a «stop» sign"],
+      ["two words", "two\nwords", "two  words", "two\r\n words", "two\u00a0\u2009words"],
+      ["👍🏽 done", "👍🏽\ufe0f DONE"],
     ]
   ) {
     for (const spelling of spellings) assert.equal(foldedText(spelling), folded, spelling);

@@ -41,6 +41,10 @@ Deno.test("tokens of the chat format are dropped, and what follows the end of th
   check("<|im_start|>assistant\nA dock.<|im_end|>\n<|im_start|>user\nAnd now?", "A dock.");
   check("<|begin_of_box|>A dock.<|end_of_box|>", "A dock.");
   check("<think>a</think><answer>A dock.</answer>", "A dock.");
+  check("<think>a</think>\n<response>\nA dock.\n</response>", "A dock.");
+  check("<reflection>a</reflection>A dock.", "A dock.");
+  check("Here is my thought process: a. Here is my response: A dock.", "A dock.");
+  check("Here's my thought process: a.", "");
   check("<s>A dock.</s>", "A dock.");
   check("A dock.<end_of_turn>", "A dock.");
   check("A dock.<｜end▁of▁sentence｜>", "A dock.");

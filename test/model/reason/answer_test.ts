@@ -64,6 +64,7 @@ Deno.test("a text that is no answer has a category, and its readable part is kep
     [`${JSON.stringify(ANSWER)}${" ".repeat(65_536)}`, "invalid_json", null],
     [JSON.stringify({ ...ANSWER, extra: "x".repeat(65_536) }), "invalid_json", null],
     ["{}", "schema_mismatch", {}],
+    [JSON.stringify({ one: ANSWER, other: ANSWER }), "schema_mismatch", { one: ANSWER, other: ANSWER }],
     ...[
       { event_type: "scene_cut" },
       { ...ANSWER, confidence: 1.01 },
@@ -89,7 +90,22 @@ Deno.test("what small models write nearly right is read", () => {
   const unlabelled = parseFrameAnswer(JSON.stringify(incomplete));
   assert.ok(unlabelled.ok);
   assert.equal(unlabelled.overlay.summary, "The model gave no summary.");
-  for (const [confidence, expected] of [["0.9", 0.9], [90, 0.9], ["90%", 0.9], [100, 1], ["5 %", 0.05]]) {
+  for (
+    const [confidence, expected] of [
+      ["0.9", 0.9],
+      [90, 0.9],
+      ["90%", 0.9],
+      [100, 1],
+      ["5 %", 0.05],
+      ["0,9", 0.9],
+      ["9/10", 0.9],
+      ["90 percent", 0.9],
+      [
+        "０．９",
+        0.9,
+      ],
+    ]
+  ) {
     assert.equal(overlayOf({ confidence }).confidence, expected);
   }
   const draft = JSON.stringify({ ...ANSWER, object_label: "draft" });
@@ -101,6 +117,11 @@ Deno.test("what small models write nearly right is read", () => {
       JSON.stringify(JSON.stringify(ANSWER)),
       `Perhaps ${draft}? No: ${JSON.stringify(ANSWER)}`,
       `${JSON.stringify(ANSWER)}\n{"note": "ok"}`,
+      `[${draft}, ${JSON.stringify(ANSWER)}]`,
+      JSON.stringify({ name: "chunk_observation", arguments: JSON.stringify(ANSWER) }),
+      JSON.stringify({ meta: { model: "x" }, observation: ANSWER }),
+      JSON.stringify(ANSWER).replaceAll("_", "-").replace("event-type", "EventType"),
+      `${JSON.stringify(ANSWER)} as {"event_type": "...", "confidence": 0}`,
     ]
   ) {
     const answered = parseFrameAnswer(text);
@@ -135,6 +156,48 @@ Deno.test("under a caller's schema the last object that fits is the answer", () 
   check(`x${face}`, { ok: false, fault: "invalid_json", rawOutput: { raw: `x${face.slice(0, -2)}` } });
   const deep = "[".repeat(30_000) + "]".repeat(30_000);
   check(deep, { ok: false, fault: "invalid_json", rawOutput: { raw: deep } });
+});
+
+Deno.test("a value is read as the caller's schema has it where it says the same", () => {
+  const compiled = compileOutputSchema({
+    $defs: { part: { type: "object", properties: { count: { type: "integer" } }, required: ["count"] } },
+    type: "object",
+    properties: {
+      risk_level: { enum: ["low", "very_high"] },
+      is_open: { type: "boolean" },
+      score: { anyOf: [{ type: "number", minimum: 0, maximum: 1 }, { type: "null" }] },
+      tags: { type: "array", items: { type: "string" } },
+      part: { $ref: "#/$defs/part" },
+      note: { type: "string" },
+    },
+    required: ["risk_level", "part"],
+    additionalProperties: false,
+  });
+  assert.ok(compiled.ok);
+  const read = parseCustomAnswer(
+    JSON.stringify({
+      riskLevel: "Very High",
+      "is-open": "True",
+      Score: "90%",
+      tags: "dock",
+      part: { Count: "2" },
+      note: null,
+    }),
+    compiled.outputSchema,
+  );
+  const rawOutput = {
+    risk_level: "very_high",
+    is_open: true,
+    score: 0.9,
+    tags: ["dock"],
+    part: { count: 2 },
+  };
+  assert.deepEqual(read, { ok: true, rawOutput });
+  const nothing = parseCustomAnswer(
+    '{"risk_level": "low", "score": null, "part": {"count": 1}}',
+    compiled.outputSchema,
+  );
+  assert.deepEqual(nothing, { ok: true, rawOutput: { risk_level: "low", score: null, part: { count: 1 } } });
 });
 
 Deno.test("the second pass under a caller's schema answers with a label", () => {

@@ -337,3 +337,21 @@ Deno.test("the most confident moment labels a fused chunk, the earlier of two wi
   assert.equal(label([{ ...claim("v:interaction 0-10"), confidence: 0.7 }], "music 50-90"), "interaction");
   assert.equal(label([]), "multimodal_activity");
 });
+
+Deno.test("offsets may be times, and names in another case", () => {
+  const rows: [unknown, unknown, number, number][] = [
+    ["0:01", "0:02.5", 1000, 2500],
+    ["00:00:01,5", "2 s", 1500, 2000],
+    ["800ms", "2.25 seconds", 800, 2250],
+  ];
+  for (const [start, end, startMs, endMs] of rows) {
+    const { start_offset_ms: _, end_offset_ms: __, ...rest } = CLAIM;
+    const answered = parseMomentsAnswer(
+      JSON.stringify({ Moments: { ...rest, StartOffsetMs: start, "End Offset ms": end } }),
+      4000,
+    );
+    assert.ok(answered.ok, String(start));
+    const [moment] = answered.moments;
+    assert.deepEqual([moment?.start_offset_ms, moment?.end_offset_ms], [startMs, endMs]);
+  }
+});

@@ -26,6 +26,8 @@ Deno.test("every address of a playlist is resolved and replaced, and tags that p
   check("", "");
   check("#EXTINF:4.0,", "#EXTINF:4.0,");
   check("#EXTINF:4.0", "#EXTINF:4.0");
+  check("#EXTINF:4.0,A \x1b title\x07", "#EXTINF:4.0,");
+  check("# a \x01 note", "");
   check("#EXT-X-BYTERANGE:1000@0", "#EXT-X-BYTERANGE:1000@0");
   check('#EXT-X-MAP:URI="i.mp4",BYTERANGE="8@0"', `#EXT-X-MAP:URI="<${at}/live/i.mp4>",BYTERANGE="8@0"`);
   check('#EXT-X-MAP:BYTERANGE="8@0",URI="i.mp4"', `#EXT-X-MAP:BYTERANGE="8@0",URI="<${at}/live/i.mp4>"`);

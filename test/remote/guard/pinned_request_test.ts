@@ -215,6 +215,22 @@ Deno.test("answers that are cut, endless or not HTTP fail with a kind", async ()
   await check(`${head}content-length: 10\r\n\r\n`, "timeout", hold);
 });
 
+Deno.test("heads that are not quite HTTP are read", async () => {
+  using agent = agentTrusting();
+  for (
+    const head of [
+      "HTTP/1.1 200 OK\nContent-Length: 3\n\n",
+      "HTTP/1.1 200\r\ncontent-length:3\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nX-Name: K\xfcche\x01\r\nContent-Length: 3\r\n\r\n",
+      "HTTP/1.0 200 OK\r\nX-Long: a\r\n b\r\n\r\n",
+    ]
+  ) {
+    await using server = serveRaw(`${head}abc`);
+    const answer = await request(agent, `http://media.test:${server.port}/`);
+    assert.deepEqual([answer.status, await text(answer)], [200, "abc"], JSON.stringify(head));
+  }
+});
+
 Deno.test("a server may announce its answer some times, and not without end", async () => {
   using agent = agentTrusting();
   const [goOn, hints] = ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n"];

@@ -221,7 +221,12 @@ Deno.test("an answer that breaks the protocol is an invalid response", async () 
   }
   await check({ status: 402 }, "http_status", 402, true);
   await check({ status: 429, body: '{"error":{"code":"insufficient_quota"}}' }, "http_status", 429, true);
+  const back = '{"error":{"message":"You exceeded your quota. Please retry in 2s"}}';
+  await check({ status: 429, body: back }, "http_status", 429, false);
   await check({ status: 500, body: "x".repeat(2 ** 20) }, "http_status", 500);
+  await check(body({ error: { message: "busy", code: 429 } }), "http_status", 429);
+  await check(body({ error: "busy" }), "http_status", 500);
+  await check(body({ choices: [{ error: { code: 502 }, message: { content: "" } }] }), "http_status", 502);
 });
 
 Deno.test("a redirect is not followed, so the key is sent to no other server", async () => {

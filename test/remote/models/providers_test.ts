@@ -137,17 +137,28 @@ Deno.test("the log says once that a backend is skipped, and once that it answers
 });
 
 Deno.test("a backend that is busy is asked again when it wants to be, while there is time", async () => {
-  const busy = { status: 429, headers: { "retry-after": "2" } };
-  await using server = startModelServer({ answer: () => busy });
+  const headers = { "retry-after": "2" };
+  await using server = startModelServer();
   await using test = open(openai("vllm", server));
-  const refused = await failureOf(test.infer({}, 1_999));
-  assert.deepEqual([refused.status, refused.retryAfterMs, server.requests.length], [429, 2_000, 1]);
+  const inBody = { status: 429, body: '{"error":{"message":"Please try again in 2s."}}' };
+  const refusals = [{ status: 502, headers }, { status: 529, headers }, inBody, { status: 429, headers }];
+  for (const refusal of refusals) {
+    const before = server.requests.length;
+    server.answer = () => refusal;
+    const refused = await failureOf(test.infer({}, 1_999));
+    assert.deepEqual([refused.status, refused.retryAfterMs, server.requests.length - before], [
+      refusal.status,
+      2_000,
+      1,
+    ]);
+  }
+  const first = server.requests.length + 1;
   const answer = test.infer({}, 10_000);
-  await until("it is asked", () => Promise.resolve(server.requests.length === 2));
+  await until("it is asked", () => Promise.resolve(server.requests.length === first));
   server.answer = () => "A forklift waits.";
   await until("it is asked again", async () => {
     await test.clock.advance(500);
-    return server.requests.length === 3;
+    return server.requests.length === first + 1;
   });
   assert.equal((await answer).outputText, "A forklift waits.");
 });

@@ -263,6 +263,22 @@ Deno.test("of a master playlist the best variant that can be read is taken, with
   assert.deepEqual(paths, ["/main.m3u8", "/best.m3u8"]);
 });
 
+Deno.test("parts may have any name", async () => {
+  const names = ["part", "pic.jpg", "a.ts?x=1", "part.php?n=2", "sound.aac"];
+  const parts = names.map((name) => `#EXTINF:1,\n${name}\n`).join("");
+  await using server = serveFiles({
+    "/a.m3u8": () => new Response(`${LIST}${parts}`),
+    "/part": () => new Response(MEDIA),
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  const addresses = text.match(/http:.*/g)!;
+  assert.deepEqual(addresses.map((address) => address.split("/").at(-1)), [
+    ...["part.ts", "part.ts", "part.ts", "part.ts", "part.aac"],
+  ]);
+  assert.equal((await test.read(addresses[0])).status, 200);
+});
+
 Deno.test("a part that is not there yet is asked for again, one that its playlist calls missing is not", async () => {
   let asked = 0;
   await using server = serveFiles({

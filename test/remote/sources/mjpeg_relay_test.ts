@@ -16,7 +16,7 @@ const PART = "--frame\r\nContent-Type: image/jpeg\r\n";
 
 /** A relay whose camera is at the port; public addresses are rerouted to loopback. */
 async function opened(port: number) {
-  const agent = new PinnedAgent({ roots: () => [], isLenient: true, reroute: () => "127.0.0.1" });
+  const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   const relay = await MjpegRelay.open(new URL(`http://camera.test:${port}/video`), {
     world: realWorld(quietLog()),
     agent,

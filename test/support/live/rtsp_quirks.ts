@@ -196,6 +196,8 @@ export const PLAYED_QUIRKS: Readonly<Record<string, RtspQuirk>> = {
   },
   "a track with a password": { control: "rtsp://admin:secret@192.168.1.10/dock/track1" },
   "a track that is a query": { control: "?track=1" },
+  "a track with a blank": { control: "track 1", track: /\/dock\/track 1$/ },
+  "blanks behind a track": { control: "track1\t ", track: /\/dock\/track1$/ },
   "no track": { replies: { DESCRIBE: [[/a=control:.*/, ""]] } },
   // Descriptions.
   "a description with line feeds": description(/\r\n(?=[a-z]=)(?![^]*\r\n\r\n)/g, "\n"),

@@ -163,7 +163,10 @@ async function converse(
       if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
       else if (method === "DESCRIBE") {
         await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control, tracks));
-      } else if (method === "SETUP" && quirk.track && !quirk.track.test(line.split(" ")[1]!)) {
+      } else if (
+        method === "SETUP" && quirk.track &&
+        !quirk.track.test(line.slice(line.indexOf(" ") + 1, line.lastIndexOf(" RTSP")))
+      ) {
         await reply(cseq, "", "", "404 Not Found");
       } else if (method === "SETUP" && udp) {
         const clientPort = Number(/client_port=(\d+)/.exec(request)?.[1] ?? NaN);
