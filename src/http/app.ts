@@ -18,6 +18,7 @@ import { ClientGone, type Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
+import { isOnLoopback } from "./client_address.ts";
 import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
 import { answerOnce } from "./idempotency.ts";
 import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
@@ -111,8 +112,11 @@ interface Env {
 
 /** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
 export interface App {
-  /** `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. */
-  respond(request: Request, client?: Deno.NetAddr): Response | Promise<Response>;
+  /**
+   * `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. `address` is that of
+   * the client, of any connection.
+   */
+  respond(request: Request, client?: Deno.NetAddr, address?: string): Response | Promise<Response>;
 }
 
 /**
@@ -147,11 +151,12 @@ export function createApp(options: AppOptions): App {
   let requests = 0;
 
   return {
-    respond(request, client) {
+    respond(request, client, address = client?.hostname) {
       if (client) options.connections.count(client);
       const caller = new RequestCaller(
         requestId(++requests),
         request,
+        address,
         client && { client, connections: options.connections },
       );
       const response = spans.isOn
@@ -303,6 +308,7 @@ class RequestCaller implements Caller, Disposable {
   constructor(
     readonly requestId: string,
     request: Request,
+    readonly address: string | undefined,
     watching?: { readonly client: Deno.NetAddr; readonly connections: Connections },
   ) {
     this.#request = request;
@@ -323,6 +329,10 @@ class RequestCaller implements Caller, Disposable {
     if (body === null || this.#watching === undefined) return signal;
     this.#watch = this.#watching.connections.watch(this.#watching.client, signal);
     return this.#watch.signal;
+  }
+
+  get isOnLoopback(): boolean {
+    return isOnLoopback(this.address, this.#request.headers);
   }
 
   /** A getter, as few requests need it. */

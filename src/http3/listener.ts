@@ -19,7 +19,8 @@ export interface Certificate {
 export interface ListenerOptions {
   readonly address: { readonly hostname: string; readonly port: number };
   readonly certificate: Certificate;
-  readonly respond: Respond;
+  /** `address` is that of the client. */
+  readonly respond: (request: Request, address: string) => ReturnType<Respond>;
   readonly world: Pick<World, "monotonicMs" | "sleep" | "log">;
 }
 
@@ -120,7 +121,8 @@ export class Http3Listener implements AsyncDisposable {
 
   async #serve(connection: Deno.QuicConn): Promise<void> {
     const { respond, world } = this.#options;
-    const address = networkOf(connection.remoteAddr.hostname);
+    const { hostname } = connection.remoteAddr;
+    const address = networkOf(hostname);
     const ofAddress = this.#byAddress.get(address) ?? 0;
     const isFull = this.#connections.size >= LIMITS.http3.connections;
     if (this.#closing || isFull || ofAddress >= LIMITS.http3.connectionsPerAddress) {
@@ -129,7 +131,8 @@ export class Http3Listener implements AsyncDisposable {
     this.#total++;
     this.#byAddress.set(address, ofAddress + 1);
     const served = new Http3Connection(connection, {
-      ...{ respond, world, headDeadlines: this.#headDeadlines, restDeadlines: this.#restDeadlines },
+      respond: (request) => respond(request, hostname),
+      ...{ world, headDeadlines: this.#headDeadlines, restDeadlines: this.#restDeadlines },
       memory: this.#memory,
     });
     this.#connections.add(served);

@@ -52,14 +52,21 @@ export async function openHttp(
     alternative,
   });
   let requests = 0;
-  const respond: App["respond"] = (request, client) => {
+  const respond: App["respond"] = (request, client, address) => {
     requests++;
-    return app.respond(request, client);
+    return app.respond(request, client, address);
   };
   if (certificate !== null) {
     const { openHttp3 } = await import("./open_http3.ts");
     const { bindAddr: address } = config.h3;
-    http3 = opening.use(openHttp3({ address, certificate, respond: (request) => respond(request), world }));
+    http3 = opening.use(
+      openHttp3({
+        address,
+        certificate,
+        respond: (request, address) => respond(request, undefined, address),
+        world,
+      }),
+    );
   }
   const server = listen(config, respond, world.log);
   let ended: Promise<void> | null = null;
