@@ -127,6 +127,13 @@ export function isInNetwork(address: string, { first, prefix }: IpNetwork): bool
   return groups !== null && hasPrefix(groups, first, prefix);
 }
 
+const LOOPBACK = [ipNetwork("127.0.0.0/8")!, ipNetwork("::1/128")!];
+
+/** False for a text that is no address. */
+export function isLoopback(address: string): boolean {
+  return LOOPBACK.some((network) => isInNetwork(address, network));
+}
+
 /** An IPv4-mapped address reaches the IPv4 host, so both spellings are the same address. */
 function mappedGroups(address: string): number[] | null {
   const v4 = ipv4Number(address);

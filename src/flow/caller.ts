@@ -6,6 +6,8 @@ export interface Caller {
   /** The x-tenant-id header: only metadata, never used for authorization. */
   readonly tenantId: string | null;
   readonly requestId: string;
+  /** Whether it is on this machine, as far as the service knows. */
+  readonly isOnLoopback: boolean;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }

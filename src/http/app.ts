@@ -18,6 +18,7 @@ import { ClientGone, type Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
+import { isOnLoopback } from "./client_address.ts";
 import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
 import { answerOnce } from "./idempotency.ts";
 import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
@@ -113,7 +114,7 @@ interface Env {
 export interface App {
   /**
    * `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. `address` is that of
-   * the other end of any connection.
+   * the client, of any connection.
    */
   respond(request: Request, client?: Deno.NetAddr, address?: string): Response | Promise<Response>;
 }
@@ -155,11 +156,12 @@ export function createApp(options: AppOptions): App {
       const caller = new RequestCaller(
         requestId(++requests),
         request,
+        address,
         client && { client, connections: options.connections },
       );
       const response = spans.isOn
-        ? spans.around(request, caller, () => admitted(caller, request, address))
-        : admitted(caller, request, address);
+        ? spans.around(request, caller, () => admitted(caller, request))
+        : admitted(caller, request);
       return response instanceof Promise
         ? answeredLate(caller, request, response, client)
         : answeredAtOnce(caller, finished(request, response, client));
@@ -180,11 +182,7 @@ export function createApp(options: AppOptions): App {
   }
 
   /** The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
-  function admitted(
-    caller: RequestCaller,
-    request: Request,
-    address: string | undefined,
-  ): Response | Promise<Response> {
+  function admitted(caller: RequestCaller, request: Request): Response | Promise<Response> {
     try {
       limits.takeGlobal();
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
@@ -196,7 +194,7 @@ export function createApp(options: AppOptions): App {
         if (described) return described;
       }
       const path = getPath(request); // the path that the router sees
-      const admission = guard.admit({ path, headers: request.headers, address });
+      const admission = guard.admit({ path, headers: request.headers, address: caller.address });
       if (admission.isAuthenticated) limits.takePrincipal(admission.principalKey);
       caller.setPrincipal(admission);
     } catch (error) {
@@ -311,6 +309,7 @@ class RequestCaller implements Caller, Disposable {
   constructor(
     readonly requestId: string,
     request: Request,
+    readonly address: string | undefined,
     watching?: { readonly client: Deno.NetAddr; readonly connections: Connections },
   ) {
     this.#request = request;
@@ -331,6 +330,10 @@ class RequestCaller implements Caller, Disposable {
     if (body === null || this.#watching === undefined) return signal;
     this.#watch = this.#watching.connections.watch(this.#watching.client, signal);
     return this.#watch.signal;
+  }
+
+  get isOnLoopback(): boolean {
+    return isOnLoopback(this.address, this.#request.headers);
   }
 
   /** A getter, as few requests need it. */

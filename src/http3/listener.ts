@@ -19,7 +19,7 @@ export interface Certificate {
 export interface ListenerOptions {
   readonly address: { readonly hostname: string; readonly port: number };
   readonly certificate: Certificate;
-  /** Gets the address of the other end beside the request. */
+  /** `address` is that of the client. */
   readonly respond: (request: Request, address: string) => ReturnType<Respond>;
   readonly world: Pick<World, "monotonicMs" | "sleep" | "log">;
 }

@@ -5,6 +5,7 @@ import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
 import type { DetectedRange } from "../model/frames/detected_range.ts";
+import type { CandidateSender } from "../model/live/candidate.ts";
 import type { ClipSettings } from "../model/live/clip.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
 import type { ClipCause } from "../model/live/recording/causes.ts";
@@ -70,7 +71,7 @@ export interface LiveStart {
 /** `start` comes once, before all others, in answer to `ready`. Orders for a session that has ended are ignored. */
 export type LiveOrder =
   | { readonly kind: "start"; readonly start: LiveStart; readonly broker: MessagePort }
-  | {
+  | CandidateSender & {
     readonly kind: "offer";
     readonly settings: SessionSettings;
     readonly offer: string;
@@ -85,8 +86,8 @@ export type LiveOrder =
     readonly info: MediaInfo;
   }
   /** The raw body: a candidate line or an RFC 8840 fragment; empty for the end of candidates. */
-  | { readonly kind: "candidate"; readonly sessionId: string; readonly fragment: string }
-  | {
+  | CandidateSender & { readonly kind: "candidate"; readonly sessionId: string; readonly fragment: string }
+  | CandidateSender & {
     readonly kind: "restart_ice";
     readonly sessionId: string;
     readonly fragment: string;

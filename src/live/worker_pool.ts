@@ -5,6 +5,7 @@ import { hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
+import type { CandidateSender } from "../model/live/candidate.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
 import type { BrokerConnection } from "../media/tools/broker_client.ts";
 import type {
@@ -18,7 +19,11 @@ import type {
 
 /** What a session starts with: the offer of a publisher, or a source to pull. */
 export type Opening =
-  | { readonly kind: "offer"; readonly offer: string; readonly decodes?: readonly VideoCodec[] }
+  | CandidateSender & {
+    readonly kind: "offer";
+    readonly offer: string;
+    readonly decodes?: readonly VideoCodec[];
+  }
   | { readonly kind: "pull"; readonly input: MediaInput; readonly info: MediaInfo };
 
 /** One session as the HTTP thread sees it. */

@@ -133,9 +133,9 @@ export class WorkerSession {
       case "pull":
         return this.#closing ? undefined : this.#connect(order);
       case "candidate":
-        return this.#peer?.trickle(order.fragment);
+        return this.#peer?.trickle(order.fragment, order);
       case "restart_ice":
-        return void this.#restartIce(order.fragment, order.orderId);
+        return void this.#restartIce(order);
       case "arm":
         if (order.isArmed && this.#isArmed === false) this.#video?.beginAgain();
         return void (this.#isArmed = order.isArmed);
@@ -163,7 +163,8 @@ export class WorkerSession {
     if (!this.#isRefused) void this.#tick();
   }
 
-  async #answer({ offer: text, decodes = [] }: Extract<OpeningOrder, { kind: "offer" }>): Promise<void> {
+  async #answer(order: Extract<OpeningOrder, { kind: "offer" }>): Promise<void> {
+    const { offer: text, decodes = [] } = order;
     const verdict = readOffer(text, new Set(decodes), { isRecorded: this.#settings.record !== null });
     if (!verdict.isServed) return await this.#refuse(verdict.status, verdict.message);
     const { offer } = verdict;
@@ -179,6 +180,7 @@ export class WorkerSession {
         onEnded: (cause, message) => this.#end(cause, message),
       },
       this.#host.world,
+      order,
     );
     this.#peer = peer;
     this.#counts.add("audioTracks", offer.audio.length);
@@ -293,8 +295,9 @@ export class WorkerSession {
     this.#taps.setOffset(0);
   }
 
-  async #restartIce(fragment: string, orderId: number): Promise<void> {
-    const answer = await this.#peer?.restartIce(fragment).catch(() => null) ?? null;
+  async #restartIce(order: Extract<LiveOrder, { kind: "restart_ice" }>): Promise<void> {
+    const { fragment, orderId } = order;
+    const answer = await this.#peer?.restartIce(fragment, order).catch(() => null) ?? null;
     this.#report({ kind: "ice_restarted", orderId, fragment: answer });
   }
 

@@ -1,7 +1,8 @@
 /** Decides to which addresses of a publisher's candidates connectivity checks are sent. See docs/live.md#ice. */
 
 import { networkInterfaces } from "node:os";
-import { addressScope, type IpNetwork, ipNetwork, isInNetwork } from "../base/ip_address.ts";
+import { addressScope, type IpNetwork, ipNetwork, isInNetwork, isLoopback } from "../base/ip_address.ts";
+import type { CandidateSender } from "../model/live/candidate.ts";
 
 export interface CandidateRules {
   /** Where the HTTP service listens, as an address; `0.0.0.0` or `::` is everywhere. */
@@ -19,17 +20,15 @@ interface InterfaceAddress {
   readonly cidr: string | null;
 }
 
-const LOOPBACK = [ipNetwork("127.0.0.0/8")!, ipNetwork("::1/128")!];
-
 /**
  * A publisher chooses the addresses of its candidates, and the service sends to them. Public addresses are allowed; loopback
- * where the service itself listens on loopback; private ones in the networks of the addresses on which it listens, and in the
+ * to a publisher on loopback, where the service itself listens on loopback; private ones in the networks of the addresses on which it listens, and in the
  * allowed ones. Link-local, multicast, broadcast, unspecified and reserved addresses never are.
  */
 export function candidateGuard(
   { listenHost, allowedNetworks }: CandidateRules,
   interfaces: Interfaces = networkInterfaces(),
-): (address: string) => boolean {
+): (address: string, sender: CandidateSender) => boolean {
   const isEverywhere = listenHost === "0.0.0.0" || listenHost === "::";
   const machine = Object.values(interfaces).flatMap((addresses) => addresses ?? [])
     .flatMap(({ address, cidr }) => {
@@ -42,17 +41,13 @@ export function candidateGuard(
     ...allowedNetworks,
   ];
   const hasLoopback = isEverywhere || listenHost === "localhost" || isLoopback(listenHost);
-  return (address) => {
-    if (isLoopback(address)) return hasLoopback;
+  return (address, { isOnLoopback }) => {
+    if (isLoopback(address)) return isOnLoopback && hasLoopback;
     const scope = addressScope(address);
     if (scope !== "private") return scope === "public";
     return networks.some((network) => isInNetwork(address, network)) &&
       !machine.some(({ network }) => isBroadcast(address, network));
   };
-}
-
-function isLoopback(address: string): boolean {
-  return LOOPBACK.some((network) => isInNetwork(address, network));
 }
 
 /** Whether it is the last address of an IPv4 network, which reaches all its hosts. A network of one or two has none. */

@@ -20,9 +20,9 @@ import { Buffer } from "node:buffer";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
-import type { IceCandidate } from "../model/live/candidate.ts";
+import type { CandidateSender, IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
-import { ipv4Number } from "../base/ip_address.ts";
+import { ipv4Number, isLoopback } from "../base/ip_address.ts";
 import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { isRepeatedFlight } from "./repeated_flight.ts";
@@ -101,13 +101,19 @@ export class Link {
   readonly #stunServers: readonly (readonly [string, number])[];
   /** The questions to STUN servers that are not answered yet. */
   readonly #asking = new Set<Promise<void>>();
-  readonly #isAllowed: (address: string) => boolean;
+  readonly #isAllowed: ReturnType<typeof candidateGuard>;
   #lastAddress: readonly [string, number] = ["", 0];
   #candidates = 0;
   #responses = 0;
   #isConnected = false;
 
-  private constructor(offer: Offer, servers: LinkSettings, events: LinkEvents, world: World) {
+  private constructor(
+    offer: Offer,
+    servers: LinkSettings,
+    events: LinkEvents,
+    world: World,
+    sender: CandidateSender,
+  ) {
     this.#world = world;
     this.#events = events;
     this.lastReceivedMs = world.monotonicMs();
@@ -125,7 +131,7 @@ export class Link {
         turnPassword: servers.turn!.credential,
         turnTransport: turnTransport(servers.turn!.url),
       }),
-      ...(hasLoopbackOnly() && { additionalHostAddresses: [LOOPBACK] }),
+      ...(sender.isOnLoopback && hasLoopbackOnly() && { additionalHostAddresses: [LOOPBACK] }),
     });
     // Unset, because by default werift asks a public server, and only one: `#askServers` asks all.
     gatherer.connection.stunServer = undefined;
@@ -144,9 +150,15 @@ export class Link {
   }
 
   /** Opens sockets, gathers candidates and starts connectivity checks; throws when there is no candidate in time. */
-  static async open(offer: Offer, servers: LinkSettings, events: LinkEvents, world: World): Promise<Link> {
+  static async open(
+    offer: Offer,
+    servers: LinkSettings,
+    events: LinkEvents,
+    world: World,
+    sender: CandidateSender,
+  ): Promise<Link> {
     const certificate = await RTCDtlsTransport.SetupCertificate();
-    const link = new Link(offer, servers, events, world);
+    const link = new Link(offer, servers, events, world, sender);
     link.#dtls.localCertificate = certificate;
     try {
       await link.#gather();
@@ -154,14 +166,15 @@ export class Link {
       await link.close();
       throw error;
     }
-    for (const candidate of offer.candidates) link.addCandidate(candidate);
+    for (const candidate of offer.candidates) link.addCandidate(candidate, sender);
     link.#start();
     return link;
   }
 
-  get local(): LocalTransport {
+  local({ isOnLoopback }: CandidateSender): LocalTransport {
     const { usernameFragment, password } = this.#ice.localParameters;
-    return { ufrag: usernameFragment, password, candidates: this.#ice.localCandidates.map(candidateLine) };
+    const candidates = this.#ice.localCandidates.filter(({ ip }) => isOnLoopback || !isLoopback(ip));
+    return { ufrag: usernameFragment, password, candidates: candidates.map(candidateLine) };
   }
 
   get fingerprint(): { algorithm: string; value: string } {
@@ -186,12 +199,12 @@ export class Link {
    * Adds a trickled candidate. Those of another ICE generation, those at an address that is not allowed, and more than
    * `CANDIDATES_MAX`, are ignored.
    */
-  addCandidate(candidate: IceCandidate): void {
+  addCandidate(candidate: IceCandidate, sender: CandidateSender): void {
     const isOther = candidate.ufrag !== null && candidate.ufrag !== this.remoteUfrag;
     if (isOther || this.#candidates >= CANDIDATES_MAX || this.#closing.signal.aborted) return;
     this.#candidates++;
     const { foundation, component, priority, address, port, type } = candidate;
-    if (!this.#isAllowed(address)) return;
+    if (!this.#isAllowed(address, sender)) return;
     // Peer-reflexive candidates are found by checks and not signalled; a signalled one is used as server-reflexive.
     const signalledType = type === "prflx" ? "srflx" : type;
     void this.#ice.connection.addRemoteCandidate(
@@ -199,14 +212,13 @@ export class Link {
     );
   }
 
-  /** Restarts ICE with new credentials of the publisher; resolves with ours. Media continues meanwhile. */
-  async restart(ufrag: string, password: string): Promise<LocalTransport> {
+  /** Restarts ICE with new credentials of the publisher; ours are `local`. Media continues meanwhile. */
+  async restart(ufrag: string, password: string): Promise<void> {
     if (!this.#isConnected) throw new Error("ICE cannot restart before it was connected");
     this.#candidates = 0;
     this.#setRemote(ufrag, password, this.#ice.connection.remoteIsLite);
     await this.#gather();
     this.#start();
-    return this.local;
   }
 
   /** Counts answers to our own checks as signs of life; werift has no event for them. */

@@ -4,7 +4,7 @@ import type { RtcpPacket, RtpPacket } from "werift";
 import { pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { writeAnswer } from "../model/live/answer.ts";
-import { readTrickle, writeTrickle } from "../model/live/candidate.ts";
+import { type CandidateSender, readTrickle, writeTrickle } from "../model/live/candidate.ts";
 import type { Offer, OfferedSection } from "../model/live/offer.ts";
 import {
   Assembler,
@@ -122,21 +122,33 @@ export class Peer {
     settings: PeerSettings,
     events: PeerEvents,
     world: World,
+    sender: CandidateSender,
   ): Promise<{ peer: Peer; answer: string }> {
     const peer = new Peer(offer, settings, events, world);
-    const link = await Link.open(offer, settings.ice, {
-      onConnected: () => peer.#connect(),
-      onRtp: (packet) => peer.#guard(() => peer.#receive(packet)),
-      onRtcp: (packet) => peer.#guard(() => peer.#receiveReport(packet)),
-      onCloseNotify: (isAuthentic) => peer.#onCloseNotify(isAuthentic),
-      onFailed: (message) => peer.#end("peer_failed", message),
-    }, world);
+    const link = await Link.open(
+      offer,
+      settings.ice,
+      {
+        onConnected: () => peer.#connect(),
+        onRtp: (packet) => peer.#guard(() => peer.#receive(packet)),
+        onRtcp: (packet) => peer.#guard(() => peer.#receiveReport(packet)),
+        onCloseNotify: (isAuthentic) => peer.#onCloseNotify(isAuthentic),
+        onFailed: (message) => peer.#end("peer_failed", message),
+      },
+      world,
+      sender,
+    );
     peer.#link = link;
     if (peer.#isEnded) await link.close();
     void peer.#watch();
-    const { local, fingerprint, setup } = link;
+    const { fingerprint, setup } = link;
     const sessionId = new DataView(world.randomBytes(8).buffer).getBigUint64(0) >> 2n;
-    const answer = writeAnswer(offer, { sessionId: String(sessionId), ...local, fingerprint, setup });
+    const answer = writeAnswer(offer, {
+      sessionId: String(sessionId),
+      ...link.local(sender),
+      fingerprint,
+      setup,
+    });
     return { peer, answer };
   }
 
@@ -154,24 +166,24 @@ export class Peer {
   }
 
   /** Takes a body of the ICE route that is no restart: a candidate line, a fragment, or nothing. Never throws. */
-  trickle(body: string): void {
+  trickle(body: string, sender: CandidateSender): void {
     const { credentials, candidates } = readTrickle(body);
     if (!this.#link || (credentials && credentials.ufrag !== this.#link.remoteUfrag)) return;
-    for (const candidate of candidates) this.#link.addCandidate(candidate);
+    for (const candidate of candidates) this.#link.addCandidate(candidate, sender);
   }
 
   /**
    * Restarts ICE with the credentials in a fragment; returns the body of the response. Null when there are no credentials, when
    * they are the current ones, or when the publisher was not connected yet.
    */
-  async restartIce(body: string): Promise<string | null> {
+  async restartIce(body: string, sender: CandidateSender): Promise<string | null> {
     const { credentials, candidates } = readTrickle(body);
     const link = this.#link;
     if (!credentials || !link || !this.#isConnected || credentials.ufrag === link.remoteUfrag) return null;
-    const local = await link.restart(credentials.ufrag, credentials.password);
-    for (const candidate of candidates) link.addCandidate(candidate);
+    await link.restart(credentials.ufrag, credentials.password);
+    for (const candidate of candidates) link.addCandidate(candidate, sender);
     const [first] = this.#offer.sections.filter((section) => section.served !== null);
-    return writeTrickle({ ...local, mid: first!.mid, kind: first!.kind });
+    return writeTrickle({ ...link.local(sender), mid: first!.mid, kind: first!.kind });
   }
 
   /** Asks for a keyframe, at most twice a second, until one comes. */

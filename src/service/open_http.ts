@@ -63,7 +63,7 @@ export async function openHttp(
       openHttp3({
         address,
         certificate,
-        respond: (request, from) => respond(request, undefined, from),
+        respond: (request, address) => respond(request, undefined, address),
         world,
       }),
     );

@@ -18,6 +18,7 @@ const CALLER: Caller = {
   principalKey: PUBLIC_PRINCIPAL,
   tenantId: null,
   requestId: "req-0",
+  isOnLoopback: true,
   signal: new AbortController().signal,
 };
 

@@ -12,6 +12,7 @@ import { Bench, RUN } from "../support/timeline.ts";
 const CALLER = {
   principalKey: "api-key:a",
   requestId: "req-0000000000000001",
+  isOnLoopback: true,
   tenantId: null,
   signal: new AbortController().signal,
 };

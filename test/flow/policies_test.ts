@@ -15,6 +15,7 @@ const CALLER: Caller = {
   principalKey: "public",
   tenantId: null,
   requestId: "req-0000000000000001",
+  isOnLoopback: true,
   signal: new AbortController().signal,
 };
 

@@ -29,12 +29,12 @@ function kinds(reports: readonly SessionReport[]): string {
 
 Deno.test("an offer is answered, and a session without a publisher closes when it is ordered to", async () => {
   await using workers = new Workers();
-  const { port, reports, waitFor } = workers.open({ kind: "offer", offer: offerText() });
+  const { port, reports, waitFor } = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
   const { answer, video, audioTracks } = await waitFor("answered");
   assert.match(answer, /^v=0\r\n/);
   assert.deepEqual([video, audioTracks], [{ codec: "vp8" }, 1]);
-  port.send({ kind: "candidate", fragment: "no candidate at all" });
-  port.send({ kind: "restart_ice", fragment: "", orderId: 7 });
+  port.send({ kind: "candidate", fragment: "no candidate at all", isOnLoopback: true });
+  port.send({ kind: "restart_ice", fragment: "", isOnLoopback: true, orderId: 7 });
   const restarted = await waitFor("ice_restarted");
   assert.deepEqual([restarted.orderId, restarted.fragment], [7, null]);
   await Promise.all([port.close(), port.close()]);
@@ -51,7 +51,7 @@ for (
 ) {
   Deno.test(`an offer of ${what} is refused with ${status}, and no other report follows`, async () => {
     await using workers = new Workers();
-    const { port, reports, waitFor } = workers.open({ kind: "offer", offer });
+    const { port, reports, waitFor } = workers.open({ kind: "offer", offer, isOnLoopback: true });
     assert.equal((await waitFor("refused")).status, status);
     await port.close();
     assert.equal(kinds(reports), "refused");
@@ -60,7 +60,7 @@ for (
 
 Deno.test("a session that is closed while it opens closes when it has opened", async () => {
   await using workers = new Workers();
-  const { port, reports } = workers.open({ kind: "offer", offer: offerText() });
+  const { port, reports } = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
   await port.close();
   assert.match(kinds(reports), /^(answered )?closed$/);
 });
@@ -325,14 +325,14 @@ Deno.test("a watched session gives fragments from its last key frame on, also af
 
 Deno.test("a session whose trigger cannot run is ended, and another session is not", async () => {
   await using workers = new Workers();
-  const healthy = workers.open({ kind: "offer", offer: offerText() });
+  const healthy = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
   await healthy.waitFor("answered");
   const program = { isa_version: 1, program_id: "bad", version: 1, instructions: [] };
   const broken = workers.open(await pulled(CLIP), { trigger: program as never });
   const { cause, fault } = await broken.waitFor("ended");
   assert.deepEqual([cause, fault], ["worker_fault", { stage: "analysis", reason: "spawn_failure" }]);
   await broken.waitFor("closed");
-  healthy.port.send({ kind: "restart_ice", fragment: "", orderId: 1 });
+  healthy.port.send({ kind: "restart_ice", fragment: "", isOnLoopback: true, orderId: 1 });
   await healthy.waitFor("ice_restarted");
 });
 
@@ -340,7 +340,7 @@ Deno.test("a Worker without a session for a minute ends, and the next session st
   const clock = new ManualClock();
   await using workers = new Workers({ ...WORLD, sleep: (ms, signal) => clock.sleep(ms, signal) });
   const once = async () => {
-    const { port, waitFor } = workers.open({ kind: "offer", offer: offerText() });
+    const { port, waitFor } = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
     await waitFor("answered");
     await clock.advance(120_000); // with a session it stays
     await port.close();
@@ -360,7 +360,7 @@ Deno.test("no program is left when the Workers are closed with open sessions", a
     await using workers = new Workers();
     const live = workers.open(await pulled(CLIP, { durationMs: null }));
     await live.waitFor("picture");
-    workers.open({ kind: "offer", offer: offerText() });
+    workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
   }
   await until("no program is left", () => childProcesses("unix:").length === 0);
 });

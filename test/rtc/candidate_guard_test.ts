@@ -8,13 +8,15 @@ const INTERFACES: Interfaces = {
   eth1: [{ address: "10.1.2.3", cidr: "10.1.2.3/16" }],
 };
 
-function allowed(listenHost: string, addresses: readonly string[], allowedNetworks: readonly string[] = []) {
-  return addresses.filter(
-    candidateGuard(
-      { listenHost, allowedNetworks: allowedNetworks.map((text) => ipNetwork(text)!) },
-      INTERFACES,
-    ),
-  );
+function allowed(
+  listenHost: string,
+  addresses: readonly string[],
+  allowedNetworks: readonly string[] = [],
+  sender = { isOnLoopback: true },
+) {
+  const rules = { listenHost, allowedNetworks: allowedNetworks.map((text) => ipNetwork(text)!) };
+  const isAllowed = candidateGuard(rules, INTERFACES);
+  return addresses.filter((address) => isAllowed(address, sender));
 }
 
 const NEVER = [
@@ -45,6 +47,13 @@ Deno.test("loopback is sent to where the service listens on it", () => {
   assert.deepEqual(allowed("192.168.7.20", LOOPBACK, ["127.0.0.0/8"]), []);
 });
 
+Deno.test("loopback is not sent to for a publisher elsewhere", () => {
+  for (const listenHost of ["127.0.0.1", "::1", "localhost", "0.0.0.0", "::"]) {
+    const addresses = [...LOOPBACK, ...PUBLIC];
+    assert.deepEqual(allowed(listenHost, addresses, ["127.0.0.0/8"], { isOnLoopback: false }), PUBLIC);
+  }
+});
+
 Deno.test("private addresses are sent to in the networks of the listener and in those that are allowed", () => {
   const all = [...ETH0, ...ETH1, ...ELSEWHERE];
   assert.deepEqual(allowed("127.0.0.1", all), []);
@@ -60,5 +69,7 @@ Deno.test("public addresses are always sent to", () => {
 });
 
 Deno.test("the networks of this machine are its own", () => {
-  assert.ok(candidateGuard({ listenHost: "0.0.0.0", allowedNetworks: [] })("127.0.0.1"));
+  assert.ok(
+    candidateGuard({ listenHost: "0.0.0.0", allowedNetworks: [] })("127.0.0.1", { isOnLoopback: true }),
+  );
 });

@@ -12,6 +12,8 @@ import { type EncodedVideo, readOpus, readVideo } from "../support/live/encoded_
 
 const PUBLISHER = new URL("../support/live/rtp_publisher.ts", import.meta.url).pathname;
 const WORLD: World = realWorld({ debug() {}, info() {}, warn() {}, error() {} } as unknown as World["log"]);
+/** A publisher on this machine. */
+const HERE = { isOnLoopback: true };
 const NO_SERVERS = {
   stunServers: [],
   turn: null,
@@ -86,26 +88,32 @@ async function publish(
       return new Response(null, { status: 200 });
     }
     if (request.method === "PATCH") {
-      const restarted = await session.peer!.restartIce(body);
+      const restarted = await session.peer!.restartIce(body, HERE);
       if (restarted !== null) return new Response(restarted);
-      session.peer!.trickle(body);
+      session.peer!.trickle(body, HERE);
       return new Response(null, { status: 204 });
     }
     const verdict = readOffer(body, new Set(["vp9"]));
     if (!verdict.isServed) return new Response(verdict.message, { status: verdict.status });
-    const { peer, answer } = await Peer.answer(verdict.offer, {
-      ice: NO_SERVERS,
-      bitrate: 2_500_000,
-      mediaIdleMs,
-    }, {
-      onConnected() {},
-      onVideoUnit: (unit) => void session.units.push(unit),
-      onAudioUnit: (unit) => void session.audio.push(unit),
-      onEnded(cause, message) {
-        session.ended.push({ cause, message });
-        ended.resolve();
+    const { peer, answer } = await Peer.answer(
+      verdict.offer,
+      {
+        ice: NO_SERVERS,
+        bitrate: 2_500_000,
+        mediaIdleMs,
       },
-    }, options.world ?? WORLD);
+      {
+        onConnected() {},
+        onVideoUnit: (unit) => void session.units.push(unit),
+        onAudioUnit: (unit) => void session.audio.push(unit),
+        onEnded(cause, message) {
+          session.ended.push({ cause, message });
+          ended.resolve();
+        },
+      },
+      options.world ?? WORLD,
+      HERE,
+    );
     session.peer = peer;
     return new Response(answer, { status: 201, headers: { location: "/session" } });
   });
@@ -304,15 +312,64 @@ Deno.test("closing leaves no socket, however often and whenever it is called", a
   const settings = { ice: NO_SERVERS, bitrate: 1_000_000, mediaIdleMs: 60_000 };
   const silent = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {}, onEnded() {} };
   for (let round = 0; round < 20; round++) {
-    const { peer } = await Peer.answer(offer.offer, settings, silent, WORLD);
+    const { peer } = await Peer.answer(offer.offer, settings, silent, WORLD, HERE);
     await Promise.all([peer.close(), peer.close()]);
     await peer.close();
-    peer.trickle("candidate:1 1 udp 1 127.0.0.1 9 typ host");
-    assert.equal(await peer.restartIce("a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901"), null);
+    peer.trickle("candidate:1 1 udp 1 127.0.0.1 9 typ host", HERE);
+    assert.equal(await peer.restartIce("a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901", HERE), null);
     peer.requestKeyframe();
     peer.setBitrate(1);
   }
   assert.equal(await sockets(), before);
+  await connectivityChecksEnded();
+});
+
+Deno.test("an address of loopback is sent to for a publisher on loopback alone, and offered to no other one", async () => {
+  const socket = createSocket("udp4");
+  let checks = 0;
+  socket.on("message", () => checks++);
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  const { port } = socket.address();
+  const candidates = ["127.0.0.1", "::ffff:127.0.0.1", "localhost"].map((address, at) =>
+    `candidate:${at} 1 udp ${100 - at} ${address} ${port} typ host`
+  );
+  const settings = { ice: NO_SERVERS, bitrate: 1, mediaIdleMs: 60_000 };
+  const events = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {}, onEnded() {} };
+  const offered = (await OFFER).replace(
+    /^a=mid:0/m,
+    [...candidates.map((line) => `a=${line}`), "a=mid:0"].join("\r\n"),
+  );
+  const verdict = readOffer(offered, new Set());
+  assert.ok(verdict.isServed);
+  for (
+    const { text, isOnLoopback } of [
+      ...[{ text: "", isOnLoopback: false }, { text: candidates.join("\r\n"), isOnLoopback: false }],
+      ...[{ text: "", isOnLoopback: true }],
+    ]
+  ) {
+    checks = 0;
+    const { peer, answer } = await Peer.answer(verdict.offer, settings, events, WORLD, { isOnLoopback });
+    peer.trickle(text, { isOnLoopback });
+    if (isOnLoopback) await until("the candidate is checked", () => checks > 0);
+    else {
+      // A publisher on this machine is found meanwhile, so the other one would have been.
+      assert.doesNotMatch(answer, /^a=candidate:.* (127\.|::1 )/m);
+      const there = await Peer.answer(verdict.offer, settings, events, WORLD, HERE);
+      const from = new Set<number>();
+      socket.on("message", (_, { port }) => from.add(port));
+      await until("the candidate is checked", () => from.size > 0);
+      await connectivityChecksEnded();
+      const ours = new Set(
+        [...answer.matchAll(/^a=candidate:.* (\d+) typ host/gm)].map(([, port]) => Number(port)),
+      );
+      assert.deepEqual([...from].filter((port) => ours.has(port)), []);
+      socket.removeAllListeners("message");
+      socket.on("message", () => checks++);
+      await there.peer.close();
+    }
+    await peer.close();
+  }
+  socket.close();
   await connectivityChecksEnded();
 });
 
@@ -327,7 +384,7 @@ Deno.test("every STUN server is asked, and each address that one of them sees is
   const ice = { ...NO_SERVERS, stunServers: servers.map(({ url }) => url) };
   const settings = { ice, bitrate: 1, mediaIdleMs: 60_000 };
   const events = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {}, onEnded() {} };
-  const { peer, answer } = await Peer.answer(offer.offer, settings, events, WORLD);
+  const { peer, answer } = await Peer.answer(offer.offer, settings, events, WORLD, HERE);
   const reflexive = [...answer.matchAll(/ (\S+ \d+) typ srflx/g)].map(([, address]) => address);
   assert.deepEqual([...new Set(reflexive)].sort(), ["198.51.100.1 1111", "198.51.100.2 2222"]);
   assert.ok(servers.every(({ requests }) => requests > 0));
@@ -341,10 +398,16 @@ Deno.test("a publisher that never connects has failed after 15 seconds", async (
   const ended = Promise.withResolvers<[PeerEnd, string]>();
   const world = { ...WORLD, monotonicMs: () => performance.now() * 50 };
   const events = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {} };
-  const { peer } = await Peer.answer(offer.offer, { ice: NO_SERVERS, bitrate: 1, mediaIdleMs: 60_000 }, {
-    ...events,
-    onEnded: (cause, message) => ended.resolve([cause, message]),
-  }, world);
+  const { peer } = await Peer.answer(
+    offer.offer,
+    { ice: NO_SERVERS, bitrate: 1, mediaIdleMs: 60_000 },
+    {
+      ...events,
+      onEnded: (cause, message) => ended.resolve([cause, message]),
+    },
+    world,
+    HERE,
+  );
   assert.deepEqual(await ended.promise, ["peer_failed", "the publisher did not connect within 15 s"]);
   await peer.close();
   await connectivityChecksEnded();

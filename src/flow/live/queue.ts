@@ -1,4 +1,4 @@
-/** A bounded queue between two stages of a live session: a full queue refuses the new item. */
+/** A bounded queue between two stages of a live session. */
 
 import { unlessAborted } from "../../base/wait.ts";
 
@@ -6,6 +6,8 @@ export class LiveQueue<Item> {
   readonly #bound: number;
   #items: Item[] = [];
   #isEnded = false;
+  /** Whether the consumer waits for an item: the first one that comes is no longer in the queue, as it is taken at once. */
+  #isAwaited = false;
   /** Resolved when there is an item to take, or when the queue has ended. */
   #changed = Promise.withResolvers<void>();
 
@@ -19,6 +21,15 @@ export class LiveQueue<Item> {
     this.#items.push(item);
     this.#changed.resolve();
     return true;
+  }
+
+  /** Accepts the item; where the queue is full, the one goes that has waited longest. Returns what is not in the queue then. */
+  offerNewest(item: Item): Item | null {
+    if (this.#isEnded) return item;
+    this.#items.push(item);
+    this.#changed.resolve();
+    const taken = this.#isAwaited ? 1 : 0;
+    return this.#items.length > taken + this.#bound ? this.#items.splice(taken, 1)[0]! : null;
   }
 
   /** Accepts nothing more; queued items are still handed out. */
@@ -42,7 +53,9 @@ export class LiveQueue<Item> {
         return;
       } else {
         this.#changed = Promise.withResolvers<void>();
+        this.#isAwaited = true;
         await unlessAborted(this.#changed.promise, signal).catch(() => {/* the loop ends */});
+        this.#isAwaited = false;
       }
     }
   }

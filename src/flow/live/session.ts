@@ -28,9 +28,11 @@ import {
   LOOP_DESCRIPTION,
   observationPayload,
 } from "../../model/live/observation_event.ts";
+import type { CandidateSender } from "../../model/live/candidate.ts";
 import { unitScore } from "../../model/live/live_frame.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { triggerActions } from "../../model/triggers/trigger_event.ts";
+import type { Caller } from "../caller.ts";
 import type { SessionActivity } from "./activity.ts";
 import type { LiveAudio } from "./audio.ts";
 import {
@@ -63,6 +65,8 @@ export class LiveRefused extends Error {
   }
 }
 
+/** Keyframes that wait while the model describes another one: the newest. */
+const KEYFRAMES_WAITING = 1;
 /** Clips that wait while the model describes another one. */
 const CLIPS_QUEUED = 1;
 /** How long the stages may go on with what was reported before the end. */
@@ -112,8 +116,9 @@ export interface LiveSessionOptions {
 /**
  * ```
  *   Worker ─┬─ zone, trigger ─▶ [8, drop] ─▶ EvidenceWriter ─▶ its event, then on to the keyframes
- *           ├─ keyframe ──────▶ [32, drop] ─▶ Describer ─▶ vlm, state_transition, keyframe_stored
- *           │                                    └─▶ Enricher ─▶ event_enriched, once for each event that announced it
+ *           ├─ keyframe ──────▶ [1, newest] ▶ Describer ─▶ vlm, state_transition, keyframe_stored
+ *           │                     │              └─▶ Enricher ─▶ event_enriched, once for each event that announced it
+ *           │                     └─ older ─▶ keyframe_stored
  *           ├─ clip ──────────▶ [1, drop] ──▶ Describer ─▶ clip_vlm, keyframe_stored
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
  *           ├─ recorded ──────▶ [2] ────────▶ EvidenceClips ─▶ clip_stored
@@ -133,7 +138,9 @@ export class LiveSession {
   /** Stops reconnecting a pulled source. */
   readonly #stopReconnecting = new AbortController();
   readonly #evidence = new LiveQueue<LivePicture>(LIMITS.live.evidenceQueued);
-  readonly #keyframes = new LiveQueue<QueuedKeyframe>(LIMITS.live.decodedFramesQueuedKeyframe);
+  readonly #keyframes = new LiveQueue<QueuedKeyframe>(KEYFRAMES_WAITING);
+  /** Those that no model is asked about. */
+  readonly #passedOver = new LiveQueue<PassedOver>(LIMITS.live.decodedFramesQueuedKeyframe);
   readonly #clips = new LiveQueue<LiveClip>(CLIPS_QUEUED);
   readonly #audio = new LiveQueue<AudioWindow>(LIMITS.live.audioWindowsQueued);
   readonly #recordings = new LiveQueue<RecordedClip>(LIMITS.evidence.clipsHeld);
@@ -295,6 +302,7 @@ export class LiveSession {
     this.#options.metrics.add("service_pipeline_sessions_created_total");
     this.#start("event_writer", () => this.#writeEvidence());
     this.#start("vlm", () => this.#describeKeyframes());
+    this.#start("event_writer", () => this.#keepPassedOver());
     this.#start("vlm", () => this.#describeClips());
     this.#start("audio", () => this.#analyzeAudio());
     this.#start("event_writer", () => this.#storeRecordings());
@@ -319,17 +327,17 @@ export class LiveSession {
     return this.#snapshots.newest(signal);
   }
 
-  candidate(fragment: string): void {
-    this.#port?.send({ kind: "candidate", fragment });
+  candidate(fragment: string, { isOnLoopback }: CandidateSender): void {
+    this.#port?.send({ kind: "candidate", fragment, isOnLoopback });
   }
 
   /** The answering SDP fragment; null when the session cannot restart ICE. */
-  async restartIce(fragment: string, signal: AbortSignal): Promise<string | null> {
+  async restartIce(fragment: string, { isOnLoopback, signal }: Caller): Promise<string | null> {
     const orderId = ++this.#iceRestartCount;
     const answer = Promise.withResolvers<string | null>();
     this.#iceRestarts.set(orderId, answer);
     try {
-      this.#port?.send({ kind: "restart_ice", fragment, orderId });
+      this.#port?.send({ kind: "restart_ice", fragment, isOnLoopback, orderId });
       return await within(
         this.#options.world,
         ANSWER_MS,
@@ -489,13 +497,23 @@ export class LiveSession {
   #offerKeyframe(picture: LivePicture): void {
     const { frame, jpeg, isKeyframe } = picture;
     const reason = reasonOf(picture, this.#options.settings);
-    if (this.#keyframes.offer({ frame, jpeg, ...reason, isCredited: isKeyframe })) return;
-    this.#options.journal.dropped(this.#ending ? "session_ended" : "queue_full");
+    const keyframe = { frame, jpeg, ...reason, isCredited: isKeyframe };
+    const older = this.#ending ? keyframe : this.#keyframes.offerNewest(keyframe);
+    if (older) this.#passOver(older);
+  }
+
+  /** No model is asked about the picture, which is kept all the same. */
+  #passOver(picture: QueuedKeyframe): void {
+    const { journal, enricher } = this.#options;
+    const why = this.#ending ? "session_ended" : "queue_full";
+    journal.dropped(why);
+    enricher?.settle(picture.frame.frameIndex, { reason: this.#ending ? "session_ended" : "overloaded" });
+    if (!this.#passedOver.offer({ ...picture, why })) this.#isDealtWith(picture);
+  }
+
+  #isDealtWith({ frame, isCredited }: QueuedKeyframe): void {
     this.#options.causes.settle(frame.frameIndex);
-    this.#options.enricher?.settle(frame.frameIndex, {
-      reason: this.#ending ? "session_ended" : "overloaded",
-    });
-    if (isKeyframe) this.#acknowledge({ pictures: 1 });
+    if (isCredited) this.#acknowledge({ pictures: 1 });
   }
 
   #onClip(clip: LiveClip): void {
@@ -608,14 +626,21 @@ export class LiveSession {
 
   async #describeKeyframes(): Promise<void> {
     const { signal } = this.#aborting;
-    const { describer, enricher, causes } = this.#options;
+    const { describer, enricher } = this.#options;
     for await (const picture of this.#keyframes.items(signal)) {
       const explain = describer.keyframe(picture, signal).then((enrichment) =>
         enricher?.settle(picture.frame.frameIndex, enrichment)
       );
       await orAborted(explain, signal);
-      causes.settle(picture.frame.frameIndex);
-      if (picture.isCredited) this.#acknowledge({ pictures: 1 });
+      this.#isDealtWith(picture);
+    }
+  }
+
+  /** Not aborted: what waits when the session ends is stored as long as the run is open. */
+  async #keepPassedOver(): Promise<void> {
+    for await (const picture of this.#passedOver.items(NEVER)) {
+      await this.#options.describer.keep(picture, WHY_PASSED_OVER[picture.why]);
+      this.#isDealtWith(picture);
     }
   }
 
@@ -712,12 +737,10 @@ export class LiveSession {
     }
   }
 
-  /** Drops the pictures that are not being described yet, so that ending a session does not wait for the model. */
+  /** Nothing waits for a model any more, so that ending a session does not wait for it. */
   #dropQueuedPictures(): void {
-    const { journal, causes } = this.#options;
-    const keyframes = this.#keyframes.clear();
-    for (const { frame } of keyframes) causes.settle(frame.frameIndex);
-    journal.dropped("session_ended", keyframes.length + this.#clips.clear().length);
+    for (const picture of this.#keyframes.clear()) this.#passOver(picture);
+    this.#options.journal.dropped("session_ended", this.#clips.clear().length);
   }
 
   async #closeWorker(): Promise<void> {
@@ -741,6 +764,7 @@ export class LiveSession {
     this.#audio.end();
     this.#dropQueuedPictures();
     this.#keyframes.end();
+    this.#passedOver.end();
     this.#clips.end();
     this.#recordings.end();
     this.#segments.end();
@@ -771,6 +795,8 @@ type QueuedKeyframe = DescribedPicture & {
   readonly isCredited: boolean;
 };
 
+type PassedOver = QueuedKeyframe & { readonly why: keyof typeof WHY_PASSED_OVER };
+
 type FaultLabels = LabelsOf<"service_pipeline_worker_faults_total">;
 type FaultStage = FaultLabels["stage"];
 
@@ -778,6 +804,10 @@ type ReportOf<Kind extends SessionReport["kind"]> = Extract<SessionReport, { kin
 
 const NEVER = new AbortController().signal;
 const PEER_CLOSED = "peer_closed";
+const WHY_PASSED_OVER = {
+  queue_full: "No model was asked: it was busy, and a newer picture took the place of this one.",
+  session_ended: "No model was asked: the session ended first.",
+} as const;
 const ZONE_ACTIVITY = "restricted_zone_activity";
 
 function reasonOf(

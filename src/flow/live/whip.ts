@@ -99,7 +99,8 @@ export class Whip {
       source: "whip",
       sourceUri: "",
     };
-    const opening = { kind: "offer", offer: offerText, decodes } as const;
+    const { isOnLoopback } = caller;
+    const opening = { kind: "offer", offer: offerText, isOnLoopback, decodes } as const;
     const session = sessions.create({ identity, attach, policy: null, maxFrame, opening }, reservation);
     unused.move(); // the session frees the reservation
     session.open();
@@ -119,7 +120,7 @@ export class Whip {
   ): Promise<Trickled> {
     const session = this.#openSession(caller, sessionId);
     if (ifMatch === "*" || ifMatch === '"*"') {
-      const fragment = await session.restartIce(body, caller.signal);
+      const fragment = await session.restartIce(body, caller);
       if (fragment === null) throw new LiveRefused(422, "ICE cannot be restarted with this fragment");
       this.#iceRestarts.set(session, (this.#iceRestarts.get(session) ?? 0) + 1);
       return { restarted: { fragment, etag: this.#etag(session) } };
@@ -127,7 +128,7 @@ export class Whip {
     if (ifMatch !== null && !ifMatch.split(",").some((tag) => tag.trim() === this.#etag(session))) {
       throw new LiveRefused(412, "the ICE session is another one by now");
     }
-    session.candidate(body);
+    session.candidate(body, caller);
     return { restarted: null };
   }
 

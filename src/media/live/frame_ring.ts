@@ -1,6 +1,7 @@
 /** The pixels of the newest decoded frames of one live stream, in memory that is reused. */
 
 import type { Extent } from "../../model/frames/coordinates.ts";
+import type { PictureSize } from "./picture_sizes.ts";
 import { NutError, NutReader } from "../formats/nut.ts";
 
 /** A decoded frame in YUV 4:2:0: the planes one after the other, rows without padding. */
@@ -21,8 +22,8 @@ export const RING_READ_BYTES = 128 * 1024;
 const HEADER_BYTES = 16 * 1024;
 
 /** The memory of a ring for `frames` frames of this size. */
-export function ringBytes({ width, height }: Extent, frames: number): number {
-  return frames * slotBytes(width, height) + HEADER_BYTES + 2 * RING_READ_BYTES;
+export function ringBytes(extent: Extent, frames: number): number {
+  return frames * slotBytes(extent) + HEADER_BYTES + 2 * RING_READ_BYTES;
 }
 
 /**
@@ -35,6 +36,7 @@ export function ringBytes({ width, height }: Extent, frames: number): number {
  */
 export class FrameRing {
   readonly #frames: number;
+  readonly #maxFrame: Extent;
   readonly #reader = new NutReader();
   #slots: Slot[] = [];
   #slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
@@ -42,10 +44,13 @@ export class FrameRing {
   /** The unread bytes of the slot are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
   #at = 0;
   #end = 0;
+  /** Where the bytes go on behind a frame that was read and waits for its size; null where none does. */
+  #waitsFrom: number | null = null;
 
-  /** Keeps the newest `frames` frames, and one less while the next one is being read. */
-  constructor(frames: number) {
+  /** Keeps the newest `frames` frames, and one less while the next one is being read. None has more pixels than `maxFrame`. */
+  constructor(frames: number, maxFrame: Extent) {
     this.#frames = frames;
+    this.#maxFrame = maxFrame;
   }
 
   /** Prepares for a new stream. The frames of the one before stay until their slots are used again. */
@@ -54,46 +59,56 @@ export class FrameRing {
     this.#slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
     this.#at = 0;
     this.#end = 0;
+    this.#waitsFrom = null;
   }
 
   /**
-   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. Throws a
-   * NutError for bytes that are no stream of raw frames. Without a `sourceExtent` the frames were not scaled.
+   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. False where one has not
+   * the bytes of its size: it waits for the next call, without new bytes. Throws a NutError for bytes that are no stream of raw frames.
    */
   push(
     bytes: Uint8Array,
-    { isFullRange, sourceExtent }: { readonly isFullRange: boolean; readonly sourceExtent: Extent | null },
+    { isFullRange, sizeOf }: {
+      readonly isFullRange: boolean;
+      /** Of the frame of this time; `first` is the size in the header of the stream. */
+      readonly sizeOf: (pts: number, first: Extent) => PictureSize;
+    },
     onPixels: (pixels: FramePixels, time: StreamTime) => void,
-  ): void {
+  ): boolean {
     const reader = this.#reader;
     this.#slot.bytes.set(bytes, this.#end);
     this.#end += bytes.length;
     for (;;) {
-      this.#sizeSlot();
+      if (this.#waitsFrom === null) this.#sizeSlot();
       const slot = this.#slot;
-      const next = reader.read(slot.bytes, this.#at, this.#end);
+      const next = this.#waitsFrom ?? reader.read(slot.bytes, this.#at, this.#end);
       if (next === -1) break;
-      this.#at = next;
-      if (!reader.hasFrame) continue;
-      const { width, height, framePts, frameOffset, frameBytes } = reader;
-      if (frameBytes !== pixelBytes(width, height)) throw new NutError(`a frame of ${frameBytes} bytes`);
-      this.#openSlot(slot.bytes.subarray(this.#at, this.#end), 0);
-      const shape = { width, height, isFullRange, sourceExtent: sourceExtent ?? { width, height } };
-      onPixels(new SlotPixels(slot, shape, frameOffset), {
-        pts: framePts,
-        numerator: reader.timeBaseNumerator,
-        denominator: reader.timeBaseDenominator,
-      });
+      if (reader.hasFrame) {
+        const { width, height, framePts, frameOffset, frameBytes } = reader;
+        const { frame, source } = sizeOf(framePts, { width, height });
+        this.#waitsFrom = frameBytes === pixelBytes(frame) ? null : next;
+        if (this.#waitsFrom !== null) return false;
+        this.#at = next;
+        this.#openSlot(slot.bytes.subarray(this.#at, this.#end), 0);
+        onPixels(new SlotPixels(slot, { ...frame, isFullRange, sourceExtent: source }, frameOffset), {
+          pts: framePts,
+          numerator: reader.timeBaseNumerator,
+          denominator: reader.timeBaseDenominator,
+        });
+      } else this.#at = next;
     }
     if (this.#end + RING_READ_BYTES > this.#slot.bytes.length) {
       throw new NutError("an element that does not fit");
     }
+    return true;
   }
 
-  /** After the header of the stream, moves the bytes so far into a slot for frames of its size. */
+  /** After the header of the stream, moves the bytes so far into a slot for its frames, of whatever size. */
   #sizeSlot(): void {
     const { width, height } = this.#reader;
-    const bytes = width > 0 ? slotBytes(width, height) : this.#slot.bytes.length;
+    const bytes = width > 0
+      ? Math.max(slotBytes({ width, height }), slotBytes(this.#maxFrame))
+      : this.#slot.bytes.length;
     if (this.#slot.bytes.length === bytes) return;
     if (this.#slots[0]?.bytes.length !== bytes) {
       this.#slots = Array.from({ length: this.#frames }, () => new Slot(bytes));
@@ -123,12 +138,12 @@ export interface StreamTime {
 }
 
 /** Bytes of a frame: chroma has half the rows and columns, rounded up. */
-function pixelBytes(width: number, height: number): number {
+function pixelBytes({ width, height }: Extent): number {
   return width * height + 2 * Math.ceil(width / 2) * Math.ceil(height / 2);
 }
 
-function slotBytes(width: number, height: number): number {
-  return pixelBytes(width, height) + HEADER_BYTES + 2 * RING_READ_BYTES;
+function slotBytes(extent: Extent): number {
+  return pixelBytes(extent) + HEADER_BYTES + 2 * RING_READ_BYTES;
 }
 
 class Slot {
@@ -166,6 +181,6 @@ class SlotPixels implements FramePixels {
 
   get bytes(): Uint8Array<ArrayBuffer> {
     if (!this.isAvailable) throw new Error("Cannot read a frame that has left the ring");
-    return this.#slot.bytes.subarray(this.#offset, this.#offset + pixelBytes(this.width, this.height));
+    return this.#slot.bytes.subarray(this.#offset, this.#offset + pixelBytes(this));
   }
 }

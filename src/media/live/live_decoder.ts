@@ -113,7 +113,7 @@ export class LiveDecoder implements AsyncDisposable {
   readonly counts = { received: 0, decoded: 0, dropped: 0, restarts: 0 };
 
   readonly #options: LiveDecoderOptions;
-  readonly #ring = new FrameRing(RING_FRAMES);
+  readonly #ring: FrameRing;
   readonly #closing = new AbortController();
   /** Units that are not yet written to ffmpeg. */
   #queue: NumberedUnit[] = [];
@@ -144,6 +144,7 @@ export class LiveDecoder implements AsyncDisposable {
 
   constructor(options: LiveDecoderOptions) {
     this.#options = options;
+    this.#ring = new FrameRing(RING_FRAMES, options.maxFrame);
     this.#watching = this.#watch();
   }
 
@@ -218,7 +219,7 @@ export class LiveDecoder implements AsyncDisposable {
     return false;
   }
 
-  /** One ffmpeg decodes frames of one size only, because after a change it would scale to the first size. */
+  /** One ffmpeg decodes frames of one size only: what its decoder still holds back at a change must not wait for the pictures behind it. */
   #changesSize({ isKeyframe, width, height }: EncodedUnit): boolean {
     if (!isKeyframe || width === null || height === null) return false;
     const before = this.#size;

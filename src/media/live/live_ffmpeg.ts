@@ -4,10 +4,12 @@ import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
+import { NutError } from "../formats/nut.ts";
 import type { Outcome, RunningTool } from "../process.ts";
 import { newReports, ReportReader } from "../reports/frame_reports.ts";
 import type { JobOf } from "../tools/job.ts";
 import type { ToolRunner } from "../tools/runner.ts";
+import { PictureSizes } from "./picture_sizes.ts";
 import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.ts";
 
 export interface LiveFfmpegOptions {
@@ -15,7 +17,7 @@ export interface LiveFfmpegOptions {
   readonly world: World;
   /** Of a `live_decode` the input comes through `write`. */
   readonly job: JobOf<"live_decode" | "live_pull">;
-  /** The size of the pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
+  /** The size of the first pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
   readonly sourceExtent?: Extent;
   readonly ring: FrameRing;
   /**
@@ -118,19 +120,25 @@ export class LiveFfmpeg {
         // The description comes before the first frame, but through another pipe.
         if (!isDescribed) await hasEndedWithin(world, DESCRIPTION_WAIT_MS, described.known);
         isDescribed = true;
-        const stream = {
-          isFullRange: described.isFullRange,
-          sourceExtent: sourceExtent ?? described.inputExtent,
-        };
+        const sizeOf = (pts: number, first: Extent) =>
+          described.sizes.of(pts) ?? { frame: first, source: sourceExtent ?? described.inputExtent ?? first };
+        const stream = { isFullRange: described.isFullRange, sizeOf };
         for (let at = 0; at < value.length;) {
           if (reports.isAwaited && !isLate) isLate = !await this.#isReported(world, signal);
           else isLate &&= reports.isAwaited;
           const piece = value.subarray(at, at + pieceBytes);
           at += piece.length;
-          ring.push(piece, stream, (pixels, { pts, numerator, denominator }) => {
-            pieceBytes = Math.max(PIECE_BYTES, pixels.width * pixels.height);
-            onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator), reports.takeNow());
-          });
+          const push = (bytes: Uint8Array) =>
+            ring.push(bytes, stream, (pixels, { pts, numerator, denominator }) => {
+              pieceBytes = Math.max(PIECE_BYTES, pixels.width * pixels.height);
+              onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator), reports.takeNow());
+            });
+          let isTaken = push(piece);
+          for (let ms = 0; !isTaken && ms < SIZE_WAIT_MS; ms += REPORT_POLL_MS) {
+            await pause(world, REPORT_POLL_MS, signal);
+            isTaken = push(NOTHING);
+          }
+          if (!isTaken) throw new NutError("a frame of another size than ffmpeg says");
         }
         buffer = new Uint8Array(value.buffer as ArrayBuffer);
       }
@@ -146,6 +154,9 @@ class StreamDescription {
   isFullRange = false;
   /** Of the first video stream of the input; null where ffmpeg does not say. */
   inputExtent: Extent | null = null;
+  readonly sizes = new PictureSizes();
+  /** The beginning of a line whose end has not come. */
+  #line = "";
   readonly #known = Promise.withResolvers<void>();
   readonly #decoder = new TextDecoder();
   /** ffmpeg's output until it has described its video stream; null from then on. */
@@ -157,8 +168,12 @@ class StreamDescription {
 
   /** Takes the next part of stderr. */
   read(part: Uint8Array): void {
+    const text = this.#decoder.decode(part, { stream: true });
+    const lines = `${this.#line}${text}`.split("\n");
+    this.#line = lines.pop()!.slice(-LINE_MAX);
+    for (const line of lines) this.sizes.read(line);
     if (this.#text === null) return;
-    this.#text += this.#decoder.decode(part, { stream: true });
+    this.#text += text;
     const range = /Video: rawvideo[^\n]*?yuvj?420p\b(?:\((\w+)|[^\n]*\n)/.exec(this.#text);
     if (!range) return;
     this.isFullRange = range[1] === "pc";
@@ -177,3 +192,7 @@ const PIECE_BYTES = 1024;
 /** An ffmpeg that describes its output differently is taken for limited range, which nearly all video has. */
 const DESCRIPTION_WAIT_MS = 200;
 const ERROR_BYTES = 16 << 10;
+const LINE_MAX = 4 << 10;
+/** By then the log says of which size a frame is: a busy machine may read it late. */
+const SIZE_WAIT_MS = 2_000;
+const NOTHING = new Uint8Array();

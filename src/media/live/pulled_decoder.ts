@@ -87,7 +87,7 @@ export class PulledDecoder implements AsyncDisposable {
         copy: copy && { socket: copy.path, withSound },
       },
       ...(sourceExtent && { sourceExtent }),
-      ring: new FrameRing(RING_FRAMES),
+      ring: new FrameRing(RING_FRAMES, maxFrame),
       onPixels: (pixels, rtpTimestamp, report) => {
         this.#lastFrameMs = world.monotonicMs();
         onFrame({

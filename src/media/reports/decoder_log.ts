@@ -41,6 +41,11 @@ const STREAM = bytesOf("  Stream #");
 const CAREFUL = bytesOf(": Video: h264 (High");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
+/** How the scaler says of which size its pictures are from here on, and what it makes of them; and the first of these that it gives. */
+const SCALER = bytesOf("[Parsed_scale_");
+const SCALED = bytesOf(" -> w:");
+const FILTERED = bytesOf("filter -> pts:");
+const VIDEO_TIMES = bytesOf(" time_base:1/90000");
 /** In version 5 at the level `debug`, in later ones a warning. */
 const JUMP = bytesOf("timestamp discontinuity");
 const CORRUPT = bytesOf("corrupt decoded frame");
@@ -103,6 +108,9 @@ export class DecoderLog {
   #kept: Uint8Array[] = [];
 
   /** Without reports, it says what is kept only. With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
+  /** The scaler has said of a size, and has not given a picture of it. */
+  #hasScaled = false;
+
   constructor(reports: ReportWriter | null, { keepsInfo }: { readonly keepsInfo: boolean }) {
     this.#reports = reports;
     this.#keepsInfo = keepsInfo;
@@ -173,10 +181,24 @@ export class DecoderLog {
     } else if (place.level > start && LOST_REFERENCE.some((words) => beginsWith(bytes, text, end, words))) {
       this.#report |= REPORT.isReferenceLost;
     }
-    this.#isKept = level === "error" || (this.#keepsInfo && level !== "detail" && !isTime(bytes, text, end));
+    this.#isKept = level === "error" ||
+      (this.#keepsInfo &&
+        (this.#isOfScaling(level, bytes, place) || (level !== "detail" && !isTime(bytes, text, end))));
     if (!this.#isKept) return;
     this.#keep(bytes, start, place.level);
     this.#keep(bytes, text, end);
+  }
+
+  #isOfScaling(level: LineLevel, bytes: Uint8Array, { start, text, end }: LinePlace): boolean {
+    if (level === "detail") {
+      const isScaling = beginsWith(bytes, start, end, SCALER) && indexOf(bytes, SCALED, text, end) !== -1;
+      this.#hasScaled ||= isScaling;
+      return isScaling;
+    }
+    const isFirst = this.#hasScaled && beginsWith(bytes, text, end, FILTERED) &&
+      indexOf(bytes, VIDEO_TIMES, text, end) !== -1;
+    if (isFirst) this.#hasScaled = false;
+    return isFirst;
   }
 
   #noteDecoder(bytes: Uint8Array, { start, text, end }: LinePlace): void {

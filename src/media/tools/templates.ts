@@ -562,6 +562,7 @@ function liveArgs({ input, stream, setpts, maxFrame, output, log }: {
     ...["-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-threads", "1", "-filter_threads", "1", ...(setpts === null ? ["-copyts"] : [])],
+    "-noautoscale",
     ...ownTimes(VIDEO_TIME_BASE),
     ...["-vf", `${setpts === null ? "" : `setpts=${setpts},`}${liveScale(maxFrame)}`],
     ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "-y", output],
@@ -573,8 +574,8 @@ const EDGE_MAX = 8192;
 
 /**
  * Passes frames of up to `width * height` pixels unchanged, whatever their shape, and scales larger ones down. Both ranges are
- * declared as full, so that the scaler does not stretch samples. See docs/frames.md#signals. If the size changes within one
- * stream, ffmpeg itself scales to the first size.
+ * declared as full, so that the scaler does not stretch samples. See docs/frames.md#signals. Where the size changes within one
+ * stream, so do the frames, because of `-noautoscale`, and the scaler says it in the log: see `PictureSizes`.
  */
 function liveScale({ width, height }: Extent): string {
   const share = `min(1,min(sqrt(${width * height}/(iw*ih)),${EDGE_MAX}/max(iw,ih)))`;

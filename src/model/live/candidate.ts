@@ -11,6 +11,11 @@ export interface IceCandidate {
   readonly ufrag: string | null;
 }
 
+/** Who sends candidates. To one that is not on this machine, and of one, an address of loopback is of no use. */
+export interface CandidateSender {
+  readonly isOnLoopback: boolean;
+}
+
 /** A body of the ICE route. A restart has new credentials; unknown lines are ignored. */
 export interface TrickleFragment {
   readonly credentials: { readonly ufrag: string; readonly password: string } | null;

@@ -34,3 +34,18 @@ Deno.test("an abort ends the wait, and queued items are not handed out", async (
   deepEqual(await all(queue, aborting.signal), []);
   equal(queue.clear().length, 1);
 });
+
+Deno.test("the newest item takes the place of the one that has waited longest", async () => {
+  const queue = new LiveQueue<number>(1);
+  deepEqual([1, 2].map((item) => queue.offerNewest(item)), [null, 1]);
+  const items = queue.items(NEVER_ABORTED)[Symbol.asyncIterator]();
+  equal((await items.next()).value, 2);
+  // A consumer that waits has the first one, however soon the next ones come.
+  const next = items.next();
+  await Promise.resolve();
+  deepEqual([3, 4, 5].map((item) => queue.offerNewest(item)), [null, null, 4]);
+  equal((await next).value, 3);
+  queue.end();
+  equal(queue.offerNewest(6), 6);
+  equal((await items.next()).value, 5);
+});

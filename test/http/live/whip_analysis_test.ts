@@ -189,25 +189,30 @@ Deno.test("the cap of output tokens drops keyframes until a second has gone by",
   await show(session, 0, 3);
   assert.equal(test.model.requests.length, 1);
   assert.equal(await metric(test, "service_pipeline_keyframes_dropped_total"), 2);
+  const stored = payloads(await eventsOf(test, session.runId), "keyframe_stored");
+  assert.deepEqual(stored.map(({ frame_index }) => frame_index), [0, 1, 2]);
 });
 
-Deno.test("pictures beyond the queue are dropped, counted and acknowledged, and the others are described in order", async () => {
+Deno.test("while a model is busy the newest picture waits, and every older one is kept without a description", async () => {
   const first = held("A door.");
   await using model = startModelServer({ answer: first.answer });
   await using test = await startLive({ SERVICE_VLLM_BASE_URL: model.url });
   const session = await publish(test, { attach: NO_CAP });
-  for (let index = 0; index < 40; index++) session.worker.picture(index);
-  await until("dropped", () => session.worker.acknowledged.pictures > 0);
-  const dropped = await metric(test, "service_pipeline_keyframes_dropped_total");
-  assert.equal(dropped, session.worker.acknowledged.pictures);
-  assert.ok(dropped >= 7 && dropped <= 8, `${dropped} dropped`);
+  for (let index = 0; index < 32; index++) session.worker.picture(index);
+  await until("kept", () => session.worker.acknowledged.pictures === 30);
+  assert.equal(await metric(test, "service_pipeline_keyframes_dropped_total"), 30);
   first.release();
-  await until("all dealt with", () => session.worker.acknowledged.pictures === 40);
+  await until("all dealt with", () => session.worker.acknowledged.pictures === 32);
+  assert.deepEqual(model.requests.map(({ images }) => images[0]!.bytes), [jpegOf(0), jpegOf(31)]);
   const stored = payloads(await eventsOf(test, session.runId), "keyframe_stored");
   assert.deepEqual(
-    stored.map(({ frame_index }) => frame_index),
-    Array.from({ length: 40 - dropped }, (_, i) => i),
+    stored.map(({ frame_index }) => frame_index).sort((a, b) => a - b),
+    Array.from({ length: 32 }, (_, index) => index),
   );
+  const passedOver = stored.filter(({ description }) => /newer picture took the place/.test(description));
+  assert.equal(passedOver.length, 30);
+  const { json: look } = await test.call("GET", `/v1/runs/${session.runId}/live`);
+  assert.equal(look.picture.sha256, stored.find(({ frame_index }) => frame_index === 31).image_sha256);
 });
 
 Deno.test("activity in a zone is asserted with its evidence, then described", async () => {

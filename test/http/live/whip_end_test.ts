@@ -180,7 +180,7 @@ Deno.test("the service does not wait for a DELETE when it closes", async () => {
   await patient[Symbol.asyncDispose]();
 });
 
-Deno.test("what is being described at the end is finished, what only waits is not, and no prompt is taken", async () => {
+Deno.test("what is being described at the end is finished, what only waits is kept, and no prompt is taken", async () => {
   const released = Promise.withResolvers<void>();
   await using model = startModelServer({
     answer: async () => {
@@ -199,7 +199,13 @@ Deno.test("what is being described at the end is finished, what only waits is no
   released.resolve();
   assert.equal((await ending).status, 200);
   const events = await eventsOf(test, session.runId);
-  assert.deepEqual(kindsOf(events), ["run_created", "vlm", "keyframe_stored", "run_completed"]);
+  assert.deepEqual(kindsOf(events), [
+    "run_created",
+    "keyframe_stored",
+    "vlm",
+    "keyframe_stored",
+    "run_completed",
+  ]);
   assert.equal(model.requests.length, 1);
 });
 

@@ -70,8 +70,8 @@ Deno.test("a zone and a cut are told before the model has answered, and explaine
   assert.deepEqual(
     explained.map(({ cause_seq, description, reason }) => [cause_seq, description ?? reason]),
     [
-      [causes[1], "A door opens."],
       [causes[2], "session_ended"],
+      [causes[1], "A door opens."],
     ],
   );
   const counted = (outcome: string) =>

@@ -277,6 +277,47 @@ Deno.test("an offer that its Worker refuses, or does not survive, leaves nothing
   }
 });
 
+/** What a proxy on this machine says of its caller, and whether that one is on this machine as well. */
+const FORWARDED: readonly (readonly [Record<string, string>, boolean])[] = [
+  [{}, true],
+  [{ "x-forwarded-for": "127.0.0.1" }, true],
+  [{ "x-forwarded-for": "::1, ::ffff:127.0.0.1" }, true],
+  [{ "x-real-ip": "127.0.0.1", "x-forwarded-proto": "https" }, true],
+  [{ forwarded: 'for=127.0.0.1;proto=http;by=192.0.2.1, for="[::1]:4711"' }, true],
+  [{ "x-forwarded-for": "203.0.113.9" }, false],
+  [{ "x-forwarded-for": "127.0.0.1, 203.0.113.9" }, false],
+  [{ "x-forwarded-for": "127.0.0.1", "x-real-ip": "203.0.113.9" }, false],
+  [{ "x-forwarded-for": "" }, false],
+  [{ forwarded: 'host=a;for="[2001:db8::9]"' }, false],
+  [{ forwarded: "for=unknown" }, false],
+];
+
+Deno.test("the Worker is told whether the caller of an offer, of candidates and of a restart is on loopback", async () => {
+  await using test = await startLive();
+  for (const [headers, isOnLoopback] of FORWARDED) {
+    const session = await publish(test, { headers });
+    const { opening } = session.worker;
+    assert.ok(opening.kind === "offer");
+    assert.equal(opening.isOnLoopback, isOnLoopback, JSON.stringify(headers));
+    assert.equal((await trickle(test, session, "candidate:x", { headers })).status, 204);
+    const restarting = trickle(test, session, "a=ice-ufrag:efgh", { headers, ifMatch: "*" });
+    await until("asked", () => session.worker.orders.some(({ kind }) => kind === "restart_ice"));
+    session.worker.report({ kind: "ice_restarted", orderId: 1, fragment: "" });
+    assert.equal((await restarting).status, 200);
+    const told = session.worker.orders.flatMap((order) =>
+      order.kind === "candidate" || order.kind === "restart_ice" ? [order.isOnLoopback] : []
+    );
+    assert.deepEqual(told, [isOnLoopback, isOnLoopback], JSON.stringify(headers));
+    await deleteSession(test, session);
+  }
+  // Without a connection the address is unknown.
+  const headers = { "x-api-key": KEY_A, "content-type": "application/sdp" };
+  const init = { method: "POST", headers, body: offerText() };
+  assert.equal((await test.service.respond(new Request(`${test.url}${WHIP}`, init))).status, 201);
+  const { opening } = test.workers.last;
+  assert.ok(opening.kind === "offer" && !opening.isOnLoopback);
+});
+
 Deno.test("candidates and fragments go to the Worker as they are, whatever they say", async () => {
   await using test = await startLive();
   const session = await publish(test);

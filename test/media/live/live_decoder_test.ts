@@ -83,13 +83,14 @@ Deno.test("a change of size in the header of a keyframe gives frames of exactly 
   assert.deepEqual(test.events, [], "this is no restart");
 });
 
-Deno.test("after a change of size that no header has, frames keep the first size", async () => {
+Deno.test("after a change of size that no header has, frames have the new size", async () => {
   const large = stream("vp8", { frames: 10, width: 240, height: 180 });
   await using test = new TestDecoder("vp8");
   const all = [...vp8.units.slice(0, 10), ...large.units];
   for (const [at, { data, isKeyframe }] of all.entries()) test.push({ data, isKeyframe }, at * 3000);
   await until(() => test.frames.length === 20);
-  assert.ok(test.frames.every(({ width, height }) => width === 160 && height === 120));
+  const sizes = test.frames.map(({ width, height }) => `${width}x${height}`);
+  assert.deepEqual(sizes, [...Array(10).fill("160x120"), ...Array(10).fill("240x180")]);
 });
 
 Deno.test("frames of more pixels than were reserved are scaled down, keeping their shape; others do not change", async () => {

@@ -108,7 +108,11 @@ export function trickle(
   test: TestService,
   { path }: Pick<Published, "path">,
   body: string | Uint8Array<ArrayBuffer>,
-  { key = KEY_A, ifMatch }: { key?: string; ifMatch?: string } = {},
+  { key = KEY_A, ifMatch, headers = {} }: {
+    readonly key?: string;
+    readonly ifMatch?: string;
+    readonly headers?: Record<string, string>;
+  } = {},
 ) {
   return test.send(path, {
     method: "PATCH",
@@ -116,6 +120,7 @@ export function trickle(
       "x-api-key": key,
       "content-type": "application/trickle-ice-sdpfrag",
       ...(ifMatch !== undefined && { "if-match": ifMatch }),
+      ...headers,
     },
     body,
   });

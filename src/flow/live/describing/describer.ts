@@ -127,7 +127,7 @@ export class Describer {
    */
   async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Enrichment> {
     let text: string | null = null;
-    const reason = await this.#described(signal, async (notServed) => {
+    const reason = await this.#described(picture, signal, async (notServed) => {
       if (notServed !== null) return await this.#writeNotice(picture, notServed);
       const described = await this.#describeKeyframe(picture, signal);
       text = described.text;
@@ -138,10 +138,12 @@ export class Describer {
 
   /** The same for a clip, except that a failure of the model writes a `clip_vlm` event with the error. */
   async clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
+    const picture = lastOf(clip);
     await this.#described(
+      picture,
       signal,
       (notServed) =>
-        notServed === null ? this.#describeClip(clip, signal) : this.#writeNotice(lastOf(clip), notServed),
+        notServed === null ? this.#describeClip(clip, signal) : this.#writeNotice(picture, notServed),
     );
   }
 
@@ -150,12 +152,14 @@ export class Describer {
    * model; null where one does.
    */
   async #described(
+    picture: DescribedPicture,
     signal: AbortSignal,
     describe: (notServed: string | null) => Promise<Undescribed | null>,
   ): Promise<Undescribed | null> {
     const { questions, journal } = this.#options;
     if (!questions.hasTokens) {
       journal.dropped("cap");
+      await this.keep(picture, "No model was asked: the cap of output tokens was used up.");
       return "cap";
     }
     try {
@@ -165,7 +169,10 @@ export class Describer {
         return reason;
       });
     } catch (error) {
-      if (signal.aborted) journal.undescribed("session_ended");
+      if (signal.aborted) {
+        journal.undescribed("session_ended");
+        await this.keep(picture, "The model gave no answer: the session ended first.");
+      }
       throw error;
     }
   }
@@ -192,7 +199,7 @@ export class Describer {
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
     if (reply instanceof InferenceFailed) {
-      const reason = await this.#noticed(picture, reply) ?? await this.#keepUndescribed(picture, reply);
+      const reason = await this.#noticed(picture, reply) ?? await this.#keepUnanswered(picture, reply);
       return { reason, text: null };
     }
     const { text } = reply;
@@ -253,7 +260,7 @@ export class Describer {
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
       journal.append([event("clip_vlm", runId, observationPayload(observation))]);
-      return await this.#keepUndescribed(lastOf(clip), error);
+      return await this.#keepUnanswered(lastOf(clip), error);
     }
   }
 
@@ -285,12 +292,17 @@ export class Describer {
     return told === null ? null : await this.#writeNotice(picture, told);
   }
 
-  /** Stores the picture of which the model said nothing. */
-  async #keepUndescribed(picture: DescribedPicture, { failure }: InferenceFailed): Promise<Undescribed> {
-    const description = `The model gave no answer: ${failure.replaceAll("_", " ")}.`;
-    const stored = await this.#stored(picture, this.#undescribed(picture, description));
-    if (stored.length > 0) this.#options.journal.append(stored);
+  async #keepUnanswered(picture: DescribedPicture, { failure }: InferenceFailed): Promise<Undescribed> {
+    await this.keep(picture, `The model gave no answer: ${failure.replaceAll("_", " ")}.`);
     return "provider_failed";
+  }
+
+  /** Stores a picture of which no model says anything, with the reason, as long as the run is open. */
+  async keep(picture: DescribedPicture, description: string): Promise<void> {
+    const { journal } = this.#options;
+    if (!journal.isOpen) return;
+    const stored = await this.#stored(picture, this.#undescribed(picture, description));
+    if (stored.length > 0) journal.append(stored);
   }
 
   /**

@@ -1,0 +1,53 @@
+/** Follows the size of the pictures of a live ffmpeg, which may change within the stream: NUT has that of the first one alone. */
+
+import type { Extent } from "../../model/frames/coordinates.ts";
+
+/** A size of the frames, and of the pictures that they are scaled down from. */
+export interface PictureSize {
+  readonly frame: Extent;
+  readonly source: Extent;
+}
+
+/** `SCALED` and `FILTERED` of the log. */
+const SCALED = /\bw:(\d+) h:(\d+) fmt:.* -> w:(\d+) h:(\d+) fmt:/;
+const FILTERED = /\bfilter -> pts:(-?\d+) /;
+/** Changes that are not seen in a frame yet. */
+const CHANGES_MAX = 16;
+
+/** The scaler says in the log what it makes from the next frame on. That comes before the frame, but through another pipe. */
+export class PictureSizes {
+  /** That of the first frames, once they have come; then that of the newest one. */
+  #first: PictureSize | null = null;
+  #present: PictureSize | null = null;
+  #said: PictureSize | null = null;
+  #changes: readonly { readonly fromPts: number; readonly size: PictureSize }[] = [];
+
+  /** A line of the log. */
+  read(line: string): void {
+    const sizes = SCALED.exec(line)?.slice(1).map(Number);
+    if (sizes) {
+      const [width, height, frameWidth, frameHeight] = sizes as [number, number, number, number];
+      this.#said = { frame: { width: frameWidth, height: frameHeight }, source: { width, height } };
+    }
+    const fromPts = FILTERED.exec(line)?.[1];
+    if (!this.#said || fromPts === undefined) return;
+    const change = { fromPts: Number(fromPts), size: this.#said };
+    this.#said = null;
+    this.#changes = [...this.#changes, change].slice(-CHANGES_MAX);
+  }
+
+  /** That of the frame of this time; null where it is that of the first one. */
+  of(pts: number): PictureSize | null {
+    for (let next = this.#changes[0]; next && next.fromPts <= pts; next = this.#changes[0]) {
+      this.#changes = this.#changes.slice(1);
+      this.#first ??= next.size;
+      this.#present = next.size;
+    }
+    const isFirst = !this.#present || isSame(this.#present.source, this.#first!.source);
+    return isFirst ? null : this.#present;
+  }
+}
+
+function isSame(one: Extent, other: Extent): boolean {
+  return one.width === other.width && one.height === other.height;
+}
