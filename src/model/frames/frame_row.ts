@@ -100,22 +100,39 @@ export interface RowSemantics {
   readonly finishReason: string | null;
 }
 
-/**
- * The frames as `deriveMarkers` takes them. Segments and markers have the event types after the label map. The overlay
- * of a row, if `overlayOf` gives one, replaces its deterministic event type and confidence.
- */
+/** What was measured of the frames, as `deriveMarkers` takes it. The event types are those after the label map. */
 export function* typedFrames(
   { frameIndex, signals, gate }: RowColumns,
   labels: Labels,
-  overlayOf: (row: number) => Pick<RowOverlay, "eventType" | "confidence"> | null = () => null,
+): Iterable<TypedFrame> {
+  for (let row = 0; row < gate.count; row++) {
+    const reason = reasonOf(gate, row);
+    const cutPtsMs = reason === "scene_cut" ? signals.cutPtsMs?.[row] ?? NaN : NaN;
+    const isCut = !Number.isNaN(cutPtsMs);
+    yield {
+      frameIndex: frameIndex[row]!,
+      ptsMs: isCut ? cutPtsMs : signals.ptsMs[row]!,
+      eventType: labels.event(EVENT_TYPE_OF[reason]).label,
+      confidence: gate.confidence[row]!,
+      isCut,
+    };
+  }
+}
+
+/** What a model said of the frames, as `deriveMarkers` takes it; without those of which it said nothing. */
+export function* saidFrames(
+  { frameIndex, signals, gate }: RowColumns,
+  labels: Labels,
+  overlayOf: (row: number) => Pick<RowOverlay, "eventType" | "confidence"> | null,
 ): Iterable<TypedFrame> {
   for (let row = 0; row < gate.count; row++) {
     const overlay = overlayOf(row);
+    if (overlay === null) continue;
     yield {
       frameIndex: frameIndex[row]!,
       ptsMs: signals.ptsMs[row]!,
-      eventType: labels.event(overlay?.eventType ?? EVENT_TYPE_OF[reasonOf(gate, row)]).label,
-      confidence: overlay?.confidence ?? gate.confidence[row]!,
+      eventType: labels.event(overlay.eventType).label,
+      confidence: overlay.confidence,
     };
   }
 }
