@@ -13,9 +13,11 @@ import { onOneTextLine } from "./one_text_line.ts";
  *     scene_cut (exact, 0.58275)
  */
 export function vttCue(marker: Marker, seq: number, videoStartMs: number): string {
-  const { marker_id, status, start_pts_ms, end_pts_ms, confidence } = marker;
+  const { marker_id, origin, status, start_pts_ms, end_pts_ms, confidence } = marker;
   const end = Math.max(end_pts_ms, start_pts_ms + 1);
-  const text = `${onOneTextLine(typeWithOrigin(marker))} (${status}, ${confidence})`;
+  const text = `${onOneTextLine(typeWithOrigin(marker))} (${
+    origin === undefined ? `${status}, ` : ""
+  }${confidence})`;
   return `\n${marker_id}@${seq}\n${vttTime(start_pts_ms + videoStartMs)} --> ${
     vttTime(end + videoStartMs)
   }\n${escaped(text)}\n`;
