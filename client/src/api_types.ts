@@ -1830,6 +1830,8 @@ export interface components {
                 ranges?: components["schemas"]["DetectedRange"][];
                 /** @description Whether there were more ranges; the later ones are left out */
                 ranges_truncated?: boolean;
+                /** @description Media times of all cuts, milliseconds; present where two of them lie between two rows */
+                cuts_ms?: number[];
                 signals: components["schemas"]["FrameSignals"][];
             };
             marker_emitted: components["schemas"]["StoredMarker"];

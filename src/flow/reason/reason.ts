@@ -229,7 +229,10 @@ export class Reason {
       streamId: plan.streamId,
       correctionWindowFrames: plan.markerWindow,
     };
-    const segments = deriveMarkers(typedFrames(columns, context.labels), owner);
+    const segments = deriveMarkers(
+      typedFrames(columns, context.labels, stream.cutsMs.map(Math.round)),
+      owner,
+    );
     const { ranges } = rowRanges(stream.ranges, columns.signals.ptsMs);
     const measured = withRangeMarkers(segments, ranges, {
       owner,

@@ -68,6 +68,8 @@ export class DecodeRun implements AsyncDisposable {
   hasMore = false;
   /** With `outcome`: what the detectors found, sorted by start. */
   ranges: readonly DetectedRange[] = [];
+  /** With `outcome`: the times of all cuts, rising. */
+  cutsMs: readonly number[] = [];
   /** With `outcome`: how much was decoded. */
   length: DecodedLength = { endMs: 0, longestMs: 0 };
 
@@ -196,10 +198,11 @@ export class DecodeRun implements AsyncDisposable {
       this.#failure ??= { error };
       this.stop("killed");
     };
-    reading.finished.then(({ hasMore, ranges, length }) => {
+    reading.finished.then(({ hasMore, ranges, cutsMs, length }) => {
       this.hasMore = hasMore;
       this.length = length;
       this.ranges = ranges;
+      this.cutsMs = cutsMs;
       // It ends before the tool only where it needs no more frames.
       this.#tool.kill("killed");
     }, fail);

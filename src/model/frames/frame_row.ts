@@ -100,22 +100,35 @@ export interface RowSemantics {
   readonly finishReason: string | null;
 }
 
-/** What was measured of the frames, as `deriveMarkers` takes it. The event types are those after the label map. */
+/**
+ * What was measured of the frames, as `deriveMarkers` takes it. The event types are those after the label map. `cutsMs` are the
+ * rounded times of all cuts, rising: of several since the row before, each is a frame with the number of the row.
+ */
 export function* typedFrames(
   { frameIndex, signals, gate }: RowColumns,
   labels: Labels,
+  cutsMs: readonly number[] = [],
 ): Iterable<TypedFrame> {
+  let next = 0;
   for (let row = 0; row < gate.count; row++) {
     const reason = reasonOf(gate, row);
-    const cutPtsMs = reason === "scene_cut" ? signals.cutPtsMs?.[row] ?? NaN : NaN;
-    const isCut = !Number.isNaN(cutPtsMs);
-    yield {
+    const frame = {
       frameIndex: frameIndex[row]!,
-      ptsMs: isCut ? cutPtsMs : signals.ptsMs[row]!,
+      ptsMs: signals.ptsMs[row]!,
       eventType: labels.event(EVENT_TYPE_OF[reason]).label,
       confidence: gate.confidence[row]!,
-      isCut,
     };
+    const first = next;
+    const isLast = row + 1 === gate.count;
+    while (next < cutsMs.length && (isLast || cutsMs[next]! <= frame.ptsMs)) next++;
+    const cutMs = signals.cutPtsMs?.[row] ?? NaN;
+    const isCut = reason === "scene_cut" && !Number.isNaN(cutMs);
+    if (!isCut) yield frame;
+    // The first row has a cut where no other row follows it.
+    if (!isCut && !(reason === "initial_frame" && cutMs > frame.ptsMs)) continue;
+    const eventType = labels.event(EVENT_TYPE_OF.scene_cut).label;
+    const times = next > first ? cutsMs.slice(first, next) : [cutMs];
+    for (const ptsMs of times) yield { ...frame, ptsMs, eventType, isCut: true };
   }
 }
 

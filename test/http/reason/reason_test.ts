@@ -554,6 +554,54 @@ Deno.test("what is measured of a film is the same with a question and without, a
   }
 });
 
+Deno.test("no cut is lost between two rows, with a question and without", async () => {
+  await using at = await startReason({ answer: () => seen({ event_type: "scene_cut", confidence: 1 }) });
+  const film = join(at.test.mediaDir, "fast.mp4");
+  const parts = [[0, 2], [12, 12.25], [16, 16.25], [24, 26]] as const;
+  const shots = parts.map(([from, to], part) => `[0:v]trim=${from}:${to},setpts=PTS-STARTPTS[p${part}]`);
+  const joined = `${parts.map((_, part) => `[p${part}]`).join("")}concat=n=4:v=1[v]`;
+  const lossless = ["-c:v", "libx264", "-qp", "0", "-r", "24"];
+  await ffmpeg(
+    "-i",
+    FILM,
+    "-filter_complex",
+    [...shots, joined].join(";"),
+    "-map",
+    "[v]",
+    ...lossless,
+    film,
+  );
+  const measured = (markers: readonly WireMarker[]) =>
+    markers.filter(({ event_type, origin }) => event_type === "scene_cut" && origin === undefined)
+      .map(({ start_pts_ms, end_pts_ms, status }) => [start_pts_ms, end_pts_ms, status]);
+  for (
+    const sampling of [{}, { sampling_policy: "fixed", fixed_fps: 0.5 }, {
+      sampling_policy: "fixed",
+      fixed_fps: 0.2,
+    }]
+  ) {
+    const runId = await newRun(at.test);
+    const ingested = await at.test.call("POST", `/v1/runs/${runId}/ingest`, {
+      source_uri: film,
+      ...sampling,
+    });
+    assert.equal(ingested.status, 200, ingested.text);
+    const alone = (await at.test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL })).json.markers;
+    const about = JSON.stringify(sampling);
+    assert.deepEqual(measured(alone), [2000, 2250, 2500].map((ms) => [ms, ms, "exact"]), about);
+    const every = { sampling_policy: "source_fps_adaptive", ...sampling };
+    const { answer, events } = await at.reason({ source_uri: film, ...every, chunk_size: 100 });
+    const { markers } = answer.json;
+    const plain = (marker: WireMarker) => ({ ...marker, run_id: "" });
+    assert.deepEqual(
+      markers.filter(({ origin }: WireMarker) => origin === undefined).map(plain),
+      alone.map(plain),
+      about,
+    );
+    assert.equal(payloads(events, "marker_emitted").length, markers.length);
+  }
+});
+
 Deno.test("an index names every event of the call that is looked for by it", async () => {
   await using at = await startReason();
   const { runId, events } = await at.reason({ max_frames: 10, index_name: "dock" });
