@@ -98,7 +98,7 @@ const unguarded = (text: string) => text.startsWith("'") ? text.slice(1) : text;
 const orNull = (text: string) => text === "" ? null : text;
 
 function markersOfCsv(text: string): unknown[] {
-  return parseCsv(text).map(({ index_name, session_id, ...row }) => ({
+  return parseCsv(text).map(({ index_name, session_id, origin, ...row }) => ({
     ...row,
     ...{ stream_id: unguarded(row.stream_id!), event_type: unguarded(row.event_type!) },
     ...Object.fromEntries(
@@ -110,6 +110,7 @@ function markersOfCsv(text: string): unknown[] {
     supersedes_marker_id: orNull(row.supersedes_marker_id!),
     ...(index_name !== "" && { index_name: unguarded(index_name!) }),
     ...(session_id !== "" && { session_id }),
+    ...(origin !== "" && { origin }),
   }));
 }
 
