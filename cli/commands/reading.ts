@@ -1,7 +1,7 @@
 /** `events`, `markers` and `search`: what is in runs. */
 
 import { linesOf, openStream, piecesOf } from "../http.ts";
-import { clock } from "../contact_sheet/marks.ts";
+import { clock, laneOf } from "../contact_sheet/marks.ts";
 import { visible, visibleJson } from "../output/visible.ts";
 import type { Flags, Handler, Session } from "../session.ts";
 
@@ -14,6 +14,8 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 };
 /** Of a payload so much is shown in the list for people. */
 const PAYLOAD_CHARACTERS = 160;
+/** In place of the status of what a model says. */
+const NOT_MEASURED = "not measured";
 
 /** The lines of the server as they are, so that integers keep all their digits; read one at a time, however many there are. */
 export const printEvents: Handler = async (session, [id], { kind, index, fromSeq = 0, csv }) => {
@@ -51,9 +53,11 @@ export function eventLine(
 /** What of a payload says most: its description, what a marker says, else the JSON. */
 function textOf(payload: unknown): string {
   // deno-lint-ignore no-explicit-any -- payloads have many shapes
-  const { description, summary, event_type, start_pts_ms, end_pts_ms, status } = payload as any;
+  const { description, summary, event_type, start_pts_ms, end_pts_ms, status, origin } = payload as any;
   if (typeof start_pts_ms === "number" && typeof event_type === "string") {
-    return `${event_type} ${clock(start_pts_ms)} – ${clock(end_pts_ms)} ${status ?? ""}`.trimEnd();
+    const word = origin === undefined ? status ?? "" : NOT_MEASURED;
+    return `${laneOf({ event_type, origin })} ${clock(start_pts_ms)} – ${clock(end_pts_ms)} ${word}`
+      .trimEnd();
   }
   const text = description || summary;
   return typeof text === "string" ? text : JSON.stringify(payload) ?? "";
@@ -87,8 +91,8 @@ export const printMarkers: Handler = async (session, [id], flags) => {
         ? marker.start_frame
         : `${marker.start_frame}-${marker.end_frame}`,
       marker.confidence.toFixed(2),
-      marker.status,
-      marker.event_type,
+      marker.origin === undefined ? marker.status : NOT_MEASURED,
+      laneOf(marker),
     ]),
     "no markers",
   );

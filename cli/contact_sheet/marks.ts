@@ -9,6 +9,8 @@ export interface Marker {
   readonly start_pts_ms: number;
   readonly end_pts_ms: number;
   readonly confidence: number;
+  /** `model` where a model says so; absent where it was measured. */
+  readonly origin?: string;
 }
 
 /** The types that say what happens; the others say what was kept. In the order in which they are listed. */
@@ -30,6 +32,11 @@ export interface Mark extends Marker {
   readonly note: string | null;
 }
 
+/** The type, behind the origin of what was not measured: `model:scene_cut`. */
+export function laneOf({ event_type, origin }: Pick<Marker, "event_type" | "origin">): string {
+  return origin === undefined ? event_type : `${origin}:${event_type}`;
+}
+
 /** The markers that say what happens, in the order of the film. */
 export function marksOf(markers: readonly Marker[], noteOf: (frame: number) => string): readonly Mark[] {
   return markers.flatMap((marker) => {
@@ -38,7 +45,7 @@ export function marksOf(markers: readonly Marker[], noteOf: (frame: number) => s
     return [{
       ...marker,
       event_type: type,
-      note: type === "artifact_suspected" ? noteOf(marker.start_frame) : null,
+      note: type === "artifact_suspected" && marker.origin === undefined ? noteOf(marker.start_frame) : null,
     }];
   }).toSorted((one, other) => one.start_frame - other.start_frame || one.end_frame - other.end_frame);
 }

@@ -1,7 +1,7 @@
 /** A contact sheet: one HTML file with the strip of each film, its marks above it, and the frames of every mark. */
 
 import type { FilmTimes } from "./film_times.ts";
-import { clock, type Mark, type MarkType, rateText } from "./marks.ts";
+import { clock, laneOf, type Mark, type MarkType, rateText } from "./marks.ts";
 import { SHEET_STYLE } from "./sheet_style.ts";
 import { thumbnails } from "./thumbnails.ts";
 
@@ -85,12 +85,16 @@ ${film.marks.map((mark, index) => cardHtml(mark, index + 1, film, pictures)).joi
 }
 
 function counts(marks: readonly Mark[]): string {
-  const byType = Map.groupBy(marks, ({ event_type }) => event_type);
+  const byLane = Map.groupBy(marks, laneOf);
   const texts = Array.from(
-    byType,
-    ([type, all]) => `${all.length} ${NAME_OF[type]}${all.length > 1 ? "s" : ""}`,
+    byLane.values(),
+    (all) => `${all.length} ${NAME_OF[all[0]!.event_type]}${all.length > 1 ? "s" : ""}${byModel(all[0]!)}`,
   );
   return texts.length > 0 ? `Found: ${texts.join(", ")}.` : "Nothing was found.";
+}
+
+function byModel({ origin }: Mark): string {
+  return origin === undefined ? "" : " of the model";
 }
 
 /** The time of one row; all rows stand for the same. */
@@ -116,7 +120,9 @@ interface Cell {
 /** Each shot of the row in equal parts, so that the pictures change where the film does; no more parts than it has frames. */
 function cellsOf({ fromMs, toMs }: Row, { marks, times }: MarkedFilm): readonly Cell[] {
   const edges = marks.flatMap((mark) =>
-    mark.event_type === "scene_cut"
+    mark.origin !== undefined
+      ? []
+      : mark.event_type === "scene_cut"
       ? [times.msAt(mark.start_frame)]
       : mark.event_type === "black"
       ? [times.msAt(mark.start_frame), times.msAt(mark.end_frame + 1)]
@@ -157,8 +163,11 @@ function rowHtml(row: Row, cells: readonly Cell[], film: MarkedFilm, pictures: P
     type: mark.event_type,
     fromMs: times.msAt(mark.start_frame),
     toMs: times.msAt(mark.end_frame + 1),
-    label: `${index + 1} ${NAME_OF[mark.event_type]}`,
+    label: `${index + 1} ${NAME_OF[mark.event_type]}${byModel(mark)}`,
+    isMeasured: mark.origin === undefined,
   }));
+  const measured = items.filter(({ isMeasured }) => isMeasured);
+  const said = items.filter(({ isMeasured }) => !isMeasured);
   const done = film.done?.map(({ type, startFrame, endFrame }) => ({
     type,
     fromMs: times.msAt(startFrame),
@@ -166,7 +175,8 @@ function rowHtml(row: Row, cells: readonly Cell[], film: MarkedFilm, pictures: P
     label: NAME_OF[type as MarkType] ?? type,
   }));
   return `<div class="row">
-${lanesHtml("found", items, row)}
+${said.length > 0 ? lanesHtml("found", said, row) : ""}
+${lanesHtml("found", measured, row)}
 <div class="film">${strip.join("")}</div>
 <div class="ticks" style="width:${percent(lengthMs / ROW_MS)}">${ticks.join("")}</div>
 ${done ? lanesHtml("done", done, row) : ""}
@@ -237,14 +247,15 @@ function cardHtml(mark: Mark, number: number, film: MarkedFilm, pictures: Pictur
     ? clock(mark.start_pts_ms)
     : `${clock(mark.start_pts_ms)} – ${clock(mark.end_pts_ms)}`;
   return `<li class="${type}">
-<h3><u></u>${number} ${NAME_OF[type]} <span>${time}</span></h3>
+<h3><u></u>${number} ${NAME_OF[type]}${byModel(mark)} <span>${time}</span></h3>
 <div class="frames">${figures.join("")}</div>
-<p>${escaped(said(mark))}</p>
+<p>${escaped(certainty(mark))}</p>
 </li>`;
 }
 
 /** A segment's confidence says how much the picture changes, and not how sure the mark is: that of a range says it. */
-function said({ event_type: type, status, confidence, note }: Mark): string {
+function certainty({ event_type: type, status, confidence, note, origin }: Mark): string {
+  if (origin !== undefined) return `not measured, confidence ${confidence.toFixed(2)}`;
   const isSegment = type === "scene_cut" || type === "artifact_suspected";
   return note ?? (isSegment ? status : `${status}, confidence ${confidence.toFixed(2)}`);
 }

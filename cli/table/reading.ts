@@ -33,7 +33,10 @@ export const READING_COMMANDS: readonly CommandRow[] = [
     args: [RUN],
     options: [
       { flags: "--status <status>", summary: "only markers of this status", choices: MARKER_STATUSES },
-      { flags: "--event-type <type>", summary: "only markers of this type, such as scene_cut" },
+      {
+        flags: "--event-type <type>",
+        summary: "only markers of this type, such as scene_cut or model:scene_cut",
+      },
       { flags: "--from-frame <n>", summary: "only markers that end at this frame or later", read: whole(0) },
       {
         flags: "--to-frame <n>",

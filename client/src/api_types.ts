@@ -38,6 +38,8 @@ export interface components {
         /** @enum {string} */
         MarkerStatus: "exact" | "provisional" | "finalized";
         /** @enum {string} */
+        MarkerOrigin: "model";
+        /** @enum {string} */
         StoredMediaType: "video/mp4" | "audio/wav";
         MediaEvidence: {
             /** @description Path of the blob under the data directory */
@@ -817,12 +819,14 @@ export interface components {
             status: components["schemas"]["MarkerStatus"];
             start_frame: number;
             end_frame: number;
-            /** @description Media time of the first frame, milliseconds */
+            /** @description Media time of the first frame, milliseconds; of a cut its own */
             start_pts_ms: number;
-            /** @description Media time of the last frame, milliseconds */
+            /** @description Media time of the last frame, milliseconds; of a cut its own */
             end_pts_ms: number;
             confidence: number;
             supersedes_marker_id: string | null;
+            /** @description Who says so; absent from what was measured */
+            origin?: components["schemas"]["MarkerOrigin"];
         };
         StoredMarker: {
             marker_id: string;
@@ -832,12 +836,14 @@ export interface components {
             status: components["schemas"]["MarkerStatus"];
             start_frame: number;
             end_frame: number;
-            /** @description Media time of the first frame, milliseconds */
+            /** @description Media time of the first frame, milliseconds; of a cut its own */
             start_pts_ms: number;
-            /** @description Media time of the last frame, milliseconds */
+            /** @description Media time of the last frame, milliseconds; of a cut its own */
             end_pts_ms: number;
             confidence: number;
             supersedes_marker_id: string | null;
+            /** @description Who says so; absent from what was measured */
+            origin?: components["schemas"]["MarkerOrigin"];
             index_name?: string;
             session_id?: string;
             /** @description Of a live scene cut that is explained later */
@@ -1824,6 +1830,8 @@ export interface components {
                 ranges?: components["schemas"]["DetectedRange"][];
                 /** @description Whether there were more ranges; the later ones are left out */
                 ranges_truncated?: boolean;
+                /** @description Media times of all cuts, milliseconds; present where two of them lie between two rows */
+                cuts_ms?: number[];
                 signals: components["schemas"]["FrameSignals"][];
             };
             marker_emitted: components["schemas"]["StoredMarker"];

@@ -33,10 +33,15 @@ export const MARK_LOOKS: Readonly<Record<string, MarkLook>> = {
   keyframe: { name: "keyframe", shape: "╷", colour: GREY },
   gap: { name: "gap", shape: "▨", colour: GREY },
   other: { name: "other", shape: "○", colour: GREY },
+  model_scene_cut: { name: "cut (model)", shape: "┊", colour: "#009E73" },
+  model_artifact_suspected: { name: "artifact (model)", shape: "✕", colour: "#009E73" },
+  model_other: { name: "other (model)", shape: "○", colour: "#009E73" },
+  model_kept: { name: "kept frames (model)", shape: "╷", colour: "#009E73" },
+  model_context: { name: "nothing new (model)", shape: "○", colour: "#009E73" },
 };
 
 /** Lanes that say nothing of what happens in the picture: hidden unless the reader asks for them. */
-export const QUIET_LANES: ReadonlySet<string> = new Set(["kept", "context"]);
+export const QUIET_LANES: ReadonlySet<string> = new Set(["kept", "context", "model_kept", "model_context"]);
 
 /** By the kind of the event: those that have a media time of their own. */
 const BY_KIND: Readonly<Record<string, string>> = {
@@ -54,8 +59,12 @@ const BY_KIND: Readonly<Record<string, string>> = {
   source_gap: "gap",
 };
 
-/** The lane of a marker on a timeline, a key of `MARK_LOOKS`. */
-export function laneOfMarker(eventType: string): string {
+/** The lane of a marker on a timeline, a key of `MARK_LOOKS`. What was measured has no origin. */
+export function laneOfMarker(eventType: string, origin: string | null): string {
+  if (origin !== null) {
+    const lane = `model_${laneOfMarker(eventType, null)}`;
+    return lane in MARK_LOOKS ? lane : "model_other";
+  }
   if (eventType === "keyframe_keep") return "kept";
   if (eventType === "context_observation") return "context";
   return eventType in MARK_LOOKS ? eventType : "other";
@@ -66,12 +75,13 @@ export function laneOfEvent(kind: string): string | null {
   return kind.startsWith("trigger.") ? "trigger" : BY_KIND[kind] ?? null;
 }
 
-/** The look of a marker's `event_type`; an operator's own labels look like `other`, under their name. */
-export function lookOfMarker(eventType: string): MarkLook {
-  if (eventType === "keyframe_keep") return MARK_LOOKS.kept!;
-  if (eventType === "context_observation") return MARK_LOOKS.context!;
-  return MARK_LOOKS[eventType] ??
-    { ...MARK_LOOKS.other!, name: eventType.replaceAll("_", " ") };
+/** The look of a marker; an operator's own labels look like `other`, under their name. */
+export function lookOfMarker(eventType: string, origin: string | null): MarkLook {
+  const lane = laneOfMarker(eventType, origin);
+  const look = MARK_LOOKS[lane]!;
+  const name = eventType.replaceAll("_", " ");
+  if (lane === "other") return { ...look, name };
+  return lane === "model_other" ? { ...look, name: `${name} (model)` } : look;
 }
 
 /** The look of an event of this kind that is no marker. */

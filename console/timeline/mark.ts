@@ -1,7 +1,14 @@
 /** What a timeline shows: the events of a run that have a place in its media. */
 
 import type { JsonObject, TimelineEvent } from "../../client/mod.ts";
-import { laneOfEvent, laneOfMarker, QUIET_LANES } from "../text/event_types.ts";
+import {
+  laneOfEvent,
+  laneOfMarker,
+  lookOfEvent,
+  lookOfMarker,
+  type MarkLook,
+  QUIET_LANES,
+} from "../text/event_types.ts";
 import { transitionText } from "../text/transition.ts";
 
 /** One event on the timeline. Times are media time in milliseconds. */
@@ -10,6 +17,8 @@ export interface Mark {
   readonly kind: string;
   /** Of a marker. */
   readonly eventType: string | null;
+  /** Of a marker that a model made; null where it was measured. */
+  readonly origin: string | null;
   /** A key of `MARK_LOOKS`. */
   readonly lane: string;
   readonly startMs: number;
@@ -57,7 +66,8 @@ const LABEL_CHARACTERS = 160;
 /** Null for an event without a place in the media. */
 export function markOf({ seq, kind, payload }: TimelineEvent): Mark | null {
   const eventType = kind === "marker_emitted" ? textIn(payload, "event_type") ?? "marker" : null;
-  const lane = eventType === null ? laneOfEvent(kind) : laneOfMarker(eventType);
+  const origin = eventType === null ? null : textIn(payload, "origin");
+  const lane = eventType === null ? laneOfEvent(kind) : laneOfMarker(eventType, origin);
   const startMs = numberIn(payload, "start_pts_ms") ??
     numberIn(payload, "pts_start_ms") ??
     numberIn(payload, "pts_ms");
@@ -68,6 +78,7 @@ export function markOf({ seq, kind, payload }: TimelineEvent): Mark | null {
     seq,
     kind,
     eventType,
+    origin,
     lane,
     startMs,
     endMs: Math.max(startMs, endMs),
@@ -78,6 +89,10 @@ export function markOf({ seq, kind, payload }: TimelineEvent): Mark | null {
       textIn(objectIn(payload, "evidence"), "image_sha256"),
     label: labelOf(kind, eventType, payload),
   };
+}
+
+export function lookOfMark({ eventType, origin, kind }: Mark): MarkLook {
+  return eventType === null ? lookOfEvent(kind) : lookOfMarker(eventType, origin);
 }
 
 function labelOf(

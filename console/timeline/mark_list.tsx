@@ -1,10 +1,10 @@
 /** The same marks as a list, for keyboards and screen readers, and for reading: only the rows that can be seen exist. */
 
+import { lookOfMark } from "./mark.ts";
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { countText, scoreText } from "../text/numbers.ts";
 import { mediaTime } from "../text/time.ts";
-import { lookOfMark } from "./mark_tip.tsx";
 import type { RunMarks } from "./run_marks.ts";
 import type { TimelineView } from "./view.ts";
 

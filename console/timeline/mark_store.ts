@@ -23,6 +23,8 @@ export class MarkStore {
   #statuses = new Uint8Array(this.#capacity);
   #kinds = new Uint16Array(this.#capacity);
   #eventTypes = new Uint16Array(this.#capacity);
+  /** 0 for none. */
+  #origins = new Uint16Array(this.#capacity);
   #lanes = new Uint16Array(this.#capacity);
   readonly #labels: string[] = [];
   readonly #pictures = new Map<number, string>();
@@ -44,6 +46,7 @@ export class MarkStore {
     this.#statuses[index] = Math.max(0, STATUSES.indexOf(mark.status));
     this.#kinds[index] = this.#names.idOf(mark.kind);
     this.#eventTypes[index] = mark.eventType === null ? 0 : this.#names.idOf(mark.eventType);
+    this.#origins[index] = mark.origin === null ? 0 : this.#names.idOf(mark.origin);
     this.#lanes[index] = this.#names.idOf(mark.lane);
     this.#labels.push(mark.label);
     if (mark.sha256 !== null) this.#pictures.set(index, mark.sha256);
@@ -58,6 +61,7 @@ export class MarkStore {
       seq: this.#seqs[index]!,
       kind: this.#names.of(this.#kinds[index]!),
       eventType: eventType === 0 ? null : this.#names.of(eventType),
+      origin: this.#originAt(index),
       lane: this.laneAt(index),
       startMs: this.#startsMs[index]!,
       endMs: this.#endsMs[index]!,
@@ -93,17 +97,21 @@ export class MarkStore {
     return this.#pictures.get(index) ?? null;
   }
 
-  /** The types of markers whose lanes a filter shows, with commas between; undefined where it hides none. */
+  /**
+   * The types of markers whose lanes a filter shows, each with its origin, and commas between; undefined where it hides none:
+   * `measured:scene_cut,model:scene_cut`.
+   */
   typesShown(filter: MarkFilter): string | undefined {
-    const shown = new Set<number>();
+    const shown = new Set<string>();
     let hidesSome = false;
     for (let index = 0; index < this.#count; index++) {
       const type = this.#eventTypes[index]!;
       if (type === 0) continue;
-      if (showsLane(filter, this.laneAt(index))) shown.add(type);
+      const origin = this.#originAt(index) ?? "measured";
+      if (showsLane(filter, this.laneAt(index))) shown.add(`${origin}:${this.#names.of(type)}`);
       else hidesSome = true;
     }
-    return hidesSome ? Array.from(shown, (type) => this.#names.of(type)).join(",") : undefined;
+    return hidesSome ? Array.from(shown).join(",") : undefined;
   }
 
   /** The index of a mark; -1 for none. */
@@ -132,6 +140,11 @@ export class MarkStore {
         this.#names.of(eventType).toLowerCase().includes(text));
   }
 
+  #originAt(index: number): string | null {
+    const origin = this.#origins[index]!;
+    return origin === 0 ? null : this.#names.of(origin);
+  }
+
   #grow(): void {
     this.#capacity *= 2;
     this.#seqs = grown(this.#seqs, new Float64Array(this.#capacity));
@@ -145,6 +158,7 @@ export class MarkStore {
     this.#statuses = grown(this.#statuses, new Uint8Array(this.#capacity));
     this.#kinds = grown(this.#kinds, new Uint16Array(this.#capacity));
     this.#eventTypes = grown(this.#eventTypes, new Uint16Array(this.#capacity));
+    this.#origins = grown(this.#origins, new Uint16Array(this.#capacity));
     this.#lanes = grown(this.#lanes, new Uint16Array(this.#capacity));
   }
 }

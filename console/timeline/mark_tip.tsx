@@ -1,17 +1,12 @@
 /** What the mark under the pointer is. */
 
-import { lookOfEvent, lookOfMarker, type MarkLook } from "../text/event_types.ts";
 import { scoreText } from "../text/numbers.ts";
 import { mediaTime } from "../text/time.ts";
-import type { Mark } from "./mark.ts";
+import { lookOfMark, type Mark } from "./mark.ts";
 
 export interface MarkTipProps {
   readonly mark: Mark;
   readonly place: { readonly x: number; readonly y: number };
-}
-
-export function lookOfMark({ eventType, kind }: Mark): MarkLook {
-  return eventType === null ? lookOfEvent(kind) : lookOfMarker(eventType);
 }
 
 export function MarkTip({ mark, place }: MarkTipProps) {

@@ -68,6 +68,7 @@ export const FIELD_MEANINGS: Readonly<Record<string, string>> = {
   confidence: "How sure the statement is",
   "marker_emitted:confidence": "Mean over the frames of the segment",
   supersedes_marker_id: "Provisional marker that this one corrects",
+  "marker_emitted:origin": "Who says so; absent from what was measured",
   index_name: "Name that the caller gave the analysis",
   window_size: "Frames of the context window",
   segment_ms: "Length of the time grid of the rows",

@@ -62,10 +62,11 @@ interface SourceFrames {
   readonly signals: SignalColumns;
   readonly samplingPolicy: SamplingPolicy;
   readonly sampleFps: number;
-  /** The next three are of decoded frames. */
+  /** The next ones are of decoded frames. */
   readonly coordinates?: ImageCoordinates;
   readonly isTruncated?: boolean;
   readonly ranges?: readonly RowRange[];
+  readonly cutsMs?: readonly number[];
   readonly end?: SourceEnd;
 }
 
@@ -125,11 +126,15 @@ export class Analyze {
       ...(source.coordinates && { coordinates: source.coordinates }),
     };
     const owner = { runId, streamId };
-    const markers = withRangeMarkers(await segmentMarkers(frames, context), source.ranges ?? [], {
-      owner,
-      labels: context.labels,
-      detectors,
-    });
+    const markers = withRangeMarkers(
+      await segmentMarkers(frames, context, source.cutsMs),
+      source.ranges ?? [],
+      {
+        owner,
+        labels: context.labels,
+        detectors,
+      },
+    );
     const end = source.end ?? {};
     await this.#commit(caller, context, {
       frames: columns.count,
@@ -233,6 +238,7 @@ export class Analyze {
       coordinates: head.coordinates,
       isTruncated: head.truncated,
       ranges: head.ranges ?? [],
+      cutsMs: head.cuts_ms ?? [],
       end: sourceEndOf(head),
     };
   }
@@ -246,10 +252,11 @@ function sourceEndOf({ ended_early, source_warning }: SourceEnd): SourceEnd {
 async function segmentMarkers(
   frames: AnalyzedFrames,
   { labels, runId, streamId }: RowContext,
+  cutsMs: readonly number[] | undefined,
 ): Promise<Marker[]> {
   const builder = new MarkerBuilder({ runId, streamId });
   let taken = 0;
-  for (const frame of typedFrames(frames, labels)) {
+  for (const frame of typedFrames(frames, labels, cutsMs)) {
     builder.add(frame);
     if (++taken % FRAMES_PER_TURN === 0) await yieldToEventLoop();
   }

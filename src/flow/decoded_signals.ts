@@ -34,6 +34,8 @@ export interface DecodedHead extends SourceEnd {
   readonly truncated: boolean;
   /** Absent in a log that was written before there were detectors. */
   readonly ranges?: readonly RowRange[];
+  /** Absent where each cut is in a row. */
+  readonly cuts_ms?: readonly number[];
 }
 
 export interface StoredDecode {

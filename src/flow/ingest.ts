@@ -177,6 +177,12 @@ export class Ingest {
   }
 }
 
+/** Whether some row tells of one cut only, and two lie before it. */
+function hasCutsBetweenRows({ signals, cutsMs }: DecodedSignals): boolean {
+  const inRows = signals.cutPtsMs?.reduce((count, ptsMs) => count + (Number.isNaN(ptsMs) ? 0 : 1), 0);
+  return cutsMs.length > (inRows ?? 0);
+}
+
 /** Fills the payload of `frames_decoded`. Other requests get a turn while a long one is encoded. */
 async function writeFramesDecoded(payload: PreparedPayload, facts: {
   caller: Caller;
@@ -210,6 +216,7 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
     coordinates,
     ranges,
     ...(isTruncated && { ranges_truncated: true }),
+    ...(hasCutsBetweenRows(decoded) && { cuts_ms: decoded.cutsMs.map(Math.round) }),
   });
   const encoder = new TextEncoder();
   payload.add(encoder.encode(`${head.slice(0, -1)},"signals":[`));

@@ -77,7 +77,7 @@ export const LIMITS = deepFrozen({
 
   /** What the detectors of decoded frames find. */
   detection: {
-    /** Ranges of one decode; of more, those that begin first are kept. */
+    /** Ranges of one decode, and times of cuts beside its rows; of more, those that begin first are kept. */
     rangesMax: 10_000,
   },
 

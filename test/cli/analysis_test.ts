@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
+import { laneOf, marksOf } from "../../cli/contact_sheet/marks.ts";
 import { CliUser } from "../support/cli/cli.ts";
 import { prepare } from "../client/place.ts";
-import { eventsOf, FILM, kindsOf, SEEN, startReason } from "../support/models/reason.ts";
+import { eventsOf, FILM, kindsOf, SEEN, seen, startReason } from "../support/models/reason.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { TempFolder, tools } from "../support/media.ts";
 import { CLIPS, KEY_A, MODEL, newRun, startService, type TestService } from "../support/service.ts";
@@ -98,6 +99,33 @@ Deno.test("analyze says how many questions got no answer, and the first reason",
     done.stderr,
     /1 of 2 questions got no answer: semantic parse failed:json object not found/,
   );
+});
+
+Deno.test("what a model calls a cut has a lane of its own, and the measured cuts are those of an analysis without a question", async () => {
+  await using reason = await startReason({
+    answer: () => seen({ event_type: "scene_cut", confidence: 0.9 }),
+  });
+  using user = new CliUser(reason.test.url);
+  const cuts = (text: string) =>
+    text.split("\n").filter((line) => / scene_cut$/.test(line)).map((line) => line.slice(0, 24));
+  const alone = await user.run(["analyze", FILM]);
+  const asked = await user.run(["analyze", FILM, "--prompt", "What is there?", "--model", MODEL]);
+  assert.deepEqual([alone.code, asked.code], [0, 0], alone.stderr + asked.stderr);
+  assert.equal(cuts(alone.stdout).length, 3, alone.stdout);
+  assert.deepEqual(cuts(asked.stdout), cuts(alone.stdout));
+  assert.match(asked.stdout, /^scene_cut +·+┃·+┃·+┃·+$/m);
+  assert.match(asked.stdout, /^model:scene_cut +━+$/m);
+  const run = asked.stdout.match(/run-[\w-]+/)![0];
+  const list = (await user.run(["markers", run, "--event-type", "scene_cut"])).stdout;
+  assert.equal(list.match(/exact +scene_cut$/gm)?.length, 3, list);
+  assert.equal(list.match(/not measured +model:scene_cut$/gm)?.length, 1, list);
+  const sheet = marksOf(
+    (await user.json(["markers", run])).filter(({ event_type }: { event_type: string }) =>
+      event_type === "scene_cut"
+    ),
+    () => "",
+  );
+  assert.deepEqual(new Set(sheet.map(laneOf)), new Set(["scene_cut", "model:scene_cut"]));
 });
 
 Deno.test("watch ends with Ctrl-C, and a run that is over ends it by itself", async () => {

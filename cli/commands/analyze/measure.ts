@@ -4,7 +4,7 @@ import { type Client, DEFAULT_MODEL, MAX_ROWS } from "../../../client/mod.ts";
 import { FilmTimes, TIME_POINTS } from "../../contact_sheet/film_times.ts";
 import { clock, type Mark, marksOf, rateText } from "../../contact_sheet/marks.ts";
 import { Progress } from "../../output/progress.ts";
-import { timelineLines } from "../../output/timeline.ts";
+import { laneColumns, timelineLines } from "../../output/timeline.ts";
 import { visible } from "../../output/visible.ts";
 import type { Flags, Session } from "../../session.ts";
 import { withDecodeProgress } from "./decode_progress.ts";
@@ -13,9 +13,6 @@ import { ingestRequest, truncatedText } from "./requests.ts";
 import { writeSheet } from "./sheet_file.ts";
 import { sourceEndWarnings } from "./source_end.ts";
 
-const LANE_COLUMNS_MAX = 80;
-/** Name and margin of a lane. */
-const LANE_INDENT = 21;
 const NOTE_AT_MOST = 200;
 
 export async function measure(
@@ -84,9 +81,8 @@ interface Measured {
 function print({ out }: Session, { run_id, ingested, times, markers, marks, sheet }: Measured): void {
   if (out.isJson) return out.json({ run_id, ingest: ingested, markers, sheet: sheet ?? null });
   if (out.isQuiet) return out.line(run_id);
-  const columns = Math.max(20, Math.min(LANE_COLUMNS_MAX, out.columns - LANE_INDENT));
   const { firstMs, endMs } = times;
-  timelineLines({ marks, firstMs, endMs }, columns).forEach((line) => out.line(line));
+  timelineLines({ marks, firstMs, endMs }, laneColumns(out.columns)).forEach((line) => out.line(line));
   out.line("");
   out.line(`${run_id}: ${marks.length} marks of ${markers.length} markers`);
   if (sheet !== undefined) out.line(`contact sheet: ${visible(sheet)}`);

@@ -1,10 +1,11 @@
 /** `analyze` with a model: asks chunk by chunk, shows how far it is, and prints what was said. */
 
 import { type Client, DEFAULT_MODEL } from "../../../client/mod.ts";
-import { clock } from "../../contact_sheet/marks.ts";
+import { clock, type Marker, marksOf } from "../../contact_sheet/marks.ts";
 import { CliError } from "../../failure.ts";
 import { Progress } from "../../output/progress.ts";
 import { tableLines } from "../../output/table.ts";
+import { laneColumns, timelineLines } from "../../output/timeline.ts";
 import type { Flags, Session } from "../../session.ts";
 import { asking, withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
@@ -52,6 +53,7 @@ export async function reasonAbout(
     if (out.isQuiet) return out.line(run_id);
     sourceEndWarnings(answer).forEach((warning) => out.warn(warning));
     await printInteractions(session, interactions);
+    printMarks(session, answer.markers);
     const { tokens, markers_emitted, decoded_frames } = answer;
     out.line(
       `${run_id}: ${decoded_frames} frames, ${tokens.chunks_analyzed} chunks, ${markers_emitted} markers, ` +
@@ -61,6 +63,15 @@ export async function reasonAbout(
     out.note(`${run_id} is kept; \`runs rm ${run_id}\` removes it`);
     throw error;
   }
+}
+
+/** What was measured, and in lanes of their own what the model calls a cut or a fault. */
+function printMarks({ out }: Session, markers: readonly Marker[]): void {
+  const marks = marksOf(markers, () => "");
+  if (marks.length === 0) return;
+  const endMs = markers.reduce((latest, { end_pts_ms }) => Math.max(latest, end_pts_ms), 1);
+  timelineLines({ marks, firstMs: 0, endMs }, laneColumns(out.columns)).forEach((line) => out.line(line));
+  out.line("");
 }
 
 async function printInteractions(

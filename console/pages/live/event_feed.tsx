@@ -4,8 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { TimelineEvent } from "../../../client/mod.ts";
 import { useKeys } from "../../shell/keys.tsx";
 import { hrefOf } from "../../shell/place.ts";
-import type { Mark } from "../../timeline/mark.ts";
-import { lookOfMark } from "../../timeline/mark_tip.tsx";
+import { lookOfMark, type Mark } from "../../timeline/mark.ts";
 import type { RunMarks } from "../../timeline/run_marks.ts";
 import { lookOfEvent } from "../../text/event_types.ts";
 import { countText } from "../../text/numbers.ts";

@@ -58,7 +58,7 @@ function LastEvent(
 ) {
   const { kind, payload, pts_ms } = event;
   const look = kind === "marker_emitted"
-    ? lookOfMarker(textAt(payload, "event_type") ?? "")
+    ? lookOfMarker(textAt(payload, "event_type") ?? "", textAt(payload, "origin"))
     : lookOfEvent(kind);
   return (
     <p class="tile-event">

@@ -243,12 +243,14 @@ function videoStartIn(payload: string): number {
 
 function matches(marker: Marker, filter: MarkerFilter): boolean {
   return (filter.status === undefined || marker.status === filter.status) &&
-    isOfTypes(marker.event_type, filter.eventType) &&
+    isOfTypes(marker, filter.eventType) &&
     (filter.fromFrame === undefined || marker.end_frame >= filter.fromFrame) &&
     (filter.toFrame === undefined || marker.start_frame <= filter.toFrame);
 }
 
-/** Whether a marker has the type that is asked for, or one of a list with commas between. */
-function isOfTypes(eventType: string, asked: string | undefined): boolean {
-  return asked === undefined || eventType === asked || asked.split(",").includes(eventType);
+/** Whether a marker has the type that is asked for, or one of a list with commas between; with its origin before it or without. */
+function isOfTypes({ event_type, origin }: Marker, asked: string | undefined): boolean {
+  if (asked === undefined || asked === event_type) return true;
+  const types = asked.split(",");
+  return types.includes(event_type) || types.includes(`${origin ?? "measured"}:${event_type}`);
 }

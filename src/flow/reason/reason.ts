@@ -13,10 +13,10 @@ import type { MediaInfo } from "../../media/probe.ts";
 import type { ReasonBody } from "../../model/api/reason.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { SourceEnd } from "../../model/frames/ended_early.ts";
-import { type RowColumns, type RowContext, typedFrames } from "../../model/frames/frame_row.ts";
+import { type RowColumns, type RowContext, saidFrames, typedFrames } from "../../model/frames/frame_row.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { deriveMarkers, type Marker } from "../../model/frames/marker.ts";
+import { deriveMarkers, type Marker, ordinalsOf } from "../../model/frames/marker.ts";
 import { isNative, readReason, type ReasonPlan } from "../../model/reason/request.ts";
 import { rowRanges, withRangeMarkers } from "../../model/frames/row_range.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
@@ -230,15 +230,20 @@ export class Reason {
       correctionWindowFrames: plan.markerWindow,
     };
     const segments = deriveMarkers(
-      typedFrames(columns, context.labels, (row) => chunks.semanticsOf(row)?.overlay ?? null),
+      typedFrames(columns, context.labels, stream.cutsMs.map(Math.round)),
       owner,
     );
     const { ranges } = rowRanges(stream.ranges, columns.signals.ptsMs);
-    const markers = withRangeMarkers(segments, ranges, {
+    const measured = withRangeMarkers(segments, ranges, {
       owner,
       labels: context.labels,
       detectors: plan.detectors,
     });
+    const said = deriveMarkers(
+      saidFrames(columns, context.labels, (row) => chunks.semanticsOf(row)?.overlay ?? null),
+      { ...owner, origin: "model", firstOrdinal: ordinalsOf(measured) },
+    );
+    const markers = [...measured, ...said];
     const reasoned: Reasoned = {
       context,
       frames: columns,

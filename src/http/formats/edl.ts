@@ -1,6 +1,6 @@
 /** Markers as an edit decision list, CMX 3600: the shots, with the markers in them. See docs/api.md#edl. */
 
-import type { Marker } from "../../model/frames/marker.ts";
+import { type Marker, typeWithOrigin } from "../../model/frames/marker.ts";
 import { frameAt, timecode, type TimecodeRate, timecodeRate } from "../../model/frames/timecode.ts";
 import { onOneTextLine } from "./one_text_line.ts";
 
@@ -55,9 +55,11 @@ export class EdlShots {
   add(marker: Marker & { readonly session_id?: string }): string {
     const rate = this.#rate;
     const from = frameAt(marker.start_pts_ms, rate), to = frameAt(marker.end_pts_ms, rate) + 1;
-    const isCut = marker.event_type === "scene_cut";
+    // A model says of a whole stretch that there is a cut: no shot begins there.
+    const isCut = marker.event_type === "scene_cut" && marker.origin === undefined;
+    const colour = marker.origin === undefined ? "WHITE " : "GREEN ";
     const comments = [
-      `* LOC: ${timecode(from, rate)} WHITE   ${onOneTextLine(marker.event_type)}`,
+      `* LOC: ${timecode(from, rate)} ${colour}  ${onOneTextLine(typeWithOrigin(marker))}`,
       `* MARKER: ${marker.marker_id} ${marker.status} ${marker.confidence}`,
       `* PTS MS: ${marker.start_pts_ms} ${marker.end_pts_ms}`,
     ];

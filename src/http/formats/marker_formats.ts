@@ -25,6 +25,7 @@ const COLUMNS: Readonly<Record<keyof StoredMarker, (marker: StoredMarker) => str
   supersedes_marker_id: (marker) => cell(marker.supersedes_marker_id),
   index_name: (marker) => freeCell(marker.index_name ?? ""),
   session_id: (marker) => cell(marker.session_id),
+  origin: (marker) => cell(marker.origin),
 };
 
 const CELLS = Object.values(COLUMNS);

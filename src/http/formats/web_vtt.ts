@@ -1,6 +1,6 @@
 /** A marker as a cue of WebVTT. See docs/api.md#webvtt. */
 
-import type { Marker } from "../../model/frames/marker.ts";
+import { type Marker, typeWithOrigin } from "../../model/frames/marker.ts";
 import { onOneTextLine } from "./one_text_line.ts";
 
 /**
@@ -13,9 +13,11 @@ import { onOneTextLine } from "./one_text_line.ts";
  *     scene_cut (exact, 0.58275)
  */
 export function vttCue(marker: Marker, seq: number, videoStartMs: number): string {
-  const { marker_id, event_type, status, start_pts_ms, end_pts_ms, confidence } = marker;
+  const { marker_id, origin, status, start_pts_ms, end_pts_ms, confidence } = marker;
   const end = Math.max(end_pts_ms, start_pts_ms + 1);
-  const text = `${onOneTextLine(event_type)} (${status}, ${confidence})`;
+  const text = `${onOneTextLine(typeWithOrigin(marker))} (${
+    origin === undefined ? `${status}, ` : ""
+  }${confidence})`;
   return `\n${marker_id}@${seq}\n${vttTime(start_pts_ms + videoStartMs)} --> ${
     vttTime(end + videoStartMs)
   }\n${escaped(text)}\n`;

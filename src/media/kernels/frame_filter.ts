@@ -302,6 +302,11 @@ export class FrameFilter {
     return isNewestOpen ? Math.max(0, collected - 1) : collected;
   }
 
+  /** The times of all cuts among the final frames, rising. */
+  get cutsMs(): readonly number[] {
+    return this.#keeping().cutsMs;
+  }
+
   /** The final rows that were not taken before, in order: for a stream, whose rows are used long before its end. */
   takeFinalRows(): CollectedRows & { readonly count: number } {
     const rows = this.#keeping().take(this.finalRows);

@@ -1,5 +1,6 @@
 /** Collects the rows of a stream of frames: of each interval between two rows, what the later one has to tell. */
 
+import { LIMITS } from "../../model/limits.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { copyInto, type FilterColumns, newColumns, resized, slice } from "./filter_columns.ts";
 
@@ -46,6 +47,12 @@ export class RowCollector {
   #bestMs = NaN;
   #worstArtifact = 0;
   #worstKind = 0;
+  #cutsMs: number[] = [];
+
+  /** The times of all cuts, rising: of two between two rows, only the stronger one is in a row. */
+  get cutsMs(): readonly number[] {
+    return this.#cutsMs;
+  }
 
   /** Rows that were not taken. */
   get count(): number {
@@ -58,11 +65,15 @@ export class RowCollector {
     this.#bestMs = NaN;
     this.#worstArtifact = 0;
     this.#worstKind = 0;
+    this.#cutsMs = [];
   }
 
-  /** The next frame, in slot `slot` of `ring`. Allocates nothing but room for more rows. */
+  /** The next frame, in slot `slot` of `ring`. Allocates nothing but room for more rows and cuts. */
   add(ring: FilterColumns, ringHash: Uint32Array, slot: number, isRow: boolean): void {
     const score = ring.cutScore[slot]!;
+    if (score >= CUT_SCORE_THRESHOLD && this.#cutsMs.length < LIMITS.detection.rangesMax) {
+      this.#cutsMs.push(ring.ptsMs[slot]!);
+    }
     if (score > this.#bestScore) {
       this.#bestScore = score;
       this.#bestMs = ring.ptsMs[slot]!;

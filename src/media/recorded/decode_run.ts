@@ -72,6 +72,8 @@ export class DecodeRun implements AsyncDisposable {
   hasMore = false;
   /** With `outcome`: what the detectors found, sorted by start. */
   ranges: readonly DetectedRange[] = [];
+  /** With `outcome`: the times of all cuts, rising. */
+  cutsMs: readonly number[] = [];
   /** With `outcome`: how much was decoded. */
   length: DecodedLength = { endMs: 0, longestMs: 0 };
 
@@ -207,6 +209,7 @@ export class DecodeRun implements AsyncDisposable {
         this.hasMore = read.hasMore;
         this.length = read.length;
         this.ranges = read.ranges;
+        this.cutsMs = read.cutsMs;
       }
       // It ends before the tool only where it needs no more frames.
       this.#tool.kill("killed");

@@ -48,8 +48,8 @@ export interface DecodeOrder {
 
 /**
  * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
- * last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
- * that were not known then; its `ranges` are whole.
+' * last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
+ * that were not known then; its `ranges` and `cutsMs` are whole.
  * With `sampling`, `done` may come before the writer has ended. `failed`: the bytes were not what was asked for; the worker
  * itself continues.
  */
@@ -61,6 +61,7 @@ export type DecodeReport =
     readonly kind: "done";
     readonly signals: SignalColumns;
     readonly ranges: readonly DetectedRange[];
+    readonly cutsMs: readonly number[];
     readonly hasMore: boolean;
     readonly length: DecodedLength;
   }
@@ -133,7 +134,8 @@ scope.onmessage = ({ data: order }) => {
     const found = ranges.finish();
     clearTransitionFaults(signals, found);
     const { hasMore, length } = intake;
-    scope.postMessage({ kind: "done", signals, ranges: found, hasMore, length }, buffersOf(signals));
+    const { cutsMs } = filter;
+    scope.postMessage({ kind: "done", signals, ranges: found, cutsMs, hasMore, length }, buffersOf(signals));
   } catch (error) {
     if (error instanceof DamageTold) scope.postMessage({ kind: "damaged" });
     else scope.postMessage({ kind: "failed", message: errorText(error) });

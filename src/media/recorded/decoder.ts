@@ -90,6 +90,8 @@ export interface DecodedSignals {
   readonly signals: SignalColumns;
   /** What the detectors found, sorted by start. */
   readonly ranges: readonly DetectedRange[];
+  /** Times of all cuts, rising, milliseconds from the first frame. */
+  readonly cutsMs: readonly number[];
   /** Whether `maxFrames` ended the decode, and not the source. */
   readonly isTruncated: boolean;
   /** Pixels as displayed, before the crop. */
@@ -189,7 +191,7 @@ export class Decoder implements AsyncDisposable {
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
-      const { signals, ranges, hasMore, decodeBackend, end } = await this.#decode(
+      const { signals, ranges, cutsMs, hasMore, decodeBackend, end } = await this.#decode(
         runner,
         { ...request, coordinates },
         signal,
@@ -197,6 +199,7 @@ export class Decoder implements AsyncDisposable {
       return {
         signals,
         ranges,
+        cutsMs,
         isTruncated: hasMore || (isEndless(request) && signals.count >= request.maxFrames),
         width: video.width,
         height: video.height,

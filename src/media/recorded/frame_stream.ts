@@ -127,6 +127,11 @@ export class FrameStream implements AsyncDisposable {
     return endOf(this.#request, { outcome, length, sourceFault: this.#request.sourceFault?.() ?? null });
   }
 
+  /** The times of all cuts, rising; whole when `next` has given null. */
+  get cutsMs(): readonly number[] {
+    return this.#run.cutsMs;
+  }
+
   /** What the detectors found in all frames, sorted by start; whole when `next` has given null. */
   get ranges(): readonly DetectedRange[] {
     return this.#run.ranges;

@@ -53,6 +53,8 @@ export interface ReadRows {
   readonly signals: SignalColumns;
   /** What the detectors found in all frames that were read, sorted by start; also for a stream. */
   readonly ranges: readonly DetectedRange[];
+  /** Times of all cuts, rising, milliseconds from the first frame; also for a stream. */
+  readonly cutsMs: readonly number[];
   /** Whether a frame came after the last row that was asked for. */
   readonly hasMore: boolean;
   readonly length: DecodedLength;

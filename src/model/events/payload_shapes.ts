@@ -2,6 +2,7 @@
 
 import * as z from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
+import { MARKER_ORIGINS } from "../frames/marker.ts";
 import { MODES } from "../runs/mode.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
@@ -101,10 +102,13 @@ export const markerFields = {
   status: named("MarkerStatus", z.enum(["exact", "provisional", "finalized"])),
   start_frame: count,
   end_frame: count,
-  start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
-  end_pts_ms: count.describe("Media time of the last frame, milliseconds"),
+  start_pts_ms: count.describe("Media time of the first frame, milliseconds; of a cut its own"),
+  end_pts_ms: count.describe("Media time of the last frame, milliseconds; of a cut its own"),
   confidence: unit,
   supersedes_marker_id: text.nullable(),
+  origin: namedEnum("MarkerOrigin", MARKER_ORIGINS).optional().describe(
+    "Who says so; absent from what was measured",
+  ),
 };
 
 /** The token counts of semantic events, on the level of their other fields. */

@@ -199,6 +199,9 @@ export const framesDecoded = open({
   ranges_truncated: z.boolean().optional().describe(
     "Whether there were more ranges; the later ones are left out",
   ),
+  cuts_ms: z.array(count).optional().describe(
+    "Media times of all cuts, milliseconds; present where two of them lie between two rows",
+  ),
   signals: z.array(frameSignals),
 });
 

@@ -101,21 +101,51 @@ export interface RowSemantics {
 }
 
 /**
- * The frames as `deriveMarkers` takes them. Segments and markers have the event types after the label map. The overlay
- * of a row, if `overlayOf` gives one, replaces its deterministic event type and confidence.
+ * What was measured of the frames, as `deriveMarkers` takes it. The event types are those after the label map. `cutsMs` are the
+ * rounded times of all cuts, rising: of several since the row before, each is a frame with the number of the row.
  */
 export function* typedFrames(
   { frameIndex, signals, gate }: RowColumns,
   labels: Labels,
-  overlayOf: (row: number) => Pick<RowOverlay, "eventType" | "confidence"> | null = () => null,
+  cutsMs: readonly number[] = [],
+): Iterable<TypedFrame> {
+  let next = 0;
+  for (let row = 0; row < gate.count; row++) {
+    const reason = reasonOf(gate, row);
+    const frame = {
+      frameIndex: frameIndex[row]!,
+      ptsMs: signals.ptsMs[row]!,
+      eventType: labels.event(EVENT_TYPE_OF[reason]).label,
+      confidence: gate.confidence[row]!,
+    };
+    const first = next;
+    const isLast = row + 1 === gate.count;
+    while (next < cutsMs.length && (isLast || cutsMs[next]! <= frame.ptsMs)) next++;
+    const cutMs = signals.cutPtsMs?.[row] ?? NaN;
+    const isCut = reason === "scene_cut" && !Number.isNaN(cutMs);
+    if (!isCut) yield frame;
+    // The first row has a cut where no other row follows it.
+    if (!isCut && !(reason === "initial_frame" && cutMs > frame.ptsMs)) continue;
+    const eventType = labels.event(EVENT_TYPE_OF.scene_cut).label;
+    const times = next > first ? cutsMs.slice(first, next) : [cutMs];
+    for (const ptsMs of times) yield { ...frame, ptsMs, eventType, isCut: true };
+  }
+}
+
+/** What a model said of the frames, as `deriveMarkers` takes it; without those of which it said nothing. */
+export function* saidFrames(
+  { frameIndex, signals, gate }: RowColumns,
+  labels: Labels,
+  overlayOf: (row: number) => Pick<RowOverlay, "eventType" | "confidence"> | null,
 ): Iterable<TypedFrame> {
   for (let row = 0; row < gate.count; row++) {
     const overlay = overlayOf(row);
+    if (overlay === null) continue;
     yield {
       frameIndex: frameIndex[row]!,
       ptsMs: signals.ptsMs[row]!,
-      eventType: labels.event(overlay?.eventType ?? EVENT_TYPE_OF[reasonOf(gate, row)]).label,
-      confidence: overlay?.confidence ?? gate.confidence[row]!,
+      eventType: labels.event(overlay.eventType).label,
+      confidence: overlay.confidence,
     };
   }
 }

@@ -5,6 +5,10 @@ import { LIMITS } from "../limits.ts";
 
 export type MarkerStatus = "exact" | "provisional" | "finalized";
 
+/** Who says that something is there, where it was not measured. */
+export const MARKER_ORIGINS = ["model"] as const;
+export type MarkerOrigin = typeof MARKER_ORIGINS[number];
+
 /** The fields on the wire, exactly these. See docs/frames.md#markers. */
 export interface Marker {
   readonly marker_id: string;
@@ -18,6 +22,13 @@ export interface Marker {
   readonly end_pts_ms: number;
   readonly confidence: number;
   readonly supersedes_marker_id: string | null;
+  /** Absent from what was measured. */
+  readonly origin?: MarkerOrigin;
+}
+
+/** `scene_cut` of what was measured, `model:scene_cut` of what a model says. */
+export function typeWithOrigin({ event_type, origin }: Pick<Marker, "event_type" | "origin">): string {
+  return origin === undefined ? event_type : `${origin}:${event_type}`;
 }
 
 /** A frame as marker derivation needs it. */
@@ -26,6 +37,8 @@ export interface TypedFrame {
   readonly ptsMs: number;
   readonly eventType: string;
   readonly confidence: number;
+  /** Whether a cut is here whose exact time is `ptsMs`: two such cuts are never one. */
+  readonly isCut?: boolean;
 }
 
 interface MarkerSegment {
@@ -36,6 +49,8 @@ interface MarkerSegment {
   endPtsMs: number;
   confidenceSum: number;
   frames: number;
+  /** Whether its last frame is a cut. */
+  endsInCut: boolean;
 }
 
 /** The markers of `frames`. See `MarkerBuilder`. */
@@ -49,6 +64,10 @@ export interface MarkerOwner {
   readonly runId: string;
   readonly streamId: string;
   readonly correctionWindowFrames?: number;
+  /** Of all its markers; measured unless given. */
+  readonly origin?: MarkerOrigin;
+  /** The number of its first segment; 0. */
+  readonly firstOrdinal?: number;
 }
 
 /**
@@ -57,27 +76,31 @@ export interface MarkerOwner {
  *
  * With k for keyframe_keep, o for context_observation, and the confidence in tenths, "k6 k6 o9" gives
  * `k 0-1 provisional`, `o 2-2 exact`. Two neighbouring segments can have the same type only when there is a gap in the
- * frame numbers between them, so corrections occur only there.
+ * frame numbers between them, or where both are cuts.
  */
 export class MarkerBuilder {
   readonly #owner: MarkerOwner;
   readonly #markers: Marker[] = [];
-  #ordinal = 0;
+  #ordinal: number;
   /** The segment before the open one: whether it is corrected is known when that one is closed. */
   #closed: MarkerSegment | undefined;
   #open: MarkerSegment | undefined;
 
   constructor(owner: MarkerOwner) {
     this.#owner = owner;
+    this.#ordinal = owner.firstOrdinal ?? 0;
   }
 
   add(frame: TypedFrame): void {
     const open = this.#open;
-    if (open && frame.eventType === open.eventType && frame.frameIndex <= open.endFrame + 1) {
+    const isCut = frame.isCut === true;
+    const goesOn = open && frame.eventType === open.eventType && frame.frameIndex <= open.endFrame + 1;
+    if (goesOn && !(isCut && open.endsInCut)) {
       open.endFrame = frame.frameIndex;
       open.endPtsMs = frame.ptsMs;
       open.confidenceSum += frame.confidence;
       open.frames += 1;
+      open.endsInCut = isCut;
       return;
     }
     this.#close();
@@ -89,6 +112,7 @@ export class MarkerBuilder {
       endPtsMs: frame.ptsMs,
       confidenceSum: frame.confidence,
       frames: 1,
+      endsInCut: isCut,
     };
   }
 
@@ -125,7 +149,7 @@ function corrects(next: MarkerSegment, segment: MarkerSegment, window: number): 
 function markerOf(
   segment: MarkerSegment,
   ordinal: number,
-  owner: { runId: string; streamId: string },
+  owner: MarkerOwner,
 ): Marker {
   const confidence = clampUnit(segment.confidenceSum / segment.frames);
   const isExact = segment.eventType === "scene_cut" || confidence >= LIMITS.marker.exactConfidence;
@@ -141,7 +165,13 @@ function markerOf(
     end_pts_ms: segment.endPtsMs,
     confidence: roundScore(confidence),
     supersedes_marker_id: null,
+    ...(owner.origin && { origin: owner.origin }),
   };
+}
+
+/** How many numbers of segments and ranges these markers take. */
+export function ordinalsOf(markers: readonly Marker[]): number {
+  return markers.filter((marker) => marker.supersedes_marker_id === null).length;
 }
 
 /** Covers both segments, with the mean of their confidences. */

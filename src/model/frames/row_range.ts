@@ -4,7 +4,7 @@ import { hex8 } from "../identifiers.ts";
 import { LIMITS } from "../limits.ts";
 import { type DetectedRange, type Detector, DETECTORS } from "./detected_range.ts";
 import type { Labels } from "./label_map.ts";
-import { type Marker, type MarkerOwner, roundScore } from "./marker.ts";
+import { type Marker, type MarkerOwner, ordinalsOf, roundScore } from "./marker.ts";
 
 /** One of `frames_decoded.ranges[]`. See docs/frames.md#ranges. */
 export interface RowRange {
@@ -86,7 +86,7 @@ export function withRangeMarkers(
   ranges: readonly RowRange[],
   { owner, labels, detectors }: RangeMarkerOptions,
 ): Marker[] {
-  const first = segments.filter((marker) => marker.supersedes_marker_id === null).length;
+  const first = ordinalsOf(segments);
   const wanted = ranges.filter(({ type }) => detectors.has(type));
   return [...segments, ...wanted.map((range, index) => rangeMarker(range, first + index, owner, labels))];
 }

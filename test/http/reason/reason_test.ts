@@ -31,6 +31,17 @@ import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.
 import { until } from "../../support/until.ts";
 import { LONG_TEST } from "../../support/long_tests.ts";
 
+interface WireMarker {
+  readonly event_type: string;
+  readonly origin?: string;
+  readonly [field: string]: unknown;
+}
+
+/** The markers of what a model said. */
+function saidBy(markers: readonly WireMarker[]): readonly WireMarker[] {
+  return markers.filter(({ origin }) => origin === "model");
+}
+
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();
   const { runId, answer, events } = await at.reason({ fixed_fps: 1, chunk_size: 7, detectors: [] });
@@ -40,7 +51,7 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     "ingest_received",
     "semantic_chunk_inferred*5",
     "semantic_chunk_generated*5",
-    "marker_emitted",
+    `marker_emitted*${payloads(events, "marker_emitted").length}`,
     "analysis_generated",
     "run_completed",
   ]);
@@ -100,7 +111,7 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     [payloads(events, "analysis_generated")[0], payloads(events, "run_completed")[0]].map((
       payload,
     ) => [payload.frames, payload.markers, payload.index_name, payload.stream_id]),
-    [[30, 1, null, "stream-0"], [30, 1, null, "stream-0"]],
+    Array(2).fill([30, payloads(events, "marker_emitted").length, null, "stream-0"]),
   );
   const summary = payloads(events, "analysis_generated")[0];
   assert.deepEqual(
@@ -119,7 +130,7 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     request_id: "",
     run_id: runId,
     generated: 30,
-    markers_emitted: 1,
+    markers_emitted: markers.length,
     decoded_frames: 30,
     truncated: false,
     sample_fps: 1,
@@ -150,8 +161,10 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     [row.confidence, row.fallback.used, row.finish_reason, row.frame_index, row.pts_ms],
     [0.875, false, "stop", 29, 29000],
   );
-  assert.deepEqual(markers.map((marker: Record<string, unknown>) => ({ ...marker, run_id: "" })), [{
-    marker_id: "mk-00000000",
+  const said = saidBy(markers);
+  const measured = markers.length - 1;
+  assert.deepEqual(said.map((marker) => ({ ...marker, run_id: "" })), [{
+    marker_id: `mk-${measured.toString(16).padStart(8, "0")}`,
     run_id: "",
     stream_id: "stream-0",
     event_type: "keyframe_keep",
@@ -162,6 +175,7 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     end_pts_ms: 29000,
     confidence: 0.875,
     supersedes_marker_id: null,
+    origin: "model",
   }]);
 
   assert.equal(at.model.requests.length, 5);
@@ -486,6 +500,108 @@ Deno.test("reason and analyze give the same rows for frames that no model descri
   assert.equal(json.metadata.length, 240);
 });
 
+Deno.test("what is measured of a film is the same with a question and without, and a model's cuts are its own", async () => {
+  await using at = await startReason({ answer: () => seen({ event_type: "scene_cut", confidence: 1 }) });
+  const measuredAlone = async (sampling: Record<string, unknown>) => {
+    const runId = await newRun(at.test);
+    await at.test.call("POST", `/v1/runs/${runId}/ingest`, {
+      source_uri: FILM,
+      max_frames: 1000,
+      ...sampling,
+    });
+    return (await at.test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL })).json.markers;
+  };
+  const plain = (markers: readonly WireMarker[]) => markers.map((marker) => ({ ...marker, run_id: "" }));
+  const cutsOf = (markers: readonly WireMarker[]) =>
+    markers.filter(({ event_type, origin }) => event_type === "scene_cut" && origin === undefined)
+      .map(({ start_pts_ms, end_pts_ms, status }) => [start_pts_ms, end_pts_ms, status]);
+  const everyFrame = { sampling_policy: "source_fps_adaptive" };
+  const exact = cutsOf(await measuredAlone(everyFrame));
+  assert.deepEqual(exact, [
+    [11_875, 11_875, "exact"],
+    [15_750, 15_750, "exact"],
+    [23_042, 23_042, "exact"],
+  ]);
+  const plans = [
+    [everyFrame, { chunk_size: 100 }],
+    [{ sampling_policy: "fixed", fixed_fps: 2 }, { chunk_size: 24 }],
+    [{ sampling_policy: "fixed", fixed_fps: 2 }, {
+      ...{ chunk_size: 24, second_pass_model: SECOND_MODEL, second_pass_threshold: 1 },
+      semantic_prompt: "Where are cuts?",
+    }],
+    [{ sampling_policy: "fixed", fixed_fps: 0.5 }, { video_clip_mode: true, chunk_size: 24 }],
+  ] as const;
+  for (const [sampling, question] of plans) {
+    const { answer, runId } = await at.reason({ max_frames: 1000, ...sampling, ...question });
+    assert.equal(answer.status, 200, answer.text);
+    const { markers } = answer.json;
+    const said = saidBy(markers);
+    const about = JSON.stringify([sampling, question]);
+    assert.deepEqual(
+      plain(markers.filter((marker: WireMarker) => !said.includes(marker))),
+      plain(await measuredAlone(sampling)),
+      about,
+    );
+    assert.deepEqual(cutsOf(markers), exact, about);
+    assert.ok(said.length > 0 && said.every(({ event_type }) => event_type === "scene_cut"), about);
+    const ids = markers.map(({ marker_id }: WireMarker) => marker_id);
+    assert.equal(new Set(ids).size, ids.length, about);
+    const list = async (type: string) =>
+      (await at.test.call("GET", `/v1/runs/${runId}/markers?event_type=${type}`)).json.markers;
+    assert.deepEqual(cutsOf(await list("measured:scene_cut")), exact);
+    assert.deepEqual(await list("model:scene_cut"), said);
+    assert.equal((await list("scene_cut")).length, exact.length + said.length);
+  }
+});
+
+Deno.test("no cut is lost between two rows, with a question and without", async () => {
+  await using at = await startReason({ answer: () => seen({ event_type: "scene_cut", confidence: 1 }) });
+  const film = join(at.test.mediaDir, "fast.mp4");
+  const parts = [[0, 2], [12, 12.25], [16, 16.25], [24, 26]] as const;
+  const shots = parts.map(([from, to], part) => `[0:v]trim=${from}:${to},setpts=PTS-STARTPTS[p${part}]`);
+  const joined = `${parts.map((_, part) => `[p${part}]`).join("")}concat=n=4:v=1[v]`;
+  const lossless = ["-c:v", "libx264", "-qp", "0", "-r", "24"];
+  await ffmpeg(
+    "-i",
+    FILM,
+    "-filter_complex",
+    [...shots, joined].join(";"),
+    "-map",
+    "[v]",
+    ...lossless,
+    film,
+  );
+  const measured = (markers: readonly WireMarker[]) =>
+    markers.filter(({ event_type, origin }) => event_type === "scene_cut" && origin === undefined)
+      .map(({ start_pts_ms, end_pts_ms, status }) => [start_pts_ms, end_pts_ms, status]);
+  for (
+    const sampling of [{}, { sampling_policy: "fixed", fixed_fps: 0.5 }, {
+      sampling_policy: "fixed",
+      fixed_fps: 0.2,
+    }]
+  ) {
+    const runId = await newRun(at.test);
+    const ingested = await at.test.call("POST", `/v1/runs/${runId}/ingest`, {
+      source_uri: film,
+      ...sampling,
+    });
+    assert.equal(ingested.status, 200, ingested.text);
+    const alone = (await at.test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL })).json.markers;
+    const about = JSON.stringify(sampling);
+    assert.deepEqual(measured(alone), [2000, 2250, 2500].map((ms) => [ms, ms, "exact"]), about);
+    const every = { sampling_policy: "source_fps_adaptive", ...sampling };
+    const { answer, events } = await at.reason({ source_uri: film, ...every, chunk_size: 100 });
+    const { markers } = answer.json;
+    const plain = (marker: WireMarker) => ({ ...marker, run_id: "" });
+    assert.deepEqual(
+      markers.filter(({ origin }: WireMarker) => origin === undefined).map(plain),
+      alone.map(plain),
+      about,
+    );
+    assert.equal(payloads(events, "marker_emitted").length, markers.length);
+  }
+});
+
 Deno.test("an index names every event of the call that is looked for by it", async () => {
   await using at = await startReason();
   const { runId, events } = await at.reason({ max_frames: 10, index_name: "dock" });
@@ -532,7 +648,7 @@ Deno.test("label maps rename what the model says, in rows and markers", async ()
     const { annotations, fallback } = answer.json.metadata[0];
     assert.deepEqual([annotations.events[0].type, annotations.objects[0].label], ["key_moment", "pet"]);
     assert.equal(fallback.used, true, "the caller's own map lacks the label");
-    assert.equal(answer.json.markers[0].event_type, "key_moment");
+    assert.deepEqual(saidBy(answer.json.markers).map(({ event_type }) => event_type), ["key_moment"]);
     assert.equal(payloads(events, "semantic_chunk_inferred")[0].event_type, "keyframe_keep");
   } finally {
     await Deno.remove(maps);
@@ -548,8 +664,8 @@ Deno.test("a marker follows what the model says, and corrects itself within the 
         : { confidence: 0.5 },
     );
   const { answer } = await at.reason({ max_frames: 15, detectors: [] });
-  const brief = answer.json.markers.map((
-    marker: Record<string, unknown>,
+  const brief = saidBy(answer.json.markers).map((
+    marker,
   ) => [marker.event_type, marker.status, marker.start_frame, marker.end_frame, marker.confidence]);
   assert.deepEqual(brief, [
     ["keyframe_keep", "provisional", 0, 4, 0.5],
@@ -566,7 +682,7 @@ Deno.test("rows are left out where they are not wanted, and counted all the same
       answer.json.metadata,
       answer.json.generated,
       answer.json.frame_metadata_included,
-      answer.json.markers.length,
+      saidBy(answer.json.markers).length,
     ],
     [[], 6, false, 1],
   );
@@ -647,7 +763,7 @@ Deno.test("a refusal of reason names the field and leaves nothing behind", async
   await check({ sample_fps: 2 }, "sample_fps");
   await check({ video_clip_duration_s: 61, video_clip_mode: true }, "video_clip_duration_s");
   await check({ media: { mode: "video" } }, "chunk_size");
-  await check({ media: { mode: "video" }, chunk_size: undefined }, "media.mode");
+  await check({ video_clip_mode: true, chunk_size: 24 }, "media.mode");
   await check({ media: { mode: "video" }, video_clip_mode: true }, "media");
   await check({ local_audio: {} }, "local_audio");
   assert.equal((await eventsOf(at.test, runId)).length, 1);

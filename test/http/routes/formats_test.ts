@@ -5,6 +5,7 @@ import { preferredType } from "../../../src/http/formats/accept.ts";
 import type { Marker } from "../../../src/model/frames/marker.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
 import { needing, OPENTIMELINEIO, OPENTIMELINEIO_PYTHON } from "../../support/needs.ts";
+import { seen, startReason } from "../../support/models/reason.ts";
 import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 import { KEY_A, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 
@@ -97,7 +98,7 @@ const unguarded = (text: string) => text.startsWith("'") ? text.slice(1) : text;
 const orNull = (text: string) => text === "" ? null : text;
 
 function markersOfCsv(text: string): unknown[] {
-  return parseCsv(text).map(({ index_name, session_id, ...row }) => ({
+  return parseCsv(text).map(({ index_name, session_id, origin, ...row }) => ({
     ...row,
     ...{ stream_id: unguarded(row.stream_id!), event_type: unguarded(row.event_type!) },
     ...Object.fromEntries(
@@ -109,6 +110,7 @@ function markersOfCsv(text: string): unknown[] {
     supersedes_marker_id: orNull(row.supersedes_marker_id!),
     ...(index_name !== "" && { index_name: unguarded(index_name!) }),
     ...(session_id !== "" && { session_id }),
+    ...(origin !== "" && { origin }),
   }));
 }
 
@@ -461,4 +463,26 @@ Deno.test("readers of one list at the same time get what each gets alone, though
   const after = await read(test, path, LINES);
   assert.equal(parseLines(after.text).length, 6001);
   assert.ok(parseLines((await before).text).length >= 6000);
+});
+
+Deno.test("what a model says is told apart in every format, and begins no shot", async () => {
+  await using at = await startReason({ answer: () => seen({ event_type: "scene_cut", confidence: 0.9 }) });
+  const { runId } = await at.reason({ max_frames: 60, detectors: [] });
+  const path = `/v1/runs/${runId}/markers?event_type=scene_cut`;
+  const { markers } = (await at.test.call("GET", path)).json;
+  const said = markers.filter(({ origin }: { origin?: string }) => origin === "model");
+  assert.deepEqual([said.length, markers.length], [1, 4]);
+  const rows = parseCsv((await read(at.test, path, CSV)).text);
+  assert.deepEqual(rows.map(({ origin }) => origin).toSorted(), ["", "", "", "model"]);
+  const cues = (await read(at.test, path, VTT)).text;
+  assert.equal(cues.match(/^model:scene_cut \(0\.9\)$/gm)?.length, 1);
+  assert.equal(cues.match(/^scene_cut \(exact, /gm)?.length, 3);
+  const { events, markers: inEdl } = edlOf((await read(at.test, path, EDL)).text);
+  assert.equal(
+    events.length,
+    4,
+    "the model's stretch, which begins with the film, is in the first of four shots",
+  );
+  assert.equal(inEdl.filter(([loc]) => /GREEN +model:scene_cut$/.test(loc!)).length, 1);
+  assert.equal(inEdl.filter(([loc]) => /WHITE +scene_cut$/.test(loc!)).length, 3);
 });

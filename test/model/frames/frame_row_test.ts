@@ -4,9 +4,11 @@ import {
   type RowColumns,
   type RowContext,
   type RowOverlay,
+  saidFrames,
   typedFrames,
 } from "../../../src/model/frames/frame_row.ts";
 import { type LabelMaps, labelsOf } from "../../../src/model/frames/label_map.ts";
+import { deriveMarkers } from "../../../src/model/frames/marker.ts";
 import { GATE_REASONS, type GateReason } from "../../../src/model/frames/signals.ts";
 
 const MAPS: LabelMaps = {
@@ -95,11 +97,29 @@ Deno.test("the operator's labels rename the labels of a model, and a label that 
   assert.deepEqual(row({ ...OVERLAY, objectLabel: "dog" }).fallback, { used: true });
 });
 
-Deno.test("markers are derived from a model's result where there is one", () => {
+Deno.test("markers of a model are derived from the frames of which it said something", () => {
   const overlayOf = (row: number) => row === 1 ? OVERLAY : null;
-  const typed = [...typedFrames(columns("no_trigger", "no_trigger"), labelsOf(MAPS, "api-key:a"), overlayOf)];
+  const typed = [...saidFrames(columns("no_trigger", "no_trigger"), labelsOf(MAPS, "api-key:a"), overlayOf)];
   assert.deepEqual(typed.map(({ eventType, confidence }) => [eventType, confidence]), [
-    ["context_observation", 0.58275],
     ["shot_change", 0.9],
+  ]);
+});
+
+Deno.test("each cut between two rows is a frame at its own time, and a row without a list of them has its one", () => {
+  const frames = columns("no_trigger", "scene_cut", "scene_cut");
+  const ptsMs = Float64Array.of(0, 500, 1000), cutPtsMs = Float64Array.of(NaN, 240, 1040);
+  const measured = { ...frames, signals: { ...frames.signals, ptsMs, cutPtsMs } };
+  const times = (cutsMs?: number[]) => {
+    const typed = typedFrames(measured, labelsOf(null, "api-key:a"), cutsMs);
+    return deriveMarkers(typed, { runId: "run", streamId: "stream" })
+      .map(({ start_frame, start_pts_ms, end_pts_ms }) => [start_frame, start_pts_ms, end_pts_ms]);
+  };
+  assert.deepEqual(times(), [[0, 0, 0], [1, 240, 240], [2, 1040, 1040]]);
+  assert.deepEqual(times([120, 240, 500, 1040]), [
+    [0, 0, 0],
+    [1, 120, 120],
+    [1, 240, 240],
+    [1, 500, 500],
+    [2, 1040, 1040],
   ]);
 });

@@ -2,9 +2,8 @@
 
 import type { TimelineEvent, Webhook } from "../../../../client/mod.ts";
 import { client } from "../../../service/session.ts";
-import { lookOfEvent, lookOfMarker } from "../../../text/event_types.ts";
 import { sourceName } from "../../../text/names.ts";
-import type { Mark } from "../../../timeline/mark.ts";
+import { lookOfMark, type Mark } from "../../../timeline/mark.ts";
 import type { RunMarks } from "../../../timeline/run_marks.ts";
 import type { RunHistory } from "../history.ts";
 import { numberAt, textAt } from "../payload.ts";
@@ -146,8 +145,9 @@ function linkOf(event: TimelineEvent, seq: number, marks: RunMarks): ChainLink {
   };
 }
 
-function linkOfMark({ seq, kind, eventType, label }: Mark): ChainLink {
-  const { name, shape } = kind === "marker_emitted" ? lookOfMarker(eventType ?? "") : lookOfEvent(kind);
+function linkOfMark(mark: Mark): ChainLink {
+  const { seq, label } = mark;
+  const { name, shape } = lookOfMark(mark);
   return {
     seq,
     text: `${shape} ${name}: ${label}`,

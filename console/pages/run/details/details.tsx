@@ -3,10 +3,9 @@
 import { Fragment } from "preact";
 import type { TimelineEvent } from "../../../../client/mod.ts";
 import type { Loaded } from "../../../service/loaded.ts";
-import { lookOfEvent, lookOfMarker } from "../../../text/event_types.ts";
 import { scoreText } from "../../../text/numbers.ts";
 import { dateAndClock } from "../../../text/time.ts";
-import type { Mark } from "../../../timeline/mark.ts";
+import { lookOfMark, type Mark } from "../../../timeline/mark.ts";
 import type { RunMarks } from "../../../timeline/run_marks.ts";
 import { Shown } from "../../../ui/states.tsx";
 import { copy } from "../../../ui/value.tsx";
@@ -46,8 +45,8 @@ export function Details(props: DetailsProps) {
 
 /** Known before the event is: nothing moves when that comes. */
 function MarkHead({ mark }: { mark: Mark }) {
-  const { kind, eventType, startMs, endMs, frame, confidence, status } = mark;
-  const look = kind === "marker_emitted" ? lookOfMarker(eventType ?? "") : lookOfEvent(kind);
+  const { origin, startMs, endMs, frame, confidence, status } = mark;
+  const look = lookOfMark(mark);
   return (
     <header class="mark-head">
       <h2>
@@ -59,7 +58,7 @@ function MarkHead({ mark }: { mark: Mark }) {
       <p class="number">
         {placeText(startMs, endMs)}
         {frame !== null && <span class="dim">· frame {frame}</span>}
-        {status !== null && <span class={`badge is-${status}`}>{status}</span>}
+        {status !== null && origin === null && <span class={`badge is-${status}`}>{status}</span>}
         {confidence !== null && <span title="Confidence">{scoreText(confidence)}</span>}
       </p>
     </header>
@@ -88,7 +87,7 @@ function EventBody(
           ))}
         </dl>
       )}
-      {mark && event.kind === "marker_emitted" &&
+      {mark && mark.eventType !== null && mark.origin === null &&
         event.payload.session_id === undefined && <Measured runId={runId} mark={mark} />}
       <Chain
         runId={runId}

@@ -99,6 +99,9 @@ export function eventWords({ kind, payload }: TimelineEvent): string | null {
 
 function markerText(payload: JsonObject): string {
   const type = textAt(payload, "event_type") ?? "marker";
+  if (textAt(payload, "origin") !== null) {
+    return `A model calls this stretch "${words(type)}"; it was not measured.`;
+  }
   const length = (numberAt(payload, "end_pts_ms") ?? 0) -
     (numberAt(payload, "start_pts_ms") ?? 0);
   const text = OF_MARKERS[type]?.(length <= 0 ? "one frame" : durationText(length)) ??

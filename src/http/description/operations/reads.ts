@@ -66,7 +66,8 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
     query: {
       status: { description: "Only markers of this status", schema: z.string() },
       event_type: {
-        description: "Only markers of this type, or of one of several with commas between",
+        description:
+          "Only markers of this type, or of one of several with commas between; `measured:` or `model:` before a type names its origin",
         schema: z.string(),
       },
       from_frame: { description: "Only markers that end at this frame or later", schema: count },
