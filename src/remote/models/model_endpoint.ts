@@ -86,14 +86,19 @@ export class ModelEndpoint {
     return this.parsed(bytes);
   }
 
-  /** As `json`; an answer that is an error in spite of its status is a refusal. Routers that stand before other servers give such. */
+  /**
+   * As `json`; an answer that is an error in spite of its status is a refusal with the status that the error names, or else no answer.
+   * Routers that stand before other servers give such.
+   */
   async answer(exchange: Exchange): Promise<unknown> {
     const { answer: { headers }, bytes } = await this.exchange(exchange);
     const answer = this.parsed(bytes);
     const error = errorIn(answer);
     if (error === null) return answer;
     const code = Number(Reflect.get(error, "code") ?? Reflect.get(error, "status"));
-    throw this.#refused({ status: code >= 400 && code <= 599 ? code : 500, headers }, bytes, exchange);
+    if (code >= 400 && code <= 599) throw this.#refused({ status: code, headers }, bytes, exchange);
+    const words = serverWords(bytes, keysOf(exchange));
+    throw this.#failure("invalid_response", ` answered with an error${words === null ? "" : `: ${words}`}`);
   }
 
   /** Errors: `invalid_response`. */
@@ -145,14 +150,13 @@ export class ModelEndpoint {
   #refused(
     { status, headers }: Pick<PinnedResponse, "status" | "headers">,
     bytes: Uint8Array,
-    { url, headers: sent = {} }: Exchange,
+    exchange: Exchange,
   ): InferenceFailed {
     const text = new TextDecoder().decode(bytes);
     const askedMs = retryAfterMs(headers, this.#context.world.now()) ?? waitMsIn(text);
     const isQuotaSpent = status === 402 ||
       status === 429 && (askedMs === null ? QUOTA : SPENT).test(text);
-    const keys = [url.searchParams.get("key") ?? "", sent.authorization?.replace(/^Bearer /, "") ?? ""];
-    const words = serverWords(bytes, keys);
+    const words = serverWords(bytes, keysOf(exchange));
     return this.#failure("http_status", ` answered ${status}${words === null ? "" : `: ${words}`}`, {
       status,
       isQuotaSpent,
@@ -193,6 +197,11 @@ const RESOLVE_MS = 3_000;
 const CONNECT_MS = 3_000;
 const RESOLUTION_VALID_MS = 2_000;
 const HOSTS_MAX = 8;
+
+/** That were sent, and must not come back in words. */
+function keysOf({ url, headers: sent = {} }: Exchange): string[] {
+  return [url.searchParams.get("key") ?? "", sent.authorization?.replace(/^Bearer /, "") ?? ""];
+}
 
 function errorIn(answer: unknown): object | null {
   if (typeof answer !== "object" || answer === null) return null;

@@ -208,8 +208,8 @@ Deno.test("what ingest refuses is 422 on its field, the run stays usable and not
 
 Deno.test("what a killed process left in the temp folder is gone after the next start", async () => {
   await using test = await startService();
-  Deno.mkdirSync(join(tempDirOf(test), "folder"));
-  Deno.writeTextFileSync(join(tempDirOf(test), "folder", "file"), "left behind");
+  const names = [`clip-${"a".repeat(24)}.mp4`, `media-${"b".repeat(24)}.fifo`, `.part__${"c".repeat(32)}`];
+  for (const name of names) Deno.writeTextFileSync(join(tempDirOf(test), name), "left behind");
   await test.restart();
   assertNothingLeft(test);
 });

@@ -225,7 +225,7 @@ Deno.test("an answer that breaks the protocol is an invalid response", async () 
   await check({ status: 429, body: back }, "http_status", 429, false);
   await check({ status: 500, body: "x".repeat(2 ** 20) }, "http_status", 500);
   await check(body({ error: { message: "busy", code: 429 } }), "http_status", 429);
-  await check(body({ error: "busy" }), "http_status", 500);
+  await check(body({ error: "busy" }), "invalid_response");
   await check(body({ choices: [{ error: { code: 502 }, message: { content: "" } }] }), "http_status", 502);
 });
 
