@@ -178,7 +178,7 @@ export function inside(
 ): string[] {
   const certificates = {
     ...{ NODE_EXTRA_CA_CERTS: AUTHORITIES_INSIDE, npm_config_cafile: AUTHORITIES_INSIDE },
-    DENO_CERT: AUTHORITIES_INSIDE,
+    ...{ DENO_CERT: AUTHORITIES_INSIDE, PIP_CERT: AUTHORITIES_INSIDE },
   };
   return [
     ...[
