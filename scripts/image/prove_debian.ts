@@ -50,6 +50,7 @@ async function asRoot(root: string): Promise<void> {
 }
 
 async function asAnotherUser(root: string): Promise<void> {
+  await command(root, ["useradd", "--uid", USER, "user"]);
   await run(["chown", "-R", `${USER}:${USER}`, join(root, CHECKOUT)]);
   await askedFor(root, ["./scripts/demo"], /contact sheet/);
   if (!test) return;
