@@ -71,8 +71,8 @@ async function gzipped(file: string): Promise<number> {
 function commit(): string {
   const git = (...args: string[]) => {
     try {
-      const options = { args: ["-C", ROOT, ...args], stderr: "null" } as const;
-      const { success, stdout } = new Deno.Command("git", options).outputSync();
+      const { success, stdout } = new Deno.Command("git", { args: ["-C", ROOT, ...args], stderr: "null" })
+        .outputSync();
       return success ? new TextDecoder().decode(stdout).trim() : null;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return null;
