@@ -67,14 +67,17 @@ async function gzipped(file: string): Promise<number> {
   return (await new Response(stream).bytes()).length;
 }
 
-/** The commit of the sources, with `-dirty` where they were changed since; `unknown` outside a repository. */
+/** The commit of the sources, with `-dirty` where they were changed since; `unknown` outside a repository, and without git. */
 function commit(): string {
   const git = (...args: string[]) => {
-    const { success, stdout } = new Deno.Command("git", {
-      args: ["-C", ROOT, ...args],
-      stderr: "null",
-    }).outputSync();
-    return success ? new TextDecoder().decode(stdout).trim() : null;
+    try {
+      const { success, stdout } = new Deno.Command("git", { args: ["-C", ROOT, ...args], stderr: "null" })
+        .outputSync();
+      return success ? new TextDecoder().decode(stdout).trim() : null;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    }
   };
   const head = git("rev-parse", "HEAD");
   if (head === null) return "unknown";

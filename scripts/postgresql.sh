@@ -10,7 +10,7 @@ find_postgresql() {
 
 # Debian's package makes a cluster and starts it, unless this file says otherwise.
 make_no_cluster() {
-  if ! command -v apt-get >/dev/null || [ -e /etc/postgresql-common/createcluster.conf ]; then return 0; fi
+  if ! can_be_root || ! command -v apt-get >/dev/null || [ -e /etc/postgresql-common/createcluster.conf ]; then return 0; fi
   with_root mkdir -p /etc/postgresql-common
   printf 'create_main_cluster = false\n' | with_root tee /etc/postgresql-common/createcluster.conf >/dev/null
 }

@@ -36,7 +36,7 @@ const PIPE_BYTES_MAX = 1 << 20;
  * The last one: where many objects of a kind outlive their first collection, as those of clients that connect do, the engine would
  * make all later ones of that kind among the old objects, which only a full collection frees, those of each event for each client too.
  */
-const HEAP_OPTIONS =
+export const HEAP_OPTIONS =
   "--heap-growing-percent=100,--max-semi-space-size=8,--expose-gc,--no-allocation-site-pretenuring";
 const RUNTIME_OPTIONS = "DENO_V8_FLAGS";
 

@@ -178,7 +178,7 @@ export function inside(
 ): string[] {
   const certificates = {
     ...{ NODE_EXTRA_CA_CERTS: AUTHORITIES_INSIDE, npm_config_cafile: AUTHORITIES_INSIDE },
-    DENO_CERT: AUTHORITIES_INSIDE,
+    ...{ DENO_CERT: AUTHORITIES_INSIDE, PIP_CERT: AUTHORITIES_INSIDE },
   };
   return [
     ...[
@@ -192,6 +192,10 @@ export function inside(
       "/proc",
       "--tmpfs",
       "/run",
+      "--perms",
+      "1777",
+      "--tmpfs",
+      "/dev/shm",
       "--cap-add",
       "ALL",
     ],

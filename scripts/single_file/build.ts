@@ -3,11 +3,13 @@
  * compressed. Nothing in them depends on when, where or by whom they were built. Beside each lies what it is made of.
  *
  *     ./scripts/build [service] [service-cli]
+ *     ./scripts/build --compile
  */
 
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { HEAP_OPTIONS } from "../../src/clean_process.ts";
 import { VERSION } from "../../src/http/description/version.ts";
 import { buildBundle, buildService } from "../build_service.ts";
 import { billOfMaterials } from "./bill_of_materials.ts";
@@ -66,13 +68,8 @@ export async function buildSingleFile(
   if (program === undefined) {
     throw new Error(`there is no program '${name}'; there are ${Object.keys(PROGRAMS).join(", ")}`);
   }
-  const packages = await installPackages(ROOT);
   const staged = join(ROOT, "dist", `staged-${name}`);
-  removeAll(staged);
-  const inputs = await program.bundle(join(staged, "dist", "bundle"), packages);
-  for (const path of program.reads) copyFolder(join(ROOT, path), join(staged, path));
-  const { unstable } = JSON.parse(Deno.readTextFileSync(join(ROOT, "deno.json")));
-  Deno.writeTextFileSync(join(staged, "deno.json"), `${JSON.stringify({ unstable })}\n`);
+  const inputs = await stage(program, staged);
 
   const wholeRuntime = Deno.readFileSync(Deno.execPath());
   const runtime = smallerRuntime(wholeRuntime).bytes;
@@ -122,6 +119,49 @@ export async function buildSingleFile(
       inFiles: program.packagesInFiles,
     }),
   );
+}
+
+/**
+ * Writes `<target>/service-compiled` by `deno compile`, with what `scripts/build` puts into `service`. It starts from its own files on the
+ * disk, where the cage opens the filters. Errors: the words of Deno, as where it finds no `denort`.
+ */
+export async function compileService(target: string = join(ROOT, "dist")): Promise<void> {
+  const staged = join(ROOT, "dist", "staged-service-compiled");
+  await stage(PROGRAMS.service!, staged);
+  Deno.mkdirSync(target, { recursive: true });
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["compile", "--quiet", "--no-check", "--no-lock", "--no-remote", "--no-npm", "--no-code-cache"],
+      ...["--self-extracting", "--config", join(staged, "deno.json"), `--v8-flags=${HEAP_OPTIONS}`],
+      ...["--allow-all", "--output", join(target, "service-compiled"), "--include", staged],
+      join(staged, "dist", "bundle", "main.mjs"),
+    ],
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "inherit",
+    stderr: "piped",
+  }).output();
+  removeAll(staged);
+  if (!success) {
+    const [words] = new TextDecoder().decode(stderr).split("Stack backtrace");
+    throw new Error(
+      `${
+        words!.trim()
+      }\nNo service-compiled was made. It takes the program denort of Deno ${Deno.version.deno}, which npm does not have: ` +
+        "where Deno cannot download it, name the file in DENORT_BIN.",
+    );
+  }
+}
+
+/** Lays a program out below `staged` as it is in the project; returns the files in its bundle. */
+async function stage({ bundle, reads }: Program, staged: string): Promise<string[]> {
+  const packages = await installPackages(ROOT);
+  removeAll(staged);
+  const inputs = await bundle(join(staged, "dist", "bundle"), packages);
+  for (const path of reads) copyFolder(join(ROOT, path), join(staged, path));
+  const { unstable } = JSON.parse(Deno.readTextFileSync(join(ROOT, "deno.json")));
+  Deno.writeTextFileSync(join(staged, "deno.json"), `${JSON.stringify({ unstable })}\n`);
+  return inputs;
 }
 
 /** Names and versions of the packages to which files of a bundle belong. */
@@ -259,10 +299,23 @@ function statOf(path: string): Deno.FileInfo | null {
   }
 }
 
-if (import.meta.main) {
-  for (const name of Deno.args.length > 0 ? Deno.args : Object.keys(PROGRAMS)) {
-    await buildSingleFile(name);
-    const path = join(ROOT, "dist", name);
-    console.log(`${relative(Deno.cwd(), path)}  ${(Deno.statSync(path).size / 1e6).toFixed(1)} MB`);
+if (import.meta.main) await main(Deno.args);
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes("--compile")) {
+    await compileService().catch((error) => {
+      console.error(error.message);
+      Deno.exit(1);
+    });
+    return showFile("service-compiled");
   }
+  for (const name of args.length > 0 ? args : Object.keys(PROGRAMS)) {
+    await buildSingleFile(name);
+    showFile(name);
+  }
+}
+
+function showFile(name: string): void {
+  const path = join(ROOT, "dist", name);
+  console.log(`${relative(Deno.cwd(), path)}  ${(Deno.statSync(path).size / 1e6).toFixed(1)} MB`);
 }

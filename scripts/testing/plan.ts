@@ -1,7 +1,7 @@
 /** The order of the test files: which run alone and why, which start first, and how long a file may take. */
 
 /** Deadline of one file, all its tests together, in seconds. A single test has its own: see test/support/preload.ts. */
-export const FILE_DEADLINE_SECS = 600;
+export const FILE_DEADLINE_SECS = 900;
 
 /** Files or folders whose tests run while nothing else does, each with the reason. */
 export const ALONE: Readonly<Record<string, string>> = {

@@ -20,11 +20,11 @@ const H265 = [
   "log-level=none:bframes=0:scenecut=0",
 ];
 
-/** The first picture, and then one of so many, causes a clip. */
+/** The first picture, and then one of so many, causes a clip. What is kept is enough for a machine that decodes seconds later. */
 function recording(keepaliveEveryFrames: number): Partial<SessionSettings> {
   return {
     gateThresholds: { ...SETTINGS.gateThresholds, keepaliveEveryFrames, sceneCutHammingThreshold: 64 },
-    record: { preRollMs: 1_500, postRollMs: 400, on: ["keyframe"], bytesMax: 2 ** 20 },
+    record: { preRollMs: 10_000, postRollMs: 400, on: ["keyframe"], bytesMax: 2 ** 20 },
     recording: { segmentMs: 10_000, bytesMax: 2 ** 20 },
   };
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { LONG_TEST } from "../support/long_tests.ts";
 import { goodJson, MALFORMED, type ModelAnswer, startModelServer } from "../support/models/model_server.ts";
 import { KEY_A, MODEL, PROJECT_ROOT, startService } from "../support/service.ts";
 
@@ -29,15 +30,22 @@ Deno.test("smoke passes on a service that works and leaves nothing there, and na
   assert.equal((await run("smoke", { SERVICE_API_KEY: KEY_A })).code, 2);
 });
 
-Deno.test("staging-provider passes with a provider that answers, and fails with one that does not", async () => {
-  const tried = async (answer: () => ModelAnswer) => {
-    await using model = startModelServer({ answer, toleratesFaults: true });
-    return await run("staging_provider", { SERVICE_VLLM_BASE_URL: model.url, STAGING_MODEL: MODEL });
-  };
-  const passed = await tried(() => goodJson({ summary: "A bottle stands." }));
-  assert.equal(passed.code, 0, passed.text);
-  assert.match(passed.text, /ok +film .* 1 chunks: "A bottle stands."\nstaging provider: 3 steps passed\n$/);
-  const failed = await tried(() => MALFORMED);
-  assert.equal(failed.code, 1);
-  assert.match(failed.text, /^FAILED {2}answer: /m);
-});
+Deno.test(
+  "staging-provider passes with a provider that answers, and fails with one that does not",
+  LONG_TEST,
+  async () => {
+    const tried = async (answer: () => ModelAnswer) => {
+      await using model = startModelServer({ answer, toleratesFaults: true });
+      return await run("staging_provider", { SERVICE_VLLM_BASE_URL: model.url, STAGING_MODEL: MODEL });
+    };
+    const passed = await tried(() => goodJson({ summary: "A bottle stands." }));
+    assert.equal(passed.code, 0, passed.text);
+    assert.match(
+      passed.text,
+      /ok +film .* 1 chunks: "A bottle stands."\nstaging provider: 3 steps passed\n$/,
+    );
+    const failed = await tried(() => MALFORMED);
+    assert.equal(failed.code, 1);
+    assert.match(failed.text, /^FAILED {2}answer: /m);
+  },
+);

@@ -327,8 +327,13 @@ Deno.test({
 
 Deno.test("while a source is decoded the state of its run says how far it is, up to its end or that of max_frames", async () => {
   await using test = await startService();
-  // The sound of the film ends 22 ms after its pictures.
-  for (const [max_frames, end_ms] of [[1000, 30_022], [480, 20_000]]) {
+  // The sound of the film ends 22 ms after its pictures for ffprobe 5.1, and with them for 7.1.
+  for (
+    const { max_frames, ends } of [{ max_frames: 1000, ends: [30_022, 30_000] }, {
+      max_frames: 480,
+      ends: [20_000],
+    }]
+  ) {
     const runId = await newRun(test);
     const progress = async () => (await test.call("GET", `/v1/runs/${runId}/state`)).json.progress;
     assert.equal(await progress(), null);
@@ -339,7 +344,7 @@ Deno.test("while a source is decoded the state of its run says how far it is, up
     await until("the ingest is over", async () => {
       const now = await progress();
       if (now !== null) seen.push(now);
-      if (now !== null) assert.deepEqual([now.work, now.end_ms], ["ingest", end_ms]);
+      if (now !== null) assert.ok(now.work === "ingest" && ends.includes(now.end_ms), JSON.stringify(now));
       return isOver;
     });
     assert.equal((await ingested).status, 200);

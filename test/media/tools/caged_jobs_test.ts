@@ -10,6 +10,7 @@ import type { RunJob, StreamJob } from "../../../src/media/tools/job.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
 import { BUBBLEWRAP, cageOf, NAMESPACES } from "../../support/cages.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 import { make, NEVER, TempFolder, tools, world } from "../../support/media.ts";
 import { ffmpegEncoder, type Need, needing } from "../../support/needs.ts";
 import { childProcesses } from "../../support/own_process.ts";
@@ -184,6 +185,7 @@ const LEVELS = { bubblewrap: BUBBLEWRAP, unshare: NAMESPACES, limits: READY } as
 
 Deno.test({
   ...needing(READY, "every kind of job gives the same bytes in a cage as without one"),
+  ...LONG_TEST,
   async fn(t) {
     using media = new Media();
     const bare = await resultsIn("off", media);
