@@ -80,24 +80,30 @@ function copied(
   );
 }
 
-/** Packets of MPEG have their times in five bytes behind a header. */
+/** Packets of MPEG have their times in five bytes behind a header; now and then a picture has none. */
 function packetized(folder: TempFolder, path: string, clock: Clock, format: string): void {
   const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES, [
     ...["-c:v", "mpeg2video", "-q:v", "2", "-g", "1", "-bf", "0", "-f", format],
     // Smaller pictures would share packets, and so times.
-  ], { size: "1280x720" });
+  ], { size: format === "mpegts" ? "64x48" : "1280x720" });
   const bytes = Deno.readFileSync(film);
   const times = timesOf(clock);
-  let frame = 0;
+  let first: number | null = null;
   for (let at = 0; at + 19 < bytes.length; at++) {
     const isPacket = bytes[at] === 0 && bytes[at + 1] === 0 && bytes[at + 2] === 1 && bytes[at + 3] === 0xe0;
     if (!isPacket || (bytes[at + 6]! & 0xc0) !== 0x80 || (bytes[at + 7]! & 0x80) === 0) continue;
-    const ticks = times[frame++]! * 90;
+    first ??= readTicks(bytes, at + 9);
+    const ticks = times[Math.round((readTicks(bytes, at + 9) - first) / (FRAME_MS * 90))]! * 90;
     writeTicks(bytes, at + 9, ticks);
     if ((bytes[at + 7]! & 0x40) !== 0) writeTicks(bytes, at + 14, ticks);
   }
-  if (frame !== BROKEN_FRAMES) throw new Error(`${frame} packets with times`);
   Deno.writeFileSync(path, bytes);
+}
+
+function readTicks(bytes: Uint8Array, at: number): number {
+  const high = (bytes[at]! >> 1 & 7) * 2 ** 30;
+  return high + (bytes[at + 1]! << 22) + (bytes[at + 2]! >> 1 << 15) + (bytes[at + 3]! << 7) +
+    (bytes[at + 4]! >> 1);
 }
 
 /** 33 bits, of which each 15 are followed by a one. */

@@ -48,15 +48,19 @@ export function inputArgs(
   { input, info }: DecodeSubject,
   { seekS = 0, log = ["-v", "error"], hardware, devices = {} }: InputOptions = {},
 ): string[] {
-  const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
+  const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek"];
   return [
     ...["-nostdin", ...log, "-cpuflags", `+${SLOW_GATHER}`],
     ...(isDecodedByOneThread(info) ? ["-threads", "1"] : []),
     ...(hardware ? hardwareArgs(hardware, devices) : []),
     ...(seekS > 0 ? seek : []),
-    ...[...inputOptions(input), "-i", inputUrl(input)],
+    ...OWN_CLOCK,
+    ...[...inputOptions(input, info), "-i", inputUrl(input)],
   ];
 }
+
+/** Times are those of the container from its start on: ffmpeg closes no gap and corrects no jump, as `FrameClock` does, which sees more frames. */
+const OWN_CLOCK = ["-copyts", "-start_at_zero"];
 
 /**
  * Whether ffmpeg would give other damaged frames each time with several threads: one of them hands on a frame before another one has

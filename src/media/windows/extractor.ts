@@ -374,6 +374,7 @@ export class Extractor implements AsyncDisposable {
     const outcome = await runner.run(
       {
         ...{ kind: "list_packets", input, streamIndex: info.video!.streamIndex, deadlineMs },
+        ...(info.ignoresEdits && { ignoresEdits: info.ignoresEdits }),
         part: { fromMs: part.fromMs + (info.startMs ?? 0), toMs: part.toMs + (info.startMs ?? 0) },
       },
       this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),

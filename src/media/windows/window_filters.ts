@@ -5,6 +5,7 @@ import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { deinterlacing } from "../recorded/decode_args.ts";
+import { gapMaxS } from "../recorded/source_times.ts";
 
 /** All in milliseconds. */
 export interface SourceWindow {
@@ -194,15 +195,20 @@ const AAC_FRAME_SAMPLES = 1024;
 
 /** Sound whose times fall by more is that of a clock that begins anew, seconds. */
 const FALL_S = 0.1;
-/** In containers whose clocks may jump ffmpeg closes longer gaps of the video, and so they are closed here. */
-const GAP_S = 10;
-const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
 
-/** The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. */
-function withoutJumps({ formatName }: MediaInfo): string {
-  const step = "T-PREV_INT-NB_SAMPLES/SR";
-  const isJump = `lt(${step},-${FALL_S})` + (JUMPING.test(formatName) ? `+gt(${step},${GAP_S})` : "");
-  return `st(0,ld(0)+if(${isJump},${step},0));PTS-ld(0)/TB`;
+/**
+ * The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. A jump back by what it has jumped
+ * forward before ends a wrong time, and so does the reverse.
+ */
+function withoutJumps(info: MediaInfo): string {
+  const gapS = gapMaxS(info);
+  const step = "st(3,T-PREV_INT-NB_SAMPLES/SR)";
+  const isReturn = (jump: string) => `lt(abs(ld(3)+${jump}),${FALL_S})`;
+  // 0: what is taken away, 1: the last gap that was left as it is, 2: the last jump that was taken away.
+  const taken = `st(0,ld(0)+st(2,ld(3)))`;
+  const fall = gapS === undefined ? `if(${isReturn("ld(1)")},st(1,0),${taken})` : taken;
+  const rise = gapS === undefined ? `if(lt(ld(2),0)*${isReturn("ld(2)")},${taken},st(1,ld(3)))` : taken;
+  return `${step};if(lt(ld(3),-${FALL_S}),${fall},if(gt(ld(3),${gapS ?? FALL_S}),${rise},0));PTS-ld(0)/TB`;
 }
 
 /** The number of samples in a duration, at least one. */

@@ -20,6 +20,15 @@ const ASSUMED_S = 1 / 25;
  */
 const COST = { wrong: 0.5, anew: 8, longer: 1, longerMax: 3, shorter: 4 } as const;
 
+/** What is known of the times of a film before they come. */
+export interface FilmTimes {
+  readonly ticksPerSecond: number;
+  /** How many frames it should have in a second; null where nobody knows. */
+  readonly fps: number | null;
+  /** Seconds up to which a gap is believed; any unless given. */
+  readonly gapMaxS?: number | undefined;
+}
+
 /**
  * Times are in ticks of any unit, from frame to frame in the order in which they are shown. A frame is pushed with the time that its source
  * gives it, and `take` gives its time when that is decided: at once where it follows the one before as usual, and otherwise when enough
@@ -32,7 +41,7 @@ const COST = { wrong: 0.5, anew: 8, longer: 1, longerMax: 3, shorter: 4 } as con
  *            0  1  2  3 90 91 92 ...  a gap, which nothing contradicts:     as it is
  * ```
  *
- * Times that rise are never changed, and what is given rises always. Memory is constant.
+ * Times that rise are never changed but where a gap is longer than is believed, and what is given rises always. Memory is constant.
  */
 export class FrameClock {
   /** Whether all times so far are those of the source. */
@@ -55,12 +64,14 @@ export class FrameClock {
   #usual = NaN;
   #expected = NaN;
   #ticksPerSecond = 1;
+  /** A longer step is a clock that was set forward. */
+  #gapMax = Infinity;
   /** Of the search for the cheapest explanation, by frame; 0 stands for the last decided one. */
   readonly #cost = new Float64Array(CLOCK_LOOK_AHEAD + 2);
   readonly #from = new Int8Array(CLOCK_LOOK_AHEAD + 2);
 
-  /** Prepares for a new film. `fps` is how many frames it should have in a second; null where nobody knows. */
-  reset({ ticksPerSecond, fps }: { readonly ticksPerSecond: number; readonly fps: number | null }): void {
+  /** Prepares for a new film. */
+  reset({ ticksPerSecond, fps, gapMaxS = Infinity }: FilmTimes): void {
     this.isSteady = true;
     this.#openCount = 0;
     this.#taken = 0;
@@ -70,6 +81,7 @@ export class FrameClock {
     this.#intervalCount = 0;
     this.#usual = NaN;
     this.#ticksPerSecond = ticksPerSecond;
+    this.#gapMax = gapMaxS * ticksPerSecond;
     this.#expected = fps === null ? NaN : ticksPerSecond / fps;
   }
 
@@ -140,7 +152,8 @@ export class FrameClock {
         // A gap is believed when the frames behind it have gone on for as long as it lasted.
         const isBelieved = isFirst ? this.#openCount >= BEGINNING : span >= first - this.#last;
         if (!isFull && !isBelieved) return;
-        this.#accept(first);
+        if (!isFirst && this.#isClosed(first - this.#last)) this.#beginAnew(1);
+        this.#accept(this.#timeOf(1));
       } else if (isFull) this.#explain();
       else return;
     }
@@ -180,18 +193,13 @@ export class FrameClock {
     cost[0] = 0;
     for (let to = 1; to <= count; to++) {
       // At the beginning of a film nothing is before the first right time.
-      cost[to] = isFirst ? (to - 1) * COST.wrong : cost[to - 1]! + COST.anew;
-      from[to] = isFirst ? 0 : to - 1;
-      if (isFirst && to > 1 && cost[to - 1]! + COST.anew < cost[to]!) {
-        cost[to] = cost[to - 1]! + COST.anew;
-        from[to] = to - 1;
-      }
+      cost[to] = isFirst ? (to - 1) * COST.wrong : Infinity;
+      from[to] = 0;
       for (let before = isFirst ? 1 : 0; before < to; before++) {
-        const step = this.#timeOf(to) - this.#timeOf(before);
-        if (!(step > 0)) continue;
         const frames = to - before;
-        const way = cost[before]! + (frames - 1) * COST.wrong + this.#costOf(step / frames);
-        // Of equal ones the way with the fewest wrong times, and not with a clock that begins anew.
+        const step = this.#costOf(this.#timeOf(to) - this.#timeOf(before), frames);
+        const way = cost[before]! + (frames - 1) * COST.wrong + Math.min(step, COST.anew);
+        // Of equal ones the way with the fewest wrong times.
         if (way > cost[to]!) continue;
         cost[to] = way;
         from[to] = before;
@@ -215,8 +223,10 @@ export class FrameClock {
     return frame === 0 ? this.#last : this.#open[frame - 1]! + this.#offset;
   }
 
-  #costOf(interval: number): number {
-    const doublings = Math.log2(interval / this.interval);
+  /** What it costs that a clock goes on by a step from one right frame to the one that is `frames` behind it. */
+  #costOf(step: number, frames: number): number {
+    if (!(step > 0)) return Infinity;
+    const doublings = Math.log2(step / frames / this.interval);
     return doublings > 0 ? Math.min(COST.longerMax, doublings * COST.longer) : -doublings * COST.shorter;
   }
 
@@ -224,8 +234,8 @@ export class FrameClock {
   #place(right: number): void {
     const isFirst = Number.isNaN(this.#last);
     const step = this.#timeOf(right) - this.#last;
-    const isAnew = !isFirst && right === 1 && !(step > 0 && this.#costOf(step) <= COST.anew);
-    if (isAnew) this.#offset += this.#last + this.interval - this.#timeOf(1);
+    const isAnew = !isFirst && (this.#costOf(step, right) > COST.anew || this.#isClosed(step));
+    if (isAnew) this.#beginAnew(right);
     const end = this.#timeOf(right);
     const start = isFirst ? end - right * this.interval : this.#last;
     for (let frame = 1; frame < right; frame++) {
@@ -233,6 +243,17 @@ export class FrameClock {
     }
     this.#decide(end, right === 1 && !isAnew);
     this.#drop(right);
+  }
+
+  /** The frame `first`, from 1 on, begins a new clock: the film goes on at its usual rate. */
+  #beginAnew(first: number): void {
+    this.isSteady = false;
+    this.#offset += this.#last + first * this.interval - this.#timeOf(first);
+  }
+
+  /** Whether the clock has been set forward, and nothing is missing. */
+  #isClosed(step: number): boolean {
+    return step > this.#gapMax;
   }
 
   /** Nothing that waits is right: the film goes on at its usual rate. */

@@ -11,8 +11,8 @@ import { LONG_TEST } from "../../support/long_tests.ts";
 import { NEVER, openDecoder, TempFolder, tools, world } from "../../support/media.ts";
 import { decodeRequest, joinedColumn, numberOf, shownNumbers } from "../../support/recorded_media.ts";
 
-/** Those whose readers give all frames of every film. */
-const CONTAINERS = ["mkv", "nut", "flv"];
+/** Those that have clocks. */
+const CONTAINERS = ["mkv", "nut", "flv", "mp4", "ts", "mpg"];
 
 const CHUNK = 16;
 const PICTURES = 3;
