@@ -8,7 +8,7 @@ import { refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
-import { hidesByMistake } from "./formats/edit_list.ts";
+import { hidesByMistake } from "./formats/mp4_times.ts";
 import type { MediaInput } from "./input.ts";
 import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";

@@ -16,6 +16,8 @@ export interface SourceWindow {
   readonly firstFrameMs: number;
   /** Its frames by number, where times of the source do not tell which they are; null where they do. */
   readonly counted: CountedFrames | null;
+  /** Whether a seek may end at another moment that has the same time. */
+  readonly isAmbiguous: boolean;
 }
 
 /** Frames in a row, by their numbers among all decoded ones. */
@@ -47,15 +49,15 @@ export interface SeekPlan {
  * ```
  *
  * In a container without an index of its key frames the seek goes to well before the window, so that there is a key frame in
- * between. A source without a length, or without a container, is read from its start, and so is one whose clock has jumped.
+ * between. A source without a length, or without a container, is read from its start, and so is one whose clock has jumped, or will.
  */
 export function seekPlan(window: SourceWindow, input: MediaInput, info: MediaInfo): SeekPlan {
-  const { counted } = window;
+  const { counted, isAmbiguous } = window;
   const beginMs = window.firstFrameMs + window.startMs;
   const isIndexed = INDEXED.test(info.formatName);
   const isSeekable = info.durationMs !== null && !BARE_STREAM.test(info.formatName) && !hasGuessedTimes(info);
   const earlierMs = isIndexed && input.path !== null ? AUDIO_LEAD_MS : KEY_FRAME_LEAD_MS;
-  const seekMs = isSeekable && !counted ? Math.max(0, beginMs - earlierMs) : 0;
+  const seekMs = isSeekable && !counted && !isAmbiguous ? Math.max(0, beginMs - earlierMs) : 0;
   return { seekMs, beginMs, counted };
 }
 

@@ -1,4 +1,4 @@
-/** Whether the edit list of an MP4 hides frames by mistake. Reads the tables of a track's times, wherever they are in the file. */
+/** What is wrong with the times of an MP4: whether they fall, and whether its edit list was made of wrong ones. Reads the tables of a track, wherever they are in the file. */
 
 import { boxesIn, boxOn, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
 
@@ -14,14 +14,47 @@ const REORDERED_MAX = 16;
  * decoding, and a few between them where frames are reordered. Where others are hidden, the times are wrong.
  */
 export async function hidesByMistake(path: string, streamIndex: number): Promise<boolean> {
+  return await ofTrack(path, streamIndex, isMistaken);
+}
+
+/** Whether frames come behind others that are shown much later: more than reordering explains. */
+export async function timesFallIn(path: string, streamIndex: number): Promise<boolean> {
+  return await ofTrack(path, streamIndex, (moov, trak) => {
+    const find = tablesOf(moov, trak);
+    const stts = find("stts");
+    if (!stts) return false;
+    const { times, interval } = sampleTimes(stts, find("ctts"));
+    let latest = -Infinity;
+    return times.some((time) => {
+      latest = Math.max(latest, time);
+      return latest - time > REORDERED_MAX * interval;
+    });
+  });
+}
+
+async function ofTrack(
+  path: string,
+  streamIndex: number,
+  judge: (moov: Uint8Array, trak: Mp4Box) => boolean,
+): Promise<boolean> {
   try {
     const moov = await readMoov(path);
-    const track = moov && boxesIn(moov, 8).filter(({ type }) => type === "trak")[streamIndex];
-    return track ? isMistaken(moov, track) : false;
+    const trak = moov && boxesIn(moov, 8).filter(({ type }) => type === "trak")[streamIndex];
+    return trak ? judge(moov, trak) : false;
   } catch (error) {
     if (error instanceof Mp4Error || error instanceof RangeError) return false;
     throw error;
   }
+}
+
+/** Finds the tables of a track by their types. */
+function tablesOf(moov: Uint8Array, trak: Mp4Box): (type: string) => DataView | null {
+  const stbl = boxOn(moov, "mdia/minf/stbl", trak);
+  const tables = boxesIn(moov, stbl.content, stbl.end);
+  return (type) => {
+    const found = tables.find((box) => box.type === type);
+    return found ? table(moov, found) : null;
+  };
 }
 
 /** The whole box; null where there is none, or a very large one. */
@@ -58,12 +91,7 @@ function isMistaken(moov: Uint8Array, trak: Mp4Box): boolean {
   const inside = boxesIn(moov, trak.content, trak.end);
   const edts = inside.find(({ type }) => type === "edts");
   if (!edts) return false;
-  const stbl = boxOn(moov, "mdia/minf/stbl", trak);
-  const tables = boxesIn(moov, stbl.content, stbl.end);
-  const find = (type: string) => {
-    const found = tables.find((box) => box.type === type);
-    return found ? table(moov, found) : null;
-  };
+  const find = tablesOf(moov, trak);
   const moovBox = boxesIn(moov)[0]!;
   const edit = onlyEdit(table(moov, boxOn(moov, "elst", edts)), {
     perSecond: timescale(table(moov, boxOn(moov, "mvhd", moovBox))),
