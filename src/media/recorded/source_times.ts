@@ -4,9 +4,10 @@ import type { MediaInfo } from "../probe.ts";
 
 /** Containers of broadcasts and recordings that are cut and joined as they are, so that their clocks jump. */
 const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
-const GAP_S = 10;
+/** A longer gap is a clock that was set forward, seconds. */
+export const GAP_S = 10;
 
-/** The longest gap that is believed, seconds; undefined for any. What is longer is a clock that was set forward. */
+/** The longest gap that is believed of frames, seconds; undefined for any. */
 export function gapMaxS({ formatName }: Pick<MediaInfo, "formatName">): number | undefined {
   return JUMPING.test(formatName) ? GAP_S : undefined;
 }

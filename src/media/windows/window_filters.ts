@@ -5,7 +5,7 @@ import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { deinterlacing } from "../recorded/decode_args.ts";
-import { gapMaxS } from "../recorded/source_times.ts";
+import { GAP_S } from "../recorded/source_times.ts";
 
 /** All in milliseconds. */
 export interface SourceWindow {
@@ -177,7 +177,7 @@ export function audioGraph(
   const samples = sampleCount(durationMs, sampleRateHz);
   const tracks = Array.from({ length: info.audioStreams }, (_, track) =>
     [
-      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps(info)}',` : ""}atrim=start=${
+      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps()}',` : ""}atrim=start=${
         seconds(beginMs)
       }:end=${seconds(beginMs + durationMs)}`,
       `asetpts=PTS-${seconds(beginMs)}/TB`,
@@ -195,22 +195,20 @@ export function audioGraph(
 
 const AAC_FRAME_SAMPLES = 1024;
 
-/** Sound whose times fall by more is that of a clock that begins anew, seconds. */
+/** Times of sound that differ by less from those that are expected are rounded, seconds. */
 const FALL_S = 0.1;
 
 /**
- * The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. A jump back by what it has jumped
- * forward before ends a wrong time, and so does the reverse.
+ * The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. A gap is left as it is, unless it is
+ * long or ends a jump back; and a fall that ends a gap was the end of a wrong time.
  */
-function withoutJumps(info: MediaInfo): string {
-  const gapS = gapMaxS(info);
-  const step = "st(3,T-PREV_INT-NB_SAMPLES/SR)";
+function withoutJumps(): string {
+  // 0: what is taken away, 1: the last gap that was left, 2: the last jump that was taken away, 3: the present step.
+  const taken = "st(0,ld(0)+st(2,ld(3)))";
   const isReturn = (jump: string) => `lt(abs(ld(3)+${jump}),${FALL_S})`;
-  // 0: what is taken away, 1: the last gap that was left as it is, 2: the last jump that was taken away.
-  const taken = `st(0,ld(0)+st(2,ld(3)))`;
-  const fall = gapS === undefined ? `if(${isReturn("ld(1)")},st(1,0),${taken})` : taken;
-  const rise = gapS === undefined ? `if(lt(ld(2),0)*${isReturn("ld(2)")},${taken},st(1,ld(3)))` : taken;
-  return `${step};if(lt(ld(3),-${FALL_S}),${fall},if(gt(ld(3),${gapS ?? FALL_S}),${rise},0));PTS-ld(0)/TB`;
+  const fall = `if(${isReturn("ld(1)")},st(1,0),${taken})`;
+  const rise = `if(gt(ld(3),${GAP_S})+lt(ld(2),0)*${isReturn("ld(2)")},${taken},st(1,ld(3)))`;
+  return `st(3,T-PREV_INT-NB_SAMPLES/SR);if(lt(ld(3),-${FALL_S}),${fall},if(gt(ld(3),${FALL_S}),${rise},0));PTS-ld(0)/TB`;
 }
 
 /** The number of samples in a duration, at least one. */

@@ -58,6 +58,8 @@ export class FrameClock {
   #last = NaN;
   /** What is added to times of the source since the clock began anew. */
   #offset = 0;
+  /** The same before the clock last began anew: a source may have two clocks, and ffmpeg takes the last frames from the other one. */
+  #otherOffset = NaN;
   readonly #intervals = new Float64Array(INTERVALS);
   readonly #sorted = new Float64Array(INTERVALS);
   #intervalCount = 0;
@@ -78,6 +80,7 @@ export class FrameClock {
     this.#decidedCount = 0;
     this.#last = NaN;
     this.#offset = 0;
+    this.#otherOffset = NaN;
     this.#intervalCount = 0;
     this.#usual = NaN;
     this.#ticksPerSecond = ticksPerSecond;
@@ -147,12 +150,17 @@ export class FrameClock {
       const first = this.#open[0]! + this.#offset;
       const isFirst = Number.isNaN(this.#last);
       if (!isFirst && this.#isUsual(first)) this.#accept(first);
-      else if (this.#rises()) {
+      else if (!isFirst && this.#isUsual(this.#open[0]! + this.#otherOffset)) {
+        [this.#offset, this.#otherOffset] = [this.#otherOffset, this.#offset];
+        this.#accept(this.#timeOf(1));
+      } else if (this.#rises()) {
         const span = this.#open[this.#openCount - 1]! + this.#offset - first;
         // A gap is believed when the frames behind it have gone on for as long as it lasted.
         const isBelieved = isFirst ? this.#openCount >= BEGINNING : span >= first - this.#last;
         if (!isFull && !isBelieved) return;
-        if (!isFirst && this.#isClosed(first - this.#last)) this.#beginAnew(1);
+        // The last frames of a film whose clock has begun anew may have times of another one.
+        const isOther = isEnd && !isBelieved && !Number.isNaN(this.#otherOffset);
+        if (!isFirst && (isOther || this.#isClosed(first - this.#last))) this.#beginAnew(1);
         this.#accept(this.#timeOf(1));
       } else if (isFull) this.#explain();
       else return;
@@ -248,6 +256,7 @@ export class FrameClock {
   /** The frame `first`, from 1 on, begins a new clock: the film goes on at its usual rate. */
   #beginAnew(first: number): void {
     this.isSteady = false;
+    this.#otherOffset = this.#offset;
     this.#offset += this.#last + first * this.interval - this.#timeOf(first);
   }
 

@@ -40,6 +40,9 @@ const WRONG: Readonly<Record<string, (t: number, k: number) => number>> = {
   "two in the wrong order": (t, k) => k % 10 === 4 ? RIGHT[k + 1]! : k % 10 === 5 ? RIGHT[k - 1]! : t,
   "one far away, and then a clock that is set back": (t, k) =>
     k === 79 ? t + 100_000 : k >= 80 ? t - 10_000 : t,
+  "a clock that is set back, and two last frames of another one": (t, k) =>
+    k >= 238 ? t + 7_000 : k >= 80 ? t - 3_000 : t,
+  "a second clock in the middle": (t, k) => k >= 80 && k < 238 ? t - 10_000 : t,
   "a clock that is set back": (t, k) => k >= 80 ? t - 3000 : t,
   "a clock that is set back a little": (t, k) => k >= 80 ? t - 300 : t,
   "a clock that is set back at the end": (t, k) => k >= 235 ? t - 3000 : t,
