@@ -65,15 +65,18 @@ function packetTimes(part: DataView): number[] {
 
 const CLUSTER = 0x1f43b675;
 const TIMESTAMP = 0xe7;
-/** Of its head: an id, a size of up to eight bytes, and then the time. */
-const CLUSTER_BYTES = 22;
+const CHECKSUM = 0xbf;
+const CHECKSUM_BYTES = 6;
+/** Of its head: an id, a size of up to eight bytes, a checksum, and then the time. */
+const CLUSTER_BYTES = 28;
 
-/** Of Matroska's clusters, whose first element is their time, in milliseconds as in nearly all files. */
+/** Of Matroska's clusters, whose first element but a checksum is their time, in milliseconds as in nearly all files. */
 function clusterTimes(part: DataView): number[] {
   const times: number[] = [];
   for (let place = 0; place + CLUSTER_BYTES <= part.byteLength; place++) {
     if (part.getUint32(place) !== CLUSTER) continue;
-    const at = place + 4 + Math.clz32(part.getUint8(place + 4)) - 23;
+    const content = place + 4 + Math.clz32(part.getUint8(place + 4)) - 23;
+    const at = part.getUint8(content) === CHECKSUM ? content + CHECKSUM_BYTES : content;
     const bytes = part.getUint8(at + 1) & 0x7f;
     if (part.getUint8(at) !== TIMESTAMP || bytes > 8) continue;
     let time = 0;

@@ -119,9 +119,8 @@ function onlyEdit(
     const length = isLong ? Number(elst.getBigUint64(at)) : elst.getUint32(at);
     const start = isLong ? Number(elst.getBigInt64(at + 8)) : elst.getInt32(at + 4);
     // One tick of the film more, as lengths are rounded.
-    if (start >= 0) {
-      edits.push({ start, end: length === 0 ? Infinity : start + (length + 1) / perSecond * mediaPerSecond });
-    }
+    const shown = length === 0 ? 0 : (length + 1) / perSecond * mediaPerSecond;
+    if (start >= 0) edits.push({ start, end: start + shown });
   }
   return edits.length === 1 ? edits[0]! : null;
 }

@@ -5,6 +5,8 @@ export const CLOCK_LOOK_AHEAD = 32;
 
 /** A frame that comes up to this many usual intervals behind the one before is believed at once. */
 const USUAL_INTERVALS = 1.6;
+/** A shorter part of the usual interval is none: some readers give frames of one time such steps. */
+const LEAST_INTERVALS = 1 / 16;
 /** Intervals that tell the usual one, and after how many new ones it is computed again. */
 const INTERVALS = 31;
 const RENEWED_AFTER = 8;
@@ -122,7 +124,13 @@ export class FrameClock {
 
   #isUsual(time: number): boolean {
     const step = time - this.#last;
-    return step > 0 && step <= USUAL_INTERVALS * this.interval;
+    return step > this.#leastStep && step <= USUAL_INTERVALS * this.interval;
+  }
+
+  /** Times that are no further apart are equal. */
+  get #leastStep(): number {
+    const isKnown = !Number.isNaN(this.#usual) || !Number.isNaN(this.#expected);
+    return isKnown ? this.interval * LEAST_INTERVALS : 0;
   }
 
   #decide(time: number, isLearned: boolean): void {
@@ -179,9 +187,10 @@ export class FrameClock {
 
   /** Whether the times that wait rise, from the last decided one on. */
   #rises(): boolean {
+    const leastStep = this.#leastStep;
     let before = Number.isNaN(this.#last) ? -Infinity : this.#last - this.#offset;
     for (let i = 0; i < this.#openCount; i++) {
-      if (!(this.#open[i]! > before)) return false;
+      if (!(this.#open[i]! > before + leastStep)) return false;
       before = this.#open[i]!;
     }
     return true;
@@ -233,7 +242,7 @@ export class FrameClock {
 
   /** What it costs that a clock goes on by a step from one right frame to the one that is `frames` behind it. */
   #costOf(step: number, frames: number): number {
-    if (!(step > 0)) return Infinity;
+    if (!(step > this.#leastStep)) return Infinity;
     const doublings = Math.log2(step / frames / this.interval);
     return doublings > 0 ? Math.min(COST.longerMax, doublings * COST.longer) : -doublings * COST.shorter;
   }

@@ -37,6 +37,7 @@ const WRONG: Readonly<Record<string, (t: number, k: number) => number>> = {
   "ten in a row": (t, k) => k >= 50 && k < 60 ? t + 3_600_000 : t,
   "the time of the next": (t, k) => k % 25 === 24 ? RIGHT[k + 1] ?? t : t,
   "the time of the one before": (t, k) => k % 25 === 24 ? RIGHT[k - 1]! : t,
+  "one late, and steps of a tick up to it": (t, k) => k >= 30 && k < 40 ? RIGHT[30]! + 400 + k - 30 : t,
   "two in the wrong order": (t, k) => k % 10 === 4 ? RIGHT[k + 1]! : k % 10 === 5 ? RIGHT[k - 1]! : t,
   "one far away, and then a clock that is set back": (t, k) =>
     k === 79 ? t + 100_000 : k >= 80 ? t - 10_000 : t,
