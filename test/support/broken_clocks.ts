@@ -112,7 +112,7 @@ function packetized({ folder, path, clock, isReordered }: Film, format: string):
     ],
     ...["-f", format],
     // Smaller pictures would share packets, and so times.
-  ], { size: format === "mpegts" ? "64x48" : "640x480" });
+  ], { size: format === "mpegts" ? "64x48" : "1280x720" });
   const bytes = Deno.readFileSync(film);
   const times = timesOf(clock);
   let first: number | null = null;
