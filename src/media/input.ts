@@ -47,16 +47,22 @@ export function inputUrl({ path, url }: MediaInput): string {
 
 /**
  * Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera that sends JPEGs may be
- * silent for longer: whoever watches it says when it is over.
+ * silent for longer: whoever watches it says when it is over. `ignoresEdits` is of MP4 alone: what its edit list hides is shown.
  */
 export function inputOptions(
   { kind }: MediaInput,
-  { isWatched = false }: { readonly isWatched?: boolean } = {},
+  { isWatched = false, ignoresEdits = false }: {
+    readonly isWatched?: boolean;
+    readonly ignoresEdits?: boolean | undefined;
+  } = {},
 ): string[] {
   switch (kind) {
     case "file":
     case "fetched":
-      return ["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS];
+      return [
+        ...["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS],
+        ...(ignoresEdits ? ["-advanced_editlist", "0"] : []),
+      ];
     case "hls":
       return [
         ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],

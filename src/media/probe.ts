@@ -8,6 +8,7 @@ import { refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
+import { hidesByMistake } from "./formats/mp4_times.ts";
 import type { MediaInput } from "./input.ts";
 import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
@@ -57,6 +58,8 @@ export interface MediaInfo {
   readonly announcedEndMs?: number | null;
   /** Whether the file ends before its container does; absent for no. */
   readonly isCutOff?: boolean;
+  /** Whether the edit list of an MP4 is not heeded, as it was made of wrong times; absent for no. */
+  readonly ignoresEdits?: true | undefined;
 }
 
 export interface ProbeContext {
@@ -92,7 +95,12 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 }
 
 /** `head` is the start of a file, for the reason of a refusal. */
-async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8Array): Promise<MediaInfo> {
+async function probeWith(
+  input: MediaInput,
+  context: ProbeContext,
+  head?: Uint8Array,
+  ignoresEdits?: true,
+): Promise<MediaInfo> {
   const isStream = input.path === null;
   const limitMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
   const deadlineMs = isStream ? limitMs : limitMs * BUSY_FACTOR;
@@ -100,6 +108,7 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
     kind: "probe",
     input,
     ...(context.isWatched && { isWatched: true }),
+    ...(ignoresEdits && { ignoresEdits }),
   }, {
     world: context.world,
     signal: context.signal,
@@ -115,9 +124,15 @@ async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8A
   if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
   const info = mediaInfo(parsedAnswer(outcome.stdout), context.videoStream);
   if (input.path === null) return info;
+  if (ignoresEdits) return { ...info, ignoresEdits };
   const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
-  return isCutOff ? { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null } : info;
+  if (isCutOff) return { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null };
+  const isMistaken = MP4.test(info.formatName) && info.video !== null &&
+    await hidesByMistake(input.path, info.video.streamIndex);
+  return isMistaken ? await probeWith(input, context, head, true) : info;
 }
+
+const MP4 = /^mov\b/;
 
 /** Enough for a file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;

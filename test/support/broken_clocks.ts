@@ -26,25 +26,43 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
     k % 25 === 24 && k < BROKEN_FRAMES - 1 ? timeOf(k + 1) : t,
   "each tenth frame has the time of the one before": (k, t) => k % 10 === 9 ? timeOf(k - 1) : t,
   "the clock is set back by 3 s": (k, t) => k >= 60 ? t - 3_000 : t,
+  "each time comes twice": (k, t) => k >= 48 ? timeOf(k - 48) : t,
   "the clock begins anew": (k, t) => k >= 48 ? timeOf(k - 48) - 9_000 : t,
   "the clock begins anew again and again": (k) => timeOf(k % 30) - (k >= 30 ? 5_000 : 0),
 };
 
+/** What is made: `clock` has the times on the container's clock, and frames are coded in another order where `isReordered`. */
+interface Film {
+  readonly folder: TempFolder;
+  readonly path: string;
+  readonly clock: Clock;
+  readonly isReordered: boolean;
+}
+
 /** How a film with these times is made, by the end of its name. */
-const MAKERS: Readonly<Record<string, (folder: TempFolder, path: string, clock: Clock) => void>> = {
-  mkv: (folder, path, clock) => copied(folder, path, clock, { format: "mkv", ticksPerMs: 1 }),
+const MAKERS: Readonly<Record<string, (film: Film) => void>> = {
+  mkv: (film) => copied(film, { format: "mkv", ticksPerMs: 1 }),
   // The muxer makes 51,200 ticks a second of 25 frames.
-  nut: (folder, path, clock) => copied(folder, path, clock, { format: "nut", ticksPerMs: 51.2 }),
-  mp4: (folder, path, clock) => copied(folder, path, clock, { format: "mp4", ticksPerMs: 12.8 }),
-  ts: (folder, path, clock) => packetized(folder, path, clock, "mpegts"),
-  mpg: (folder, path, clock) => packetized(folder, path, clock, "vob"),
+  nut: (film) => copied(film, { format: "nut", ticksPerMs: 51.2 }),
+  mp4: (film) => copied(film, { format: "mp4", ticksPerMs: 12.8 }),
+  ts: (film) => packetized(film, "mpegts"),
+  mpg: (film) => packetized(film, "vob"),
   flv: flash,
 };
 
 /** Makes the film in the folder. */
-export function makeBroken(folder: TempFolder, container: string, clock: Clock): string {
+export function makeBroken(
+  folder: TempFolder,
+  container: string,
+  clock: Clock,
+  { isReordered = false, startMs = START_MS }: {
+    readonly isReordered?: boolean;
+    /** When it begins on its clock. */
+    readonly startMs?: number;
+  } = {},
+): string {
   const path = join(folder.path, `broken.${container}`);
-  MAKERS[container]!(folder, path, (k, t) => START_MS + clock(k, t));
+  MAKERS[container]!({ folder, path, clock: (k, t) => startMs + clock(k, t), isReordered });
   return path;
 }
 
@@ -54,17 +72,17 @@ function timesOf(clock: Clock): number[] {
 
 /** These muxers ask for rising times of decoding only, which readers do not have. */
 function copied(
-  folder: TempFolder,
-  path: string,
-  clock: Clock,
+  { folder, path, clock, isReordered }: Film,
   { format, ticksPerMs }: { readonly format: string; readonly ticksPerMs: number },
 ): void {
-  const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES);
+  const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES, [
+    ...["-c:v", "mpeg4", "-q:v", "2", ...(isReordered ? ["-bf", "2"] : [])],
+  ]);
   // A tree of comparisons: a film has too many frames for one row of terms.
   const tree = (from: number, to: number, times: readonly number[]): string => {
     if (to - from === 1) return String(times[from]);
     const middle = (from + to) >> 1;
-    return `if(lt(N,${middle}),${tree(from, middle, times)},${tree(middle, to, times)})`;
+    return `if(lt(ld(0),${middle}),${tree(from, middle, times)},${tree(middle, to, times)})`;
   };
   const times = tree(0, BROKEN_FRAMES, timesOf(clock).map((ms) => ms * ticksPerMs));
   make(
@@ -74,34 +92,53 @@ function copied(
     "-c",
     "copy",
     "-bsf:v",
-    `setts=pts='${times}':dts=N*${FRAME_MS * ticksPerMs}`,
+    `setts=pts='st(0,round((PTS-STARTPTS)/${FRAME_MS * ticksPerMs}));${times}':dts=N*${
+      FRAME_MS * ticksPerMs
+    }`,
     "-avoid_negative_ts",
     "disabled",
   );
 }
 
-/** Packets of MPEG have their times in five bytes behind a header. */
-function packetized(folder: TempFolder, path: string, clock: Clock, format: string): void {
+/** Packets of MPEG have their times in five bytes behind a header; now and then a picture has none. */
+function packetized({ folder, path, clock, isReordered }: Film, format: string): void {
   const film = makeNumbered(join(folder.path, `sound.${format}`), BROKEN_FRAMES, [
-    ...["-c:v", "mpeg2video", "-q:v", "2", "-g", "1", "-bf", "0", "-f", format],
+    ...[
+      "-c:v",
+      "mpeg2video",
+      "-q:v",
+      "2",
+      ...(isReordered ? ["-g", "12", "-bf", "2"] : ["-g", "1", "-bf", "0"]),
+    ],
+    ...["-f", format],
     // Smaller pictures would share packets, and so times.
-  ], { size: "1280x720" });
+  ], { size: format === "mpegts" ? "64x48" : "1280x720" });
   const bytes = Deno.readFileSync(film);
   const times = timesOf(clock);
-  let frame = 0;
+  let first: number | null = null;
   for (let at = 0; at + 19 < bytes.length; at++) {
     const isPacket = bytes[at] === 0 && bytes[at + 1] === 0 && bytes[at + 2] === 1 && bytes[at + 3] === 0xe0;
     if (!isPacket || (bytes[at + 6]! & 0xc0) !== 0x80 || (bytes[at + 7]! & 0x80) === 0) continue;
-    const ticks = times[frame++]! * 90;
+    first ??= readTicks(bytes, at + 9);
+    const before = readTicks(bytes, at + 9);
+    const ticks = times[Math.round((before - first) / (FRAME_MS * 90))]! * 90;
+    if ((bytes[at + 7]! & 0x40) !== 0) {
+      writeTicks(bytes, at + 14, ticks - (isReordered ? before - readTicks(bytes, at + 14) : 0));
+    }
     writeTicks(bytes, at + 9, ticks);
-    if ((bytes[at + 7]! & 0x40) !== 0) writeTicks(bytes, at + 14, ticks);
   }
-  if (frame !== BROKEN_FRAMES) throw new Error(`${frame} packets with times`);
   Deno.writeFileSync(path, bytes);
 }
 
+function readTicks(bytes: Uint8Array, at: number): number {
+  const high = (bytes[at]! >> 1 & 7) * 2 ** 30;
+  return high + (bytes[at + 1]! << 22) + (bytes[at + 2]! >> 1 << 15) + (bytes[at + 3]! << 7) +
+    (bytes[at + 4]! >> 1);
+}
+
 /** 33 bits, of which each 15 are followed by a one. */
-function writeTicks(bytes: Uint8Array, at: number, ticks: number): void {
+function writeTicks(bytes: Uint8Array, at: number, time: number): void {
+  const ticks = time % 2 ** 33;
   bytes[at] = (bytes[at]! & 0xf1) | (Math.floor(ticks / 2 ** 30) & 7) << 1;
   bytes[at + 1] = ticks >> 22 & 0xff;
   bytes[at + 2] = (ticks >> 14 & 0xfe) | 1;
@@ -110,7 +147,7 @@ function writeTicks(bytes: Uint8Array, at: number, ticks: number): void {
 }
 
 /** Tags follow each other, each with its time and its length. */
-function flash(folder: TempFolder, path: string, clock: Clock): void {
+function flash({ folder, path, clock }: Film): void {
   const film = makeNumbered(join(folder.path, "sound.flv"), BROKEN_FRAMES, ["-c:v", "flv1", "-q:v", "2"]);
   const bytes = Deno.readFileSync(film);
   const view = new DataView(bytes.buffer);

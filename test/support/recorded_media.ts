@@ -95,7 +95,13 @@ export function meansOf(folder: TempFolder, jpegs: readonly Uint8Array[]): numbe
   const { stdout, success } = new Deno.Command(tools().ffmpeg, {
     args: [
       ...["-v", "error", "-f", "mjpeg", "-i", jpegFile(folder, jpegs)],
-      ...["-vf", "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full", "-f", "rawvideo", "-"],
+      ...[
+        "-vf",
+        "crop=32:32,extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full",
+        "-f",
+        "rawvideo",
+        "-",
+      ],
     ],
   }).outputSync();
   ok(success && stdout.length === jpegs.length, `${stdout.length} of ${jpegs.length} JPEGs can be read`);

@@ -46,18 +46,22 @@ interface InputOptions {
  * their times. `log` is what ffmpeg logs.
  */
 export function inputArgs(
-  { input }: DecodeSubject,
+  { input, info }: DecodeSubject,
   { seekS = 0, byOneThread = false, log = ["-v", "error"], hardware, devices = {} }: InputOptions = {},
 ): string[] {
-  const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
+  const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek"];
   return [
     ...["-nostdin", ...log, "-cpuflags", `+${SLOW_GATHER}`],
     ...(byOneThread ? ["-threads", "1"] : []),
     ...(hardware ? hardwareArgs(hardware, devices) : []),
     ...(seekS > 0 ? seek : []),
-    ...[...inputOptions(input), "-i", inputUrl(input)],
+    ...OWN_CLOCK,
+    ...[...inputOptions(input, info), "-i", inputUrl(input)],
   ];
 }
+
+/** Times are those of the container from its start on: ffmpeg closes no gap and corrects no jump, as `FrameClock` does, which sees more frames. */
+const OWN_CLOCK = ["-copyts", "-start_at_zero"];
 
 /**
  * Says that this processor reads scattered bytes slowly, so that the scaler loads them one by one: the same samples, and on

@@ -31,6 +31,8 @@ export interface DecodeRunOptions {
   readonly sampling: SamplingPlan | null;
   /** Of the times of the source. */
   readonly timeBase: string;
+  /** See `gapMaxS`. */
+  readonly gapMaxS?: number | undefined;
   /** What the planes are reduced from. */
   readonly region: Region;
   /** Whether the decoder says something of each frame: only where all frames go into the pipe. */
@@ -118,7 +120,8 @@ export class DecodeRun implements AsyncDisposable {
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
-    const { signal, batchRows, maxRows, sampling, timeBase, region, looksAhead, stopsAtDamage } = options;
+    const { signal, batchRows, maxRows, sampling, timeBase, gapMaxS, region, looksAhead, stopsAtDamage } =
+      options;
     const reports = options.hasReports ? newReports() : null;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
@@ -131,6 +134,7 @@ export class DecodeRun implements AsyncDisposable {
         fifoPath: fifo.path,
         sampling,
         fps: sampling?.sourceFps ?? null,
+        gapMaxS,
         timeBase,
         region,
         maxRows,

@@ -28,6 +28,8 @@ export interface DecodeOrder {
   readonly sampling: SamplingPlan | null;
   /** The frames of a second of the source, as far as it is known. */
   readonly fps: number | null;
+  /** The longest gap that is believed; any unless given. See `gapMaxS`. */
+  readonly gapMaxS?: number | undefined;
   /** Of the times of the source: see `SourceTimes`. */
   readonly timeBase: string;
   /** What the frames are reduced from. */
@@ -204,7 +206,8 @@ class Intake {
     this.#reports = reports;
     this.#rate = order.sampling && SteadyRate.of(order.sampling);
     this.#times = new SourceTimes(order.timeBase);
-    clock.reset({ ticksPerSecond: this.#times.denominator / this.#times.numerator, fps: order.fps });
+    const { fps, gapMaxS } = order;
+    clock.reset({ ticksPerSecond: this.#times.denominator / this.#times.numerator, fps, gapMaxS });
     held.clear();
   }
 

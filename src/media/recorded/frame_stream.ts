@@ -23,6 +23,7 @@ import type { MediaInfo } from "../probe.ts";
 import type { FilmClock } from "../windows/extractor.ts";
 import type { ChosenFrames } from "../tools/job.ts";
 import { RowQueue } from "./row_queue.ts";
+import { gapMaxS } from "./source_times.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 export interface FrameStreamRequest {
@@ -483,6 +484,7 @@ function startRun(
     }),
     sampling: request.plan,
     timeBase: request.info.video!.timeBase,
+    gapMaxS: gapMaxS(request.info),
     region: subject.coordinates.resolved_region,
     hasReports: true,
     stopsAtDamage: !byOneThread,

@@ -1,5 +1,17 @@
 /** How frames carry what ffmpeg would change or forget: their own times past its muxers, and their numbers past its filters. */
 
+import type { MediaInfo } from "../probe.ts";
+
+/** Containers of broadcasts and recordings that are cut and joined as they are, so that their clocks jump. */
+const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
+/** A longer gap is a clock that was set forward, seconds. */
+export const GAP_S = 10;
+
+/** The longest gap that is believed of frames, seconds; undefined for any. */
+export function gapMaxS({ formatName }: Pick<MediaInfo, "formatName">): number | undefined {
+  return JUMPING.test(formatName) ? GAP_S : undefined;
+}
+
 /** Times beyond it, in both directions, count as it: six days, more than any film, and small enough for exact numbers. */
 const RANGE_S = 2 ** 19;
 

@@ -39,6 +39,9 @@ const video = z.strictObject({
   fieldOrder: z.enum(FIELD_ORDERS).optional(),
 });
 
+/** See `MediaInfo`. */
+const ignoresEdits = z.literal(true).optional();
+
 const info = z.strictObject({
   formatName: z.string().max(256),
   durationMs: z.number().min(0).max(1e15).nullable(),
@@ -52,6 +55,7 @@ const info = z.strictObject({
   videoStartMs: z.number().min(0).max(1e15).optional(),
   announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
   isCutOff: z.boolean().optional(),
+  ignoresEdits,
 });
 
 const coordinates = z.strictObject({
@@ -106,6 +110,7 @@ const RUN_JOBS = [
     input,
     /** A live source, of which only the streams are asked, and not how many frames a second it has. */
     isWatched: z.literal(true).optional(),
+    ignoresEdits,
   }),
   z.strictObject({ kind: z.literal("list_decoders") }),
   /** The NVIDIA graphics cards, a line each. */
@@ -118,6 +123,7 @@ const RUN_JOBS = [
     input,
     streamIndex: count.max(10_000),
     timeBase,
+    ignoresEdits,
     deadlineMs,
   }),
   /** Samples of the sound of a window. */
@@ -130,6 +136,7 @@ const RUN_JOBS = [
   /** The packets of a part of a source, listed. */
   z.strictObject({
     ...{ kind: z.literal("list_packets"), input, streamIndex: count.max(10_000), deadlineMs },
+    ignoresEdits,
     /** On the container's clock. */
     part: z.strictObject({ fromMs: z.number().min(-1e12).max(1e15), toMs: z.number().min(-1e12).max(1e15) }),
   }),

@@ -290,7 +290,7 @@ const PACKETS_READ = 200;
 /** Its streams are known with the first picture; ffmpeg would wait for twenty to tell how many there are in a second. */
 const FIRST_PICTURE = ["-fpsprobesize", "0"];
 
-function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
+function probeArgs({ input, isWatched, ignoresEdits }: JobOf<"probe">): string[] {
   const streamFields =
     "index,codec_type,codec_name,pix_fmt,width,height,field_order,avg_frame_rate,time_base,start_time,duration,channels";
   return [
@@ -302,7 +302,14 @@ function probeArgs({ input, isWatched }: JobOf<"probe">): string[] {
     // Packets are read and not decoded: 200 of them take a few milliseconds.
     ...(isWatched ? [] : ["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`]),
     ...(isWatched ? FIRST_PICTURE : []),
-    ...["-of", "json=compact=1", ...probeOptions(input), ...inputOptions(input), "-i", inputUrl(input)],
+    ...[
+      "-of",
+      "json=compact=1",
+      ...probeOptions(input),
+      ...inputOptions(input, { ignoresEdits }),
+      "-i",
+      inputUrl(input),
+    ],
   ];
 }
 
@@ -347,9 +354,10 @@ function selectionOf(select: ChosenFrames): FrameSelection {
 }
 
 /** Decodes as the signals are decoded, so that the same frame is the first one. */
-function firstFrameArgs({ input, streamIndex, timeBase }: JobOf<"first_frame">, { output }: Ends): string[] {
+function firstFrameArgs(job: JobOf<"first_frame">, { output }: Ends): string[] {
+  const { input, streamIndex, timeBase } = job;
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES, "-i", inputUrl(input)],
+    ...["-nostdin", "-v", "error", ...inputOptions(input, job), ...CONTAINER_TIMES, "-i", inputUrl(input)],
     ...["-map", `0:${streamIndex}`, "-frames:v", "1"],
     ...[...ownTimes(timeBase), "-f", "framecrc", "-y", output],
   ];
@@ -357,7 +365,15 @@ function firstFrameArgs({ input, streamIndex, timeBase }: JobOf<"first_frame">, 
 
 function windowInput({ input, info, seek }: Pick<JobOf<"wav">, "input" | "info" | "seek">): string[] {
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), ...seekArgs(seek, info), "-i", inputUrl(input)],
+    ...[
+      "-nostdin",
+      "-v",
+      "error",
+      ...inputOptions(input, info),
+      ...seekArgs(seek, info),
+      "-i",
+      inputUrl(input),
+    ],
     ...["-filter_complex_threads", "1"],
   ];
 }
@@ -392,9 +408,18 @@ function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
 }
 
 /** From the key frame before the part to its end, in the order of decoding. */
-function listPacketsArgs({ input, streamIndex, part }: JobOf<"list_packets">, { output }: Ends): string[] {
+function listPacketsArgs(job: JobOf<"list_packets">, { output }: Ends): string[] {
+  const { input, streamIndex, part } = job;
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), ...readFrom(part.fromMs), "-i", inputUrl(input)],
+    ...[
+      "-nostdin",
+      "-v",
+      "error",
+      ...inputOptions(input, job),
+      ...readFrom(part.fromMs),
+      "-i",
+      inputUrl(input),
+    ],
     ...["-map", `0:${streamIndex}`, "-c", "copy", "-to", seconds(part.toMs), "-f", "framecrc", "-y", output],
   ];
 }
@@ -404,7 +429,7 @@ function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
   const { input, info, range: { seekMs, packets } } = job;
   const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-frames:v", String(packets)];
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input)],
+    ...["-nostdin", "-v", "error", ...inputOptions(input, info)],
     ...[...readFrom((info.startMs ?? 0) + seekMs), "-i", inputUrl(input)],
     ...[...copy, "-bsf:v", "setts=pts=PTS-STARTPTS:dts=DTS-STARTPTS", ...clipFile(job)],
     ...[...copy, "-f", "framecrc", "-y", output],

@@ -9,6 +9,7 @@ import type { World } from "../../base/world.ts";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
+import { clockFalls } from "../formats/clock_falls.ts";
 import { boxesIn, bytesOf } from "../formats/mp4_boxes.ts";
 import { readTracks } from "../formats/mp4_samples.ts";
 import { firstFrameMs } from "./first_frame.ts";
@@ -147,6 +148,8 @@ export class Extractor implements AsyncDisposable {
   readonly #running = new Set<Promise<unknown>>();
   /** The time of the first frame of a source, for as long as the result of its probe is in use. */
   readonly #firstFrames = new WeakMap<MediaInfo, number>();
+  /** Whether the clock of a source falls. */
+  readonly #falls = new WeakMap<MediaInfo, Promise<boolean>>();
   /** The part of a source that was listed last. */
   readonly #packetLists = new WeakMap<MediaInfo, PacketList>();
 
@@ -297,10 +300,23 @@ export class Extractor implements AsyncDisposable {
     const leftMs = leftOf(request, firstFrameMs);
     if (leftMs <= 0) throw new ExtractionFailed("empty", `it ends before ${startMs} ms`);
     const window = { startMs, durationMs: Math.min(durationMs, leftMs), firstFrameMs };
-    if (!clock || clock.isSteady) return { ...window, counted: null };
+    if (!clock || clock.isSteady) {
+      return { ...window, counted: null, isAmbiguous: await this.#isAmbiguous(request) };
+    }
     const counted = clock.framesIn(startMs, startMs + window.durationMs);
     if (counted === null) throw new ExtractionFailed("empty", `no frame of it begins at ${startMs} ms`);
-    return { ...window, counted };
+    return { ...window, counted, isAmbiguous: true };
+  }
+
+  /** Whether a time may be that of two moments: where the clock of the film is not known to its end, its file tells. */
+  async #isAmbiguous({ input, info, clock }: Admitted<WindowRequest>): Promise<boolean> {
+    if (input.path === null || (clock && clock.endMs !== null)) return false;
+    let falls = this.#falls.get(info);
+    if (falls === undefined) {
+      falls = clockFalls(input.path, info.formatName, info.video?.streamIndex ?? 0);
+      this.#falls.set(info, falls);
+    }
+    return await falls;
   }
 
   /** 0 for a source without video, because its times count from its start. */
@@ -340,7 +356,7 @@ export class Extractor implements AsyncDisposable {
     window: SourceWindow,
   ): Promise<Uint8Array<ArrayBuffer> | null> {
     const { input, info, coordinates } = request;
-    if (window.counted || !isCopyable(input, info, coordinates)) return null;
+    if (window.counted || window.isAmbiguous || !isCopyable(input, info, coordinates)) return null;
     const range = copyRange(window, await this.#packetList(request, window));
     if (range === null) return null;
     const { seekMs, packets } = range;
@@ -374,6 +390,7 @@ export class Extractor implements AsyncDisposable {
     const outcome = await runner.run(
       {
         ...{ kind: "list_packets", input, streamIndex: info.video!.streamIndex, deadlineMs },
+        ...(info.ignoresEdits && { ignoresEdits: info.ignoresEdits }),
         part: { fromMs: part.fromMs + (info.startMs ?? 0), toMs: part.toMs + (info.startMs ?? 0) },
       },
       this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),

@@ -13,16 +13,19 @@ import { framecrcTimesMs } from "./framecrc.ts";
  */
 export async function firstFrameMs(
   input: MediaInput,
-  { video, startMs = 0 }: MediaInfo,
+  { video, startMs = 0, ignoresEdits }: MediaInfo,
   options: Omit<JobOptions, "maxStdoutBytes">,
   runner: ToolRunner,
 ): Promise<number | Outcome> {
   const { streamIndex, timeBase } = video!;
   const { deadlineMs } = options;
-  const outcome = await runner.run({ kind: "first_frame", input, streamIndex, timeBase, deadlineMs }, {
-    ...options,
-    maxStdoutBytes: LIST_BYTES_MAX,
-  });
+  const outcome = await runner.run(
+    {
+      ...{ kind: "first_frame", input, streamIndex, timeBase, deadlineMs },
+      ...(ignoresEdits && { ignoresEdits }),
+    },
+    { ...options, maxStdoutBytes: LIST_BYTES_MAX },
+  );
   if (outcome.end !== "exited") return outcome;
   const timeMs = framecrcTimesMs(new TextDecoder().decode(outcome.stdout))[0];
   return timeMs === undefined ? outcome : timeMs - startMs;

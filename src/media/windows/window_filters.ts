@@ -5,6 +5,7 @@ import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { deinterlacing } from "../recorded/decode_args.ts";
+import { GAP_S } from "../recorded/source_times.ts";
 
 /** All in milliseconds. */
 export interface SourceWindow {
@@ -15,6 +16,8 @@ export interface SourceWindow {
   readonly firstFrameMs: number;
   /** Its frames by number, where times of the source do not tell which they are; null where they do. */
   readonly counted: CountedFrames | null;
+  /** Whether a seek may end at another moment that has the same time. */
+  readonly isAmbiguous: boolean;
 }
 
 /** Frames in a row, by their numbers among all decoded ones. */
@@ -46,15 +49,15 @@ export interface SeekPlan {
  * ```
  *
  * In a container without an index of its key frames the seek goes to well before the window, so that there is a key frame in
- * between. A source without a length, or without a container, is read from its start, and so is one whose clock has jumped.
+ * between. A source without a length, or without a container, is read from its start, and so is one whose clock has jumped, or will.
  */
 export function seekPlan(window: SourceWindow, input: MediaInput, info: MediaInfo): SeekPlan {
-  const { counted } = window;
+  const { counted, isAmbiguous } = window;
   const beginMs = window.firstFrameMs + window.startMs;
   const isIndexed = INDEXED.test(info.formatName);
   const isSeekable = info.durationMs !== null && !BARE_STREAM.test(info.formatName) && !hasGuessedTimes(info);
   const earlierMs = isIndexed && input.path !== null ? AUDIO_LEAD_MS : KEY_FRAME_LEAD_MS;
-  const seekMs = isSeekable && !counted ? Math.max(0, beginMs - earlierMs) : 0;
+  const seekMs = isSeekable && !counted && !isAmbiguous ? Math.max(0, beginMs - earlierMs) : 0;
   return { seekMs, beginMs, counted };
 }
 
@@ -174,7 +177,7 @@ export function audioGraph(
   const samples = sampleCount(durationMs, sampleRateHz);
   const tracks = Array.from({ length: info.audioStreams }, (_, track) =>
     [
-      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps(info)}',` : ""}atrim=start=${
+      `[0:a:${track}]${seek.counted ? `asetpts='${withoutJumps()}',` : ""}atrim=start=${
         seconds(beginMs)
       }:end=${seconds(beginMs + durationMs)}`,
       `asetpts=PTS-${seconds(beginMs)}/TB`,
@@ -192,17 +195,20 @@ export function audioGraph(
 
 const AAC_FRAME_SAMPLES = 1024;
 
-/** Sound whose times fall by more is that of a clock that begins anew, seconds. */
+/** Times of sound that differ by less from those that are expected are rounded, seconds. */
 const FALL_S = 0.1;
-/** In containers whose clocks may jump ffmpeg closes longer gaps of the video, and so they are closed here. */
-const GAP_S = 10;
-const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
 
-/** The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. */
-function withoutJumps({ formatName }: MediaInfo): string {
-  const step = "T-PREV_INT-NB_SAMPLES/SR";
-  const isJump = `lt(${step},-${FALL_S})` + (JUMPING.test(formatName) ? `+gt(${step},${GAP_S})` : "");
-  return `st(0,ld(0)+if(${isJump},${step},0));PTS-ld(0)/TB`;
+/**
+ * The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. A gap is left as it is, unless it is
+ * long or ends a jump back; and a fall that ends a gap was the end of a wrong time.
+ */
+function withoutJumps(): string {
+  // 0: what is taken away, 1: the last gap that was left, 2: the last jump that was taken away, 3: the present step.
+  const taken = "st(0,ld(0)+st(2,ld(3)))";
+  const isReturn = (jump: string) => `lt(abs(ld(3)+${jump}),${FALL_S})`;
+  const fall = `if(${isReturn("ld(1)")},st(1,0),${taken})`;
+  const rise = `if(gt(ld(3),${GAP_S})+lt(ld(2),0)*${isReturn("ld(2)")},${taken},st(1,ld(3)))`;
+  return `st(3,T-PREV_INT-NB_SAMPLES/SR);if(lt(ld(3),-${FALL_S}),${fall},if(gt(ld(3),${FALL_S}),${rise},0));PTS-ld(0)/TB`;
 }
 
 /** The number of samples in a duration, at least one. */

@@ -5,6 +5,8 @@ export const CLOCK_LOOK_AHEAD = 32;
 
 /** A frame that comes up to this many usual intervals behind the one before is believed at once. */
 const USUAL_INTERVALS = 1.6;
+/** A shorter part of the usual interval is none: some readers give frames of one time such steps. */
+const LEAST_INTERVALS = 1 / 16;
 /** Intervals that tell the usual one, and after how many new ones it is computed again. */
 const INTERVALS = 31;
 const RENEWED_AFTER = 8;
@@ -20,6 +22,15 @@ const ASSUMED_S = 1 / 25;
  */
 const COST = { wrong: 0.5, anew: 8, longer: 1, longerMax: 3, shorter: 4 } as const;
 
+/** What is known of the times of a film before they come. */
+export interface FilmTimes {
+  readonly ticksPerSecond: number;
+  /** How many frames it should have in a second; null where nobody knows. */
+  readonly fps: number | null;
+  /** Seconds up to which a gap is believed; any unless given. */
+  readonly gapMaxS?: number | undefined;
+}
+
 /**
  * Times are in ticks of any unit, from frame to frame in the order in which they are shown. A frame is pushed with the time that its source
  * gives it, and `take` gives its time when that is decided: at once where it follows the one before as usual, and otherwise when enough
@@ -32,7 +43,7 @@ const COST = { wrong: 0.5, anew: 8, longer: 1, longerMax: 3, shorter: 4 } as con
  *            0  1  2  3 90 91 92 ...  a gap, which nothing contradicts:     as it is
  * ```
  *
- * Times that rise are never changed, and what is given rises always. Memory is constant.
+ * Times that rise are never changed but where a gap is longer than is believed, and what is given rises always. Memory is constant.
  */
 export class FrameClock {
   /** Whether all times so far are those of the source. */
@@ -49,27 +60,33 @@ export class FrameClock {
   #last = NaN;
   /** What is added to times of the source since the clock began anew. */
   #offset = 0;
+  /** The same before the clock last began anew: a source may have two clocks, and ffmpeg takes the last frames from the other one. */
+  #otherOffset = NaN;
   readonly #intervals = new Float64Array(INTERVALS);
   readonly #sorted = new Float64Array(INTERVALS);
   #intervalCount = 0;
   #usual = NaN;
   #expected = NaN;
   #ticksPerSecond = 1;
+  /** A longer step is a clock that was set forward. */
+  #gapMax = Infinity;
   /** Of the search for the cheapest explanation, by frame; 0 stands for the last decided one. */
   readonly #cost = new Float64Array(CLOCK_LOOK_AHEAD + 2);
   readonly #from = new Int8Array(CLOCK_LOOK_AHEAD + 2);
 
-  /** Prepares for a new film. `fps` is how many frames it should have in a second; null where nobody knows. */
-  reset({ ticksPerSecond, fps }: { readonly ticksPerSecond: number; readonly fps: number | null }): void {
+  /** Prepares for a new film. */
+  reset({ ticksPerSecond, fps, gapMaxS = Infinity }: FilmTimes): void {
     this.isSteady = true;
     this.#openCount = 0;
     this.#taken = 0;
     this.#decidedCount = 0;
     this.#last = NaN;
     this.#offset = 0;
+    this.#otherOffset = NaN;
     this.#intervalCount = 0;
     this.#usual = NaN;
     this.#ticksPerSecond = ticksPerSecond;
+    this.#gapMax = gapMaxS * ticksPerSecond;
     this.#expected = fps === null ? NaN : ticksPerSecond / fps;
   }
 
@@ -107,7 +124,13 @@ export class FrameClock {
 
   #isUsual(time: number): boolean {
     const step = time - this.#last;
-    return step > 0 && step <= USUAL_INTERVALS * this.interval;
+    return step > this.#leastStep && step <= USUAL_INTERVALS * this.interval;
+  }
+
+  /** Times that are no further apart are equal. */
+  get #leastStep(): number {
+    const isKnown = !Number.isNaN(this.#usual) || !Number.isNaN(this.#expected);
+    return isKnown ? this.interval * LEAST_INTERVALS : 0;
   }
 
   #decide(time: number, isLearned: boolean): void {
@@ -135,12 +158,18 @@ export class FrameClock {
       const first = this.#open[0]! + this.#offset;
       const isFirst = Number.isNaN(this.#last);
       if (!isFirst && this.#isUsual(first)) this.#accept(first);
-      else if (this.#rises()) {
+      else if (!isFirst && this.#isUsual(this.#open[0]! + this.#otherOffset)) {
+        [this.#offset, this.#otherOffset] = [this.#otherOffset, this.#offset];
+        this.#accept(this.#timeOf(1));
+      } else if (this.#rises()) {
         const span = this.#open[this.#openCount - 1]! + this.#offset - first;
         // A gap is believed when the frames behind it have gone on for as long as it lasted.
         const isBelieved = isFirst ? this.#openCount >= BEGINNING : span >= first - this.#last;
         if (!isFull && !isBelieved) return;
-        this.#accept(first);
+        // The last frames of a film whose clock has begun anew may have times of another one.
+        const isOther = isEnd && !isBelieved && !Number.isNaN(this.#otherOffset);
+        if (!isFirst && (isOther || this.#isClosed(first - this.#last))) this.#beginAnew(1);
+        this.#accept(this.#timeOf(1));
       } else if (isFull) this.#explain();
       else return;
     }
@@ -158,9 +187,10 @@ export class FrameClock {
 
   /** Whether the times that wait rise, from the last decided one on. */
   #rises(): boolean {
+    const leastStep = this.#leastStep;
     let before = Number.isNaN(this.#last) ? -Infinity : this.#last - this.#offset;
     for (let i = 0; i < this.#openCount; i++) {
-      if (!(this.#open[i]! > before)) return false;
+      if (!(this.#open[i]! > before + leastStep)) return false;
       before = this.#open[i]!;
     }
     return true;
@@ -180,18 +210,13 @@ export class FrameClock {
     cost[0] = 0;
     for (let to = 1; to <= count; to++) {
       // At the beginning of a film nothing is before the first right time.
-      cost[to] = isFirst ? (to - 1) * COST.wrong : cost[to - 1]! + COST.anew;
-      from[to] = isFirst ? 0 : to - 1;
-      if (isFirst && to > 1 && cost[to - 1]! + COST.anew < cost[to]!) {
-        cost[to] = cost[to - 1]! + COST.anew;
-        from[to] = to - 1;
-      }
+      cost[to] = isFirst ? (to - 1) * COST.wrong : Infinity;
+      from[to] = 0;
       for (let before = isFirst ? 1 : 0; before < to; before++) {
-        const step = this.#timeOf(to) - this.#timeOf(before);
-        if (!(step > 0)) continue;
         const frames = to - before;
-        const way = cost[before]! + (frames - 1) * COST.wrong + this.#costOf(step / frames);
-        // Of equal ones the way with the fewest wrong times, and not with a clock that begins anew.
+        const step = this.#costOf(this.#timeOf(to) - this.#timeOf(before), frames);
+        const way = cost[before]! + (frames - 1) * COST.wrong + Math.min(step, COST.anew);
+        // Of equal ones the way with the fewest wrong times.
         if (way > cost[to]!) continue;
         cost[to] = way;
         from[to] = before;
@@ -215,8 +240,10 @@ export class FrameClock {
     return frame === 0 ? this.#last : this.#open[frame - 1]! + this.#offset;
   }
 
-  #costOf(interval: number): number {
-    const doublings = Math.log2(interval / this.interval);
+  /** What it costs that a clock goes on by a step from one right frame to the one that is `frames` behind it. */
+  #costOf(step: number, frames: number): number {
+    if (!(step > this.#leastStep)) return Infinity;
+    const doublings = Math.log2(step / frames / this.interval);
     return doublings > 0 ? Math.min(COST.longerMax, doublings * COST.longer) : -doublings * COST.shorter;
   }
 
@@ -224,8 +251,8 @@ export class FrameClock {
   #place(right: number): void {
     const isFirst = Number.isNaN(this.#last);
     const step = this.#timeOf(right) - this.#last;
-    const isAnew = !isFirst && right === 1 && !(step > 0 && this.#costOf(step) <= COST.anew);
-    if (isAnew) this.#offset += this.#last + this.interval - this.#timeOf(1);
+    const isAnew = !isFirst && (this.#costOf(step, right) > COST.anew || this.#isClosed(step));
+    if (isAnew) this.#beginAnew(right);
     const end = this.#timeOf(right);
     const start = isFirst ? end - right * this.interval : this.#last;
     for (let frame = 1; frame < right; frame++) {
@@ -233,6 +260,18 @@ export class FrameClock {
     }
     this.#decide(end, right === 1 && !isAnew);
     this.#drop(right);
+  }
+
+  /** The frame `first`, from 1 on, begins a new clock: the film goes on at its usual rate. */
+  #beginAnew(first: number): void {
+    this.isSteady = false;
+    this.#otherOffset = this.#offset;
+    this.#offset += this.#last + first * this.interval - this.#timeOf(first);
+  }
+
+  /** Whether the clock has been set forward, and nothing is missing. */
+  #isClosed(step: number): boolean {
+    return step > this.#gapMax;
   }
 
   /** Nothing that waits is right: the film goes on at its usual rate. */

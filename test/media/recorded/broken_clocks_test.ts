@@ -2,17 +2,19 @@
 
 import { deepEqual, ok } from "node:assert/strict";
 import { join } from "node:path";
+import { clockFalls } from "../../../src/media/formats/clock_falls.ts";
+import { hidesByMistake } from "../../../src/media/formats/mp4_times.ts";
 import { Extractor } from "../../../src/media/windows/extractor.ts";
 import type { DecodedChunk } from "../../../src/media/recorded/frame_stream.ts";
 import { chosenPositions } from "../../../src/model/reason/chunks.ts";
 import { BROKEN_FRAMES, CLOCKS, FRAME_MS, makeBroken } from "../../support/broken_clocks.ts";
 import { localRunner } from "../../support/local_runner.ts";
 import { LONG_TEST } from "../../support/long_tests.ts";
-import { NEVER, openDecoder, TempFolder, tools, world } from "../../support/media.ts";
+import { make, NEVER, openDecoder, TempFolder, tools, world } from "../../support/media.ts";
 import { decodeRequest, joinedColumn, numberOf, shownNumbers } from "../../support/recorded_media.ts";
 
-/** Those whose readers give all frames of every film. */
-const CONTAINERS = ["mkv", "nut", "flv"];
+/** Those that have clocks. */
+const CONTAINERS = ["mkv", "nut", "flv", "mp4", "ts", "mpg"];
 
 const CHUNK = 16;
 const PICTURES = 3;
@@ -40,6 +42,27 @@ for (const container of CONTAINERS) {
     },
   });
 }
+
+Deno.test("a file tells that its clock falls, and reordered frames are no fall", async () => {
+  for (const container of ["mkv", "mp4", "ts"]) {
+    using folder = new TempFolder();
+    for (const [name, isFalling] of [["right", false], ["one time is 100 s late", true]] as const) {
+      const path = makeBroken(folder, container, CLOCKS[name] ?? ((_, t) => t), { isReordered: true });
+      const format = { mkv: "matroska,webm", mp4: "mov,mp4", ts: "mpegts" }[container]!;
+      deepEqual(await clockFalls(path, format, 0), isFalling, `${container}: ${name}`);
+    }
+  }
+});
+
+Deno.test("frames that an edit list hides by mistake are shown, and those that it cuts off are not", async () => {
+  using folder = new TempFolder();
+  const film = makeBroken(folder, "mp4", (_, t) => t, { isReordered: true });
+  deepEqual(await hidesByMistake(film, 0), false);
+  const begun = make(join(folder.path, "cut.mp4"), "-ss", "1.2", "-i", film, "-c", "copy");
+  deepEqual(await hidesByMistake(begun, 0), false);
+  const broken = makeBroken(folder, "mp4", CLOCKS["the clock begins anew"]!, { isReordered: true });
+  deepEqual(await hidesByMistake(broken, 0), true);
+});
 
 async function check(folder: TempFolder, path: string): Promise<void> {
   await using decoder = await openDecoder(folder);

@@ -6,9 +6,13 @@ const FPS = 24;
 /** Whole milliseconds, as Matroska has them. */
 const RIGHT = Array.from({ length: FRAMES }, (_, k) => Math.round(k * 1000 / FPS));
 
-function timesOf(source: readonly number[], fps: number | null): { times: number[]; isSteady: boolean } {
+function timesOf(
+  source: readonly number[],
+  fps: number | null,
+  gapMaxS?: number,
+): { times: number[]; isSteady: boolean } {
   const clock = new FrameClock();
-  clock.reset({ ticksPerSecond: 1000, fps });
+  clock.reset({ ticksPerSecond: 1000, fps, gapMaxS });
   const times: number[] = [];
   const drain = () => {
     for (let time = clock.take(); !Number.isNaN(time); time = clock.take()) times.push(time);
@@ -33,7 +37,13 @@ const WRONG: Readonly<Record<string, (t: number, k: number) => number>> = {
   "ten in a row": (t, k) => k >= 50 && k < 60 ? t + 3_600_000 : t,
   "the time of the next": (t, k) => k % 25 === 24 ? RIGHT[k + 1] ?? t : t,
   "the time of the one before": (t, k) => k % 25 === 24 ? RIGHT[k - 1]! : t,
+  "one late, and steps of a tick up to it": (t, k) => k >= 30 && k < 40 ? RIGHT[30]! + 400 + k - 30 : t,
   "two in the wrong order": (t, k) => k % 10 === 4 ? RIGHT[k + 1]! : k % 10 === 5 ? RIGHT[k - 1]! : t,
+  "one far away, and then a clock that is set back": (t, k) =>
+    k === 79 ? t + 100_000 : k >= 80 ? t - 10_000 : t,
+  "a clock that is set back, and two last frames of another one": (t, k) =>
+    k >= 238 ? t + 7_000 : k >= 80 ? t - 3_000 : t,
+  "a second clock in the middle": (t, k) => k >= 80 && k < 238 ? t - 10_000 : t,
   "a clock that is set back": (t, k) => k >= 80 ? t - 3000 : t,
   "a clock that is set back a little": (t, k) => k >= 80 ? t - 300 : t,
   "a clock that is set back at the end": (t, k) => k >= 235 ? t - 3000 : t,
@@ -70,4 +80,14 @@ Deno.test("times that rise are never changed", () => {
 Deno.test("frames that all share one time are spread at the rate of the source", () => {
   const { times } = timesOf(RIGHT.map(() => 0), FPS);
   deepEqual(times.map((time) => Math.round(time - times[0]!)), RIGHT);
+});
+
+Deno.test("a gap that is longer than is believed is closed, and a shorter one stays", () => {
+  for (const [gapMs, isClosed] of [[9_000, false], [11_000, true], [95_000_000, true]] as const) {
+    const set = RIGHT.map((t, k) => k >= 100 ? t + gapMs : t);
+    const { times, isSteady } = timesOf(set, FPS, 10);
+    const expected = isClosed ? RIGHT : set;
+    ok(times.every((time, k) => Math.abs(time - expected[k]!) <= 2), `a gap of ${gapMs} ms`);
+    deepEqual(isSteady, !isClosed);
+  }
 });

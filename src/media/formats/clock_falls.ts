@@ -1,0 +1,87 @@
+/** Whether the clock of a file falls, so that two of its moments have one time, and a seek may end in the wrong one. Reads samples of the file. */
+
+import { timesFallIn } from "./mp4_times.ts";
+
+/** Parts that are read, evenly spread: a file of up to 32 MB is read as a whole. */
+const PARTS = 512;
+const PART_BYTES = 64 * 1024;
+/** A reader of times goes so far back anyway, and frames that are reordered fall a little, seconds. */
+const FALL_S = 5;
+
+/** `formatName` is ffprobe's. Of containers that are not looked into it is not known: they count as good. */
+export async function clockFalls(path: string, formatName: string, streamIndex: number): Promise<boolean> {
+  if (/^mov\b/.test(formatName)) return await timesFallIn(path, streamIndex);
+  const timesIn = READERS.find(([format]) => format.test(formatName))?.[1];
+  return timesIn ? await samplesFall(path, timesIn) : false;
+}
+
+async function samplesFall(path: string, timesIn: (part: DataView) => number[]): Promise<boolean> {
+  using file = await Deno.open(path, { read: true });
+  const { size } = await file.stat();
+  const step = Math.max(PART_BYTES, size / PARTS);
+  const bytes = new Uint8Array(PART_BYTES);
+  let latest = -Infinity;
+  for (let at = 0; at < size; at += step) {
+    await file.seek(Math.floor(at), Deno.SeekMode.Start);
+    let filled = 0;
+    while (filled < PART_BYTES) {
+      const got = await file.read(bytes.subarray(filled));
+      if (got === null) break;
+      filled += got;
+    }
+    for (const timeS of timesIn(new DataView(bytes.buffer, 0, filled))) {
+      if (latest - timeS > FALL_S) return true;
+      latest = Math.max(latest, timeS);
+    }
+  }
+  return false;
+}
+
+/** Each gives the times in a part of a file, in seconds and in their order. */
+const READERS: readonly (readonly [RegExp, (part: DataView) => number[]])[] = [
+  [/^(mpegts|mpeg)$/, packetTimes],
+  [/^matroska\b/, clusterTimes],
+];
+
+const PACKET_BYTES = 14;
+const VIDEO = 0xe0;
+
+/** Of MPEG's packets of video: four bytes of a start code, two of the length, flags, and five of a time of 33 bits. */
+function packetTimes(part: DataView): number[] {
+  const times: number[] = [];
+  const at = (place: number) => part.getUint8(place);
+  for (let place = 0; place + PACKET_BYTES <= part.byteLength; place++) {
+    if (part.getUint32(place) >>> 4 !== (0x100 | VIDEO) >>> 4) continue;
+    const hasTime = at(place + 6) >> 6 === 2 && at(place + 7) >= 0x80 && at(place + 9) >> 5 === 1;
+    const isTime = hasTime && (at(place + 9) & at(place + 11) & at(place + 13) & 1) === 1;
+    if (!isTime) continue;
+    const high = (at(place + 9) >> 1 & 7) * 2 ** 30;
+    times.push(
+      (high + (part.getUint16(place + 10) >> 1) * 2 ** 15 + (part.getUint16(place + 12) >> 1)) / 90_000,
+    );
+  }
+  return times;
+}
+
+const CLUSTER = 0x1f43b675;
+const TIMESTAMP = 0xe7;
+const CHECKSUM = 0xbf;
+const CHECKSUM_BYTES = 6;
+/** Of its head: an id, a size of up to eight bytes, a checksum, and then the time. */
+const CLUSTER_BYTES = 28;
+
+/** Of Matroska's clusters, whose first element but a checksum is their time, in milliseconds as in nearly all files. */
+function clusterTimes(part: DataView): number[] {
+  const times: number[] = [];
+  for (let place = 0; place + CLUSTER_BYTES <= part.byteLength; place++) {
+    if (part.getUint32(place) !== CLUSTER) continue;
+    const content = place + 4 + Math.clz32(part.getUint8(place + 4)) - 23;
+    const at = part.getUint8(content) === CHECKSUM ? content + CHECKSUM_BYTES : content;
+    const bytes = part.getUint8(at + 1) & 0x7f;
+    if (part.getUint8(at) !== TIMESTAMP || bytes > 8) continue;
+    let time = 0;
+    for (let i = 0; i < bytes; i++) time = time * 256 + part.getUint8(at + 2 + i);
+    times.push(time / 1000);
+  }
+  return times;
+}

@@ -1,0 +1,191 @@
+/** What is wrong with the times of an MP4: whether they fall, and whether its edit list was made of wrong ones. Reads the tables of a track, wherever they are in the file. */
+
+import { boxesIn, boxOn, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
+
+/** More than a film of ten hours has; a file with more is taken as it is. */
+const MOOV_BYTES_MAX = 64 * 2 ** 20;
+const BOXES_MAX = 1000;
+/** No decoder has frames more than this many places before their turn. */
+const REORDERED_MAX = 16;
+
+/**
+ * A film with wrong times has an edit list that was made of them: frames whose times lie outside are not shown, and after a key frame at
+ * its end ffmpeg reads no more. An edit list that cuts off a beginning and an end hides the first and the last frames in the order of
+ * decoding, and a few between them where frames are reordered. Where others are hidden, the times are wrong.
+ */
+export async function hidesByMistake(path: string, streamIndex: number): Promise<boolean> {
+  return await ofTrack(path, streamIndex, isMistaken);
+}
+
+/** Whether frames come behind others that are shown much later: more than reordering explains. */
+export async function timesFallIn(path: string, streamIndex: number): Promise<boolean> {
+  return await ofTrack(path, streamIndex, (moov, trak) => {
+    const find = tablesOf(moov, trak);
+    const stts = find("stts");
+    if (!stts) return false;
+    const { times, interval } = sampleTimes(stts, find("ctts"));
+    let latest = -Infinity;
+    return times.some((time) => {
+      latest = Math.max(latest, time);
+      return latest - time > REORDERED_MAX * interval;
+    });
+  });
+}
+
+async function ofTrack(
+  path: string,
+  streamIndex: number,
+  judge: (moov: Uint8Array, trak: Mp4Box) => boolean,
+): Promise<boolean> {
+  try {
+    const moov = await readMoov(path);
+    const trak = moov && boxesIn(moov, 8).filter(({ type }) => type === "trak")[streamIndex];
+    return trak ? judge(moov, trak) : false;
+  } catch (error) {
+    if (error instanceof Mp4Error || error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+/** Finds the tables of a track by their types. */
+function tablesOf(moov: Uint8Array, trak: Mp4Box): (type: string) => DataView | null {
+  const stbl = boxOn(moov, "mdia/minf/stbl", trak);
+  const tables = boxesIn(moov, stbl.content, stbl.end);
+  return (type) => {
+    const found = tables.find((box) => box.type === type);
+    return found ? table(moov, found) : null;
+  };
+}
+
+/** The whole box; null where there is none, or a very large one. */
+async function readMoov(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  using file = await Deno.open(path, { read: true });
+  const { size } = await file.stat();
+  const head = new Uint8Array(16);
+  for (let at = 0, count = 0; at + 8 <= size && count < BOXES_MAX; count++) {
+    await file.seek(at, Deno.SeekMode.Start);
+    if ((await file.read(head) ?? 0) < 8) return null;
+    const view = new DataView(head.buffer);
+    const short = view.getUint32(0);
+    const length = short === 1 ? Number(view.getBigUint64(8)) : short;
+    if (view.getUint32(4) === MOOV) {
+      if (short === 1 || length > MOOV_BYTES_MAX || at + length > size) return null;
+      const moov = new Uint8Array(length);
+      await file.seek(at, Deno.SeekMode.Start);
+      for (let filled = 0; filled < length;) {
+        const got = await file.read(moov.subarray(filled));
+        if (got === null) return null;
+        filled += got;
+      }
+      return moov;
+    }
+    if (length < 8) return null;
+    at += length;
+  }
+  return null;
+}
+
+const MOOV = 0x6d6f6f76;
+
+function isMistaken(moov: Uint8Array, trak: Mp4Box): boolean {
+  const inside = boxesIn(moov, trak.content, trak.end);
+  const edts = inside.find(({ type }) => type === "edts");
+  if (!edts) return false;
+  const find = tablesOf(moov, trak);
+  const moovBox = boxesIn(moov)[0]!;
+  const edit = onlyEdit(table(moov, boxOn(moov, "elst", edts)), {
+    perSecond: timescale(table(moov, boxOn(moov, "mvhd", moovBox))),
+    mediaPerSecond: timescale(table(moov, boxOn(moov, "mdia/mdhd", trak))),
+  });
+  const stts = find("stts");
+  return edit !== null && stts !== null && hidesInside(edit, sampleTimes(stts, find("ctts")), find("stss"));
+}
+
+/** What is shown, in ticks of the track. */
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Null where there are several, which an editor made. Edits without media only delay what is shown. */
+function onlyEdit(
+  elst: DataView,
+  { perSecond, mediaPerSecond }: { readonly perSecond: number; readonly mediaPerSecond: number },
+): Edit | null {
+  const isLong = elst.getUint8(0) === 1;
+  const edits: Edit[] = [];
+  for (let entry = 0; entry < elst.getUint32(4); entry++) {
+    const at = 8 + entry * (isLong ? 20 : 12);
+    const length = isLong ? Number(elst.getBigUint64(at)) : elst.getUint32(at);
+    const start = isLong ? Number(elst.getBigInt64(at + 8)) : elst.getInt32(at + 4);
+    // One tick of the film more, as lengths are rounded.
+    const shown = length === 0 ? 0 : (length + 1) / perSecond * mediaPerSecond;
+    if (start >= 0) edits.push({ start, end: start + shown });
+  }
+  return edits.length === 1 ? edits[0]! : null;
+}
+
+interface SampleTimes {
+  /** When the samples are shown, in the order of decoding. */
+  readonly times: readonly number[];
+  /** From one to the next, on average. */
+  readonly interval: number;
+}
+
+function sampleTimes(stts: DataView, ctts: DataView | null): SampleTimes {
+  const times: number[] = [];
+  let decodeTime = 0;
+  for (let entry = 0; entry < stts.getUint32(4); entry++) {
+    const delta = stts.getUint32(12 + 8 * entry);
+    for (let left = stts.getUint32(8 + 8 * entry); left > 0; left--) {
+      times.push(decodeTime);
+      decodeTime += delta;
+      if (times.length > SAMPLES_MAX) throw new Mp4Error("more samples than a film has");
+    }
+  }
+  let sample = 0;
+  for (let entry = 0; ctts && entry < ctts.getUint32(4); entry++) {
+    const offset = ctts.getInt32(12 + 8 * entry);
+    const until = Math.min(times.length, sample + ctts.getUint32(8 + 8 * entry));
+    for (; sample < until; sample++) times[sample]! += offset;
+  }
+  return { times, interval: decodeTime / Math.max(1, times.length) };
+}
+
+/** Ten hours at 120 frames a second. */
+const SAMPLES_MAX = 4_320_000;
+
+function hidesInside({ start, end }: Edit, { times, interval }: SampleTimes, stss: DataView | null): boolean {
+  const isIn = (time: number) => time >= start && time < end;
+  const first = times.findIndex(isIn);
+  if (first === -1) return times.length > 0;
+  const last = times.findLastIndex(isIn);
+  // Key frames alone need no other order.
+  const reordered = stss === null ? 0 : REORDERED_MAX;
+  const isNear = (ticks: number) => ticks <= reordered * interval;
+  const keys = stss === null ? null : keysOf(stss);
+  return times.some((time, at) => {
+    if (time < start) return at > first + reordered || (at > first && !isNear(start - time));
+    if (time >= end) return at < last - reordered || (at < last && !isNear(time - end));
+    // Behind it ffmpeg would stop.
+    const isKey = keys === null || keys.has(at + 1);
+    return isKey && at < last - reordered && time + 2 * interval >= end;
+  });
+}
+
+/** The numbers of key frames, from 1 on. */
+function keysOf(stss: DataView): Set<number> {
+  const keys = new Set<number>();
+  for (let entry = 0; entry < stss.getUint32(4); entry++) keys.add(stss.getUint32(8 + 4 * entry));
+  return keys;
+}
+
+/** Of a header of a film or a track: ticks a second. */
+function timescale(header: DataView): number {
+  return header.getUint32(header.getUint8(0) === 1 ? 20 : 12);
+}
+
+/** From its version on. */
+function table(bytes: Uint8Array, { content, end }: Mp4Box): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset + content, end - content);
+}
