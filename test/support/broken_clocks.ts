@@ -111,8 +111,9 @@ function packetized({ folder, path, clock, isReordered }: Film, format: string):
       ...(isReordered ? ["-g", "12", "-bf", "2"] : ["-g", "1", "-bf", "0"]),
     ],
     ...["-f", format],
-    // Smaller pictures would share packets, and so times.
-  ], { size: format === "mpegts" ? "64x48" : "1280x720" });
+    // Pictures that are smaller than a packet would share one, and so its time.
+    ...(format === "vob" ? ["-packetsize", "1024"] : []),
+  ], { size: format === "vob" ? "320x240" : "64x48" });
   const bytes = Deno.readFileSync(film);
   const times = timesOf(clock);
   let first: number | null = null;

@@ -106,15 +106,7 @@ function numbersIn(folder: TempFolder, clip: Uint8Array): number[] {
   const { stdout } = new Deno.Command(tools().ffmpeg, {
     args: [
       ...["-v", "error", "-nostdin", "-i", path, "-fps_mode", "passthrough"],
-      ...[
-        "-vf",
-        "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full",
-        "-f",
-        "rawvideo",
-        "-pix_fmt",
-        "gray",
-        "-",
-      ],
+      ...["-vf", "extractplanes=y,crop=1:1", "-f", "rawvideo", "-pix_fmt", "gray", "-"],
     ],
   }).outputSync();
   return [...stdout].map((luma) => Math.round((luma - 16) / 2));
