@@ -5,7 +5,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { abortWith, yieldToEventLoop } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { isMediaPart, neededBytes, videoOfPart } from "../../model/sources/hls_part.ts";
+import { hasPicture, isMediaPart, neededBytes, videoOfPart } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { variantsOf, withVariantOnly } from "../../model/sources/hls_variants.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
@@ -185,21 +185,45 @@ export class HlsRelay implements AsyncDisposable {
     return { text: await wholeText(head, rest, answer), base: answer.url, list: list.href };
   }
 
-  /** The best variant that can be read. Where none can, ffmpeg asks for the best one, and its fault is told. */
+  /**
+   * The best variant that can be read and has a picture. Where none has, it is the best one, and ffmpeg says what is wrong with
+   * it.
+   */
   async #chooseVariant({ text, base }: ReadPlaylist): Promise<void> {
     const variants = variantsOf(text);
     if (variants.length < 2) return;
-    for (const { uri } of variants.slice(0, VARIANTS_TRIED_MAX)) {
+    for (const { uri, saysPicture } of variants.slice(0, VARIANTS_TRIED_MAX)) {
       const url = URL.parse(uri, base);
       try {
         if (url === null) continue;
-        await this.#read(url);
+        const playlist = await this.#read(url);
+        this.#variant ??= uri;
+        if (!saysPicture && await this.#hasNoPicture(playlist)) continue;
         this.#variant = uri;
         return;
       } catch (error) {
         this.#context.signal.throwIfAborted();
         if (faultOf(error) === undefined) throw error;
       }
+    }
+  }
+
+  /** By what its parts begin with; false where that does not tell. */
+  async #hasNoPicture({ text, base }: ReadPlaylist): Promise<boolean> {
+    let named = base;
+    const note = (uri: URL) => {
+      named = uri;
+      return "a part";
+    };
+    const first = withUris(text, base, note).find((line) => /^(a part|#EXT-X-MAP:)/.test(line));
+    if (first === undefined) return false;
+    const { signal } = this.#closing;
+    const answer = await this.#fetch(named, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
+    try {
+      const { head } = await headOf(answer, TABLES_BYTES);
+      return isMediaPart(head) && hasPicture(head) === false;
+    } finally {
+      answer.body.cancel();
     }
   }
 
@@ -448,6 +472,8 @@ const PART_TIMEOUT_MS = 600_000;
 const PLAYLIST_BYTES_MAX = 4 * 2 ** 20;
 /** Enough bytes to see whether a body is a playlist. */
 const HEAD_BYTES = 1024;
+/** Enough for the tables of MPEG-TS, and for what MP4 has before its fragments. */
+const TABLES_BYTES = 16 * 1024;
 /** Many times what these take (0.5 ms, 5 µs), and less than the shortest parts and the longest playlists of films need. */
 const REQUEST_MS = 10;
 const ADDRESS_MS = 0.05;
@@ -468,10 +494,10 @@ const PASSED_HEADERS: readonly string[] = [
 ];
 
 /** The first bytes of a body, as many as are needed to judge it unless it is shorter, and the rest of it. */
-async function headOf({ body }: HlsAnswer) {
+async function headOf({ body }: HlsAnswer, leastBytes = HEAD_BYTES) {
   const rest = body[Symbol.asyncIterator]();
   let head = new Uint8Array();
-  for (let needed = HEAD_BYTES; head.length < needed; needed = Math.max(needed, neededBytes(head))) {
+  for (let needed = leastBytes; head.length < needed; needed = Math.max(needed, neededBytes(head))) {
     const parts: Uint8Array[] = [head];
     let isOver = false;
     for (let bytes = head.length; bytes < needed && !isOver;) {

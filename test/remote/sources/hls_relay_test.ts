@@ -263,6 +263,62 @@ Deno.test("of a master playlist the best variant that can be read is taken, with
   assert.deepEqual(paths, ["/main.m3u8", "/best.m3u8"]);
 });
 
+Deno.test("a variant that does not say what it is and has no picture is left for the next one", async () => {
+  const variants = (names: readonly string[]) =>
+    new Response(
+      `#EXTM3U\n${
+        names.map((name, at) => `#EXT-X-STREAM-INF:BANDWIDTH=${900 - at}\n${name}.m3u8\n`).join("")
+      }`,
+    );
+  let names = ["sound", "bare", "picture", "low"];
+  const sound = tablesOf(0x0f);
+  await using server = serveFiles({
+    "/a.m3u8": () => variants(names),
+    "/sound.m3u8": () => new Response(`${LIST}#EXTINF:1,\nsound.ts\n`),
+    "/bare.m3u8": () => new Response(`${LIST}#EXTINF:1,\nbare.aac\n`),
+    "/picture.m3u8": () => new Response(`${LIST}#EXTINF:1,\npicture.ts\n`),
+    "/low.m3u8": () => new Response(`${LIST}#EXTINF:1,\npicture.ts\n`),
+    "/gone.m3u8": () => new Response(`${LIST}#EXTINF:1,\ngone.ts\n`),
+    "/sound.ts": () => new Response(Uint8Array.from([...sound, ...sound])),
+    "/bare.aac": () => new Response(Uint8Array.from([0xff, 0xf1, 0x50])),
+    "/picture.ts": () => new Response(tablesOf(0x1b)),
+  });
+  const taken = async (given: readonly string[]) => {
+    names = [...given];
+    await using test = await opened(server.port);
+    await test.read(addressOf((await test.read()).text));
+    return server.requests.map(({ url }) => /(\w+)\.m3u8$/.exec(url)?.[1]).at(-1);
+  };
+  assert.equal(await taken(names), "picture");
+  assert.equal(await taken(["sound", "bare"]), "sound");
+  assert.equal(await taken(["sound", "gone", "low"]), "low", "one whose part is not there");
+});
+
+Deno.test("all pictures of a variant are given to the reader, and none as the default one", async () => {
+  const rendition = (type: string, group: string, name: string) =>
+    `#EXT-X-MEDIA:TYPE=${type},GROUP-ID="${group}",NAME="${name}",DEFAULT=YES,URI="${name}.m3u8"\n`;
+  await using server = serveFiles({
+    "/a.m3u8": () =>
+      new Response(
+        `#EXTM3U\n${rendition("VIDEO", "v", "small")}${rendition("VIDEO", "w", "other")}${
+          rendition("VIDEO", "v", "large")
+        }${rendition("AUDIO", "v", "sound")}#EXT-X-STREAM-INF:BANDWIDTH=9,VIDEO="v"\nown.m3u8\n`,
+      ),
+    ...Object.fromEntries(["own", "small", "large"].map((name) => [
+      `/${name}.m3u8`,
+      () => new Response(`${LIST}#EXTINF:1,\npart.ts\n`),
+    ])),
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  assert.deepEqual(text.match(/DEFAULT=\w+/g), ["DEFAULT=NO", "DEFAULT=NO"]);
+  for (const [address] of text.matchAll(/http:[^"\n]*/g)) {
+    assert.equal((await test.read(address)).status, 200);
+  }
+  const asked = server.requests.map(({ url }) => /(\w+)\.m3u8$/.exec(url)?.[1]);
+  assert.deepEqual(asked.slice(-3), ["own", "small", "large"]);
+});
+
 Deno.test("parts may have any name", async () => {
   const names = ["part", "pic.jpg", "a.ts?x=1", "part.php?n=2", "sound.aac"];
   const parts = names.map((name) => `#EXTINF:1,\n${name}\n`).join("");
