@@ -110,7 +110,12 @@ export class Sources implements Disposable {
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
     this.#allowedNetworks = mediaAllowedNetworks;
-    this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
+    this.#agent = new PinnedAgent({
+      roots,
+      allowInsecureTls,
+      readsOddHeads: true,
+      ...(reroute && { reroute }),
+    });
   }
 
   /**
