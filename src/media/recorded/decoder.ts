@@ -310,11 +310,7 @@ export class Decoder implements AsyncDisposable {
       }
     }
     const onCpu = (byOneThread: boolean) =>
-      decode({
-        device: null,
-        byOneThread,
-        deadlineMs: Math.max(1, Math.round(endsMs - world.monotonicMs())),
-      });
+      decode({ device: null, byOneThread, deadlineMs: Math.max(1, Math.ceil(endsMs - world.monotonicMs())) });
     const { outcome, ...rows } = await onCpu(byOneThread) ?? (await onCpu(true))!;
     const late = `decoding took longer than ${deadlineMs / 1000} s`;
     if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
