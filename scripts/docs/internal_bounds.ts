@@ -33,6 +33,12 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["model/sources/hls_playlist.ts", "URI_CHARACTERS_MAX", "Characters of one of them, or of a tag"],
   ["model/sources/hls_playlist.ts", "ADDRESS_CHARACTERS_MAX", "Characters of all of them, made absolute"],
   ["model/sources/hls_part.ts", "TAG_BYTES_MAX", "An ID3 tag before the sound of an HLS part"],
+  [
+    "remote/sources/hls_relay.ts",
+    "STILL_MS",
+    "An HLS playlist without end that has nothing new, until it has ended; not of a watched one",
+  ],
+  ["remote/sources/hls_relay.ts", "STILL_PARTS", "The same in parts of the longest length, if that is more"],
   ["remote/sources/hls_relay.ts", "PART_TIMEOUT_MS", "One part of an HLS source"],
   ["remote/sources/rtsp_tunnel.ts", "CONNECT_TIMEOUT_MS", "Connecting to an RTSP server"],
   ["remote/sources/rtsp_replies.ts", "HEAD_BYTES_MAX", "The head of an answer of an RTSP server"],

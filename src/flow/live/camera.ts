@@ -298,7 +298,7 @@ export class LiveSources {
     let before: HlsProgress | null = null;
     return async (signal) => {
       await using opening = new AsyncDisposableStack();
-      const source = opening.use(await sources.openLocated(located, principalKey, signal, before));
+      const source = opening.use(await sources.openLocated(located, principalKey, signal, { before }));
       const info = await source.explained(
         decoder.probe(source.input, signal, { principalKey, isWatched: true }),
       );

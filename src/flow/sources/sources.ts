@@ -110,7 +110,12 @@ export class Sources implements Disposable {
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
     this.#allowedNetworks = mediaAllowedNetworks;
-    this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
+    this.#agent = new PinnedAgent({
+      roots,
+      allowInsecureTls,
+      readsOddHeads: true,
+      ...(reroute && { reroute }),
+    });
   }
 
   /**
@@ -150,12 +155,15 @@ export class Sources implements Disposable {
     };
   }
 
-  /** The same for what `locate` has found. Of an HLS source nothing is read again that was read `before`. */
+  /**
+   * The same for what `locate` has found. Of an HLS source that is watched nothing is read again that was read `before`; one that is not
+   * watched ends where its playlist has had nothing new for a while.
+   */
   async openLocated(
     { uri, target, remote, named }: LocatedSource,
     principalKey: string,
     signal: AbortSignal,
-    before: HlsProgress | null = null,
+    watched: { readonly before: HlsProgress | null } | null = null,
   ): Promise<OpenedSource> {
     if (remote === null) {
       const local = { ...this.#options.local, principalKey };
@@ -167,7 +175,8 @@ export class Sources implements Disposable {
     if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, context });
     const socket = await this.#newSocket(signal);
     if (remote.kind === "hls") {
-      const relay = await HlsRelay.open(remote.url, context, { socket, before });
+      const before = watched?.before ?? null;
+      const relay = await HlsRelay.open(remote.url, context, { socket, before, endsStill: watched === null });
       return { ...opened(uri, hlsInput(relay.url, socket), relay), progress: relay.progress };
     }
     if (remote.kind === "mjpeg") {

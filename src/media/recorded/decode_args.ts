@@ -173,13 +173,17 @@ function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameS
     : [chosen, ...numberingFilters(null)];
 }
 
+/** AVI and MP4 say nothing of the fields of MPEG-4, and ffmpeg knows of them from each frame alone. */
+const FIELDS_BY_FRAME = "mpeg4";
+
 /**
- * Where the source declares fields, one picture of the two of a frame, as a player shows it; frames that are flagged as progressive stay as they are.
+ * Where the source declares fields, or only its frames do, one picture of the two of a frame, as a player shows it; frames that are flagged as progressive stay as they are.
  * It comes before any choice of frames, because it looks at the frames before and after. The number of frames stays, and so do their times.
  */
 export function deinterlacing({ video }: MediaInfo): string[] {
-  const hasFields = video?.fieldOrder !== undefined && Math.min(video.width, video.height) >= LEAST_EDGE;
-  return hasFields ? [`bwdif=mode=send_frame:deint=interlaced`, `settb=${video.timeBase}`] : [];
+  if (!video || Math.min(video.width, video.height) < LEAST_EDGE) return [];
+  const mayHaveFields = video.fieldOrder !== undefined || video.codec === FIELDS_BY_FRAME;
+  return mayHaveFields ? [`bwdif=mode=send_frame:deint=interlaced`, `settb=${video.timeBase}`] : [];
 }
 
 /** ffmpeg's filter takes no smaller pictures. */

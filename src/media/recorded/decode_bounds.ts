@@ -81,15 +81,26 @@ export function refuseFailure(
   throw faultIn(outcome.stderr);
 }
 
-/** How a source ended of which all frames that there are were decoded. `sourceFault` is why a part of it did not come; null where all came. */
+/**
+ * How a source ended of which all frames that there are were decoded. `sourceFault` is why a part of it did not come; null where all
+ * came. An endless one announces no end, and may have met the limit of time.
+ */
 export function endOf(
-  { info }: Pick<DecodeScope, "info">,
+  scope: DecodeScope,
   { outcome, length, sourceFault }: {
     readonly outcome: Omit<Outcome, "stdout">;
     readonly length: DecodedLength;
     readonly sourceFault: string | null;
   },
 ): SourceEnd {
+  const { info } = scope;
+  if (isEndless(scope)) {
+    const late = outcome.end === "out_of_time"
+      ? `it had not ended, and its decode met the limit of ${decodeDeadlineMs(scope) / 1000} s`
+      : null;
+    const warning = sourceFault ?? late;
+    return warning === null ? {} : { source_warning: warning };
+  }
   const missing = sourceFault ?? (info.isCutOff ? CUT_OFF : null);
   const hasFailed = outcome.end === "exited" && outcome.code !== 0;
   const complaint = outcome.stderr === "" && !hasFailed ? null : reasonIn(outcome.stderr);

@@ -197,18 +197,19 @@ export class Decoder implements AsyncDisposable {
         { ...request, coordinates },
         signal,
       );
+      const isTruncated = hasMore || (isEndless(request) && signals.count >= request.maxFrames);
       return {
         signals,
         ranges,
         cutsMs,
-        isTruncated: hasMore || (isEndless(request) && signals.count >= request.maxFrames),
+        isTruncated,
         width: video.width,
         height: video.height,
         pixelFormat: video.pixelFormat,
         ...(video.fieldOrder && { fieldOrder: video.fieldOrder }),
         coordinates,
         decodeBackend,
-        end: hasMore ? {} : end,
+        end: isTruncated ? {} : end,
       };
     });
   }
@@ -313,12 +314,15 @@ export class Decoder implements AsyncDisposable {
       }
     }
     const onCpu = (byOneThread: boolean) =>
-      decode({ device: null, byOneThread, deadlineMs: Math.max(1, Math.round(endsMs - world.monotonicMs())) });
+      decode({
+        device: null,
+        byOneThread,
+        deadlineMs: Math.max(1, Math.round(endsMs - world.monotonicMs())),
+      });
     const { outcome, ...rows } = await onCpu(byOneThread) ?? (await onCpu(true))!;
     const late = `decoding took longer than ${deadlineMs / 1000} s`;
     if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
-    const isOver = outcome !== null && !isEndless(subject);
-    const end = isOver ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
+    const end = outcome ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
     return { ...rows, decodeBackend: "cpu-ffmpeg", end };
   }
 

@@ -124,7 +124,7 @@ export class FrameStream implements AsyncDisposable {
   /** How the source ended; whole when `next` has given null. */
   get end(): SourceEnd {
     const { outcome, length } = this.#run;
-    if (outcome === null || this.isTruncated || isEndless(this.#request)) return {};
+    if (outcome === null || this.isTruncated) return {};
     return endOf(this.#request, { outcome, length, sourceFault: this.#request.sourceFault?.() ?? null });
   }
 

@@ -37,12 +37,47 @@ function isStream(head: Uint8Array, at: number): boolean {
 const TS_PACKET_BYTES = 188;
 
 /**
+ * Whether a part has a picture, by its first bytes, or by those of the part before all others that MP4 has; null where they do not tell.
+ * Of MPEG-TS the tables tell, of MP4 the handlers of its tracks; all else is sound or text.
+ */
+export function hasPicture(head: Uint8Array): boolean | null {
+  if (head.length === 0) return null;
+  if (head[0] === 0x47) return typesOf(head)?.some((type) => PICTURES.has(type)) ?? null;
+  const text = new TextDecoder("latin1").decode(head);
+  if (!BOXES.has(text.slice(4, 8))) return false;
+  const handlers = [...text.matchAll(/hdlr.{8}(vide|soun)/gs)].map(([, handler]) => handler);
+  return handlers.length === 0 ? null : handlers.includes("vide");
+}
+
+/** ISO/IEC 13818-1, types of streams that are video. */
+const PICTURES: ReadonlySet<number> = new Set([
+  0x01,
+  0x02,
+  0x10,
+  0x1b,
+  0x20,
+  0x21,
+  0x24,
+  0x33,
+  0x42,
+  0xd1,
+  0xd2,
+  0xea,
+]);
+
+/**
  * What the tables at the beginning of a part of MPEG-TS say that its video is; null where they say neither of these, or are not there.
  *
  *     program association table, PID 0    names the PID of the program map table
  *     program map table                   names the type of each stream
  */
 export function videoOfPart(head: Uint8Array): "h264" | "hevc" | null {
+  const video = typesOf(head)?.find((type) => type === 0x1b || type === 0x24);
+  return video === undefined ? null : video === 0x1b ? "h264" : "hevc";
+}
+
+/** The types of the streams of the first program; null where the tables are not there. */
+function typesOf(head: Uint8Array): readonly number[] | null {
   let mapPid = -1;
   for (let at = 0; at + TS_PACKET_BYTES <= head.length && head[at] === 0x47; at += TS_PACKET_BYTES) {
     const packet = head.subarray(at, at + TS_PACKET_BYTES);
@@ -50,7 +85,7 @@ export function videoOfPart(head: Uint8Array): "h264" | "hevc" | null {
     if (pid !== 0 && pid !== mapPid) continue;
     const section = sectionIn(packet);
     if (section === null) continue;
-    if (pid === mapPid) return videoOfMap(section);
+    if (pid === mapPid) return typesOfMap(section);
     mapPid = mapPidOf(section) ?? mapPid;
   }
   return null;
@@ -74,13 +109,11 @@ function mapPidOf(association: Uint8Array): number | null {
   return null;
 }
 
-function videoOfMap(map: Uint8Array): "h264" | "hevc" | null {
+function typesOfMap(map: Uint8Array): readonly number[] {
+  const types: number[] = [];
   const lengthAt = (at: number) => ((map[at] ?? 0) & 0x0f) << 8 | (map[at + 1] ?? 0);
-  for (let at = 12 + lengthAt(10); at + 5 <= map.length; at += 5 + lengthAt(at + 3)) {
-    if (map[at] === 0x1b) return "h264";
-    if (map[at] === 0x24) return "hevc";
-  }
-  return null;
+  for (let at = 12 + lengthAt(10); at + 5 <= map.length; at += 5 + lengthAt(at + 3)) types.push(map[at]!);
+  return types;
 }
 
 /** ISO/IEC 14496-12: the boxes that a fragment or the beginning of a file may begin with. */

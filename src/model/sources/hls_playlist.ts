@@ -1,5 +1,7 @@
 /** HLS playlists (RFC 8216): every address in one is replaced, so that its reader requests no other address. */
 
+import { attributesOf, withAttributes } from "./hls_attributes.ts";
+
 /** The playlist cannot be rewritten safely; the message names the reason. */
 export class PlaylistRefused extends Error {
   override readonly name = "PlaylistRefused";
@@ -16,7 +18,7 @@ export function isPlaylist(head: Uint8Array): boolean {
  *
  *     seg1.ts                            →  replace(https://host/seg1.ts)
  *     #EXT-X-MAP:URI="init.mp4"          →  #EXT-X-MAP:URI="…"
- *     #EXT-X-MAP:URI=init.mp4            →  refused: programs read it in different ways
+ *     #EXT-X-MAP:uri=init.mp4            →  #EXT-X-MAP:URI="…"
  *     #EXTINF:4.0,A title                →  #EXTINF:4.0,
  *     #EXT-X-DATERANGE:X-ASSET-URI="…"   →  an empty line
  */
@@ -44,8 +46,8 @@ export function* withUris(
 }
 
 function withUri(line: string, replaced: (uri: string, isPart: boolean) => string): string {
+  const tag = /^#[A-Z0-9-]+/.exec(line)?.[0] ?? "";
   if (line.startsWith("#")) {
-    const tag = /^#[A-Z0-9-]+/.exec(line)?.[0] ?? "";
     if (!TAGS.has(tag)) return "";
     if (line.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("a line of it is too long");
     if (tag === "#EXTINF") line = line.replace(/,.*/s, ",");
@@ -53,13 +55,17 @@ function withUri(line: string, replaced: (uri: string, isPart: boolean) => strin
   // deno-lint-ignore no-control-regex -- some programs take one of them for a line break
   if (/[\0-\x08\x0b\x0c\x0e-\x1f]/.test(line)) throw new PlaylistRefused("it holds control characters");
   if (!line.startsWith("#")) return line.trim() === "" ? "" : replaced(line.trim(), true);
-  if (line.startsWith("#EXTINF")) return line;
-  const rewritten = line.replace(/(?<![\w-])URI="([^"\\]*)"/g, (_, uri) => `\0"${replaced(uri, false)}"`);
-  if (/URI\s*=/i.test(rewritten.replace(/\0"[^"]*"/g, ""))) {
-    throw new PlaylistRefused("it spells an address oddly");
-  }
-  return rewritten.replaceAll("\0", "URI=");
+  if (!WITH_ATTRIBUTES.has(tag)) return line;
+  const attributes = new Map(attributesOf(line));
+  for (const name of attributes.keys()) if (name !== "URI" && name.includes("URI")) attributes.delete(name);
+  const uri = attributes.get("URI");
+  if (uri !== undefined) attributes.set("URI", replaced(uri, false));
+  return withAttributes(tag, attributes);
 }
+
+const WITH_ATTRIBUTES: ReadonlySet<string> = new Set(
+  ["KEY", "MAP", "MEDIA", "START", "STREAM-INF"].map((name) => `#EXT-X-${name}`),
+);
 
 /** What ffmpeg reads, and what tells other players how to play; other tags may name addresses in ways of their own. */
 const TAGS: ReadonlySet<string> = new Set(

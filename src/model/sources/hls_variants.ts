@@ -1,5 +1,7 @@
 /** Which variant of an HLS master playlist is taken: of the same film in several sizes, the best picture. */
 
+import { attributesOf, withAttributes } from "./hls_attributes.ts";
+
 /** One variant of a master playlist. */
 export interface HlsVariant {
   /** As the playlist has it. */
@@ -8,6 +10,10 @@ export interface HlsVariant {
   readonly bandwidth: number;
   /** The group of its sound where that is a playlist of its own. */
   readonly audioGroup: string | null;
+  /** The group of further pictures, each of which is a playlist of its own. */
+  readonly videoGroup: string | null;
+  /** Whether its tag says that it has a picture; where it says neither that nor the opposite, only its parts tell. */
+  readonly saysPicture: boolean;
   /** The line of its tag. */
   readonly line: number;
 }
@@ -29,14 +35,17 @@ export function variantsOf(playlist: string): readonly HlsVariant[] {
     const pixels = Number(width ?? 0) * Number(height ?? 0);
     const codecs = (attributes.get("CODECS") ?? "").split(",").map((codec) => codec.trim().split(".")[0]!);
     const known = codecs.filter((codec) => codec !== "");
+    const saysPicture = pixels > 0 || known.some((codec) => PICTURE.test(codec));
     all.push({
       uri: lines[next]!.trim(),
       pixels,
       bandwidth: Number(attributes.get("BANDWIDTH") ?? 0) || 0,
       audioGroup: attributes.get("AUDIO") ?? null,
+      videoGroup: attributes.get("VIDEO") ?? null,
+      saysPicture,
       line,
       isTaken: known.every((codec) => PICTURE.test(codec) || OTHER.test(codec)) &&
-        (known.length === 0 || pixels > 0 || known.some((codec) => PICTURE.test(codec))),
+        (known.length === 0 || saysPicture),
     });
   }
   const taken = all.filter(({ isTaken }) => isTaken);
@@ -44,7 +53,7 @@ export function variantsOf(playlist: string): readonly HlsVariant[] {
     .toSorted((one, other) => other.pixels - one.pixels || other.bandwidth - one.bandwidth);
 }
 
-/** The playlist with this variant alone, and with one playlist of sound for it where it has any. */
+/** The playlist with this variant alone, with one playlist of sound for it where it has any, and with all of its pictures. */
 export function withVariantOnly(playlist: string, variant: HlsVariant): string {
   const lines = linesOf(playlist);
   const address = addressLine(lines, variant.line);
@@ -54,22 +63,29 @@ export function withVariantOnly(playlist: string, variant: HlsVariant): string {
     if (text.startsWith(VARIANT)) return line === variant.line;
     return text.startsWith("#") || line === address;
   });
-  return `${kept.join("\n")}\n`;
+  // Their sizes are not said: the largest is taken, and of equal ones the variant's own, which comes first.
+  const pictures = renditions(lines, "VIDEO", variant.videoGroup).map(({ attributes }) =>
+    withAttributes(MEDIA.slice(0, -1), new Map([...attributes, ["DEFAULT", "NO"]]))
+  );
+  return `${[...kept, ...pictures].join("\n")}\n`;
 }
 
 /** The default one of its group, else one that may be chosen by itself, else the first. */
 function soundLine(lines: readonly string[], group: string | null): number | undefined {
-  if (group === null) return undefined;
-  const all = lines.flatMap((text, line) => {
-    if (!text.startsWith(MEDIA)) return [];
-    const attributes = attributesOf(text);
-    return attributes.get("TYPE") === "AUDIO" && attributes.get("GROUP-ID") === group
-      ? [{ line, attributes }]
-      : [];
-  });
+  const all = renditions(lines, "AUDIO", group);
   const chosen = all.find(({ attributes }) => attributes.get("DEFAULT") === "YES") ??
     all.find(({ attributes }) => attributes.get("AUTOSELECT") === "YES") ?? all[0];
   return chosen?.line;
+}
+
+function renditions(lines: readonly string[], type: "AUDIO" | "VIDEO", group: string | null) {
+  return lines.flatMap((text, line) => {
+    if (group === null || !text.startsWith(MEDIA)) return [];
+    const attributes = attributesOf(text);
+    return attributes.get("TYPE") === type && attributes.get("GROUP-ID") === group
+      ? [{ line, attributes }]
+      : [];
+  });
 }
 
 /** The line with the address that belongs to the tag in `line`. */
@@ -82,15 +98,6 @@ function addressLine(lines: readonly string[], line: number): number | undefined
 
 function linesOf(playlist: string): readonly string[] {
   return playlist.replace(/^\ufeff/, "").split(/\r\n|\r|\n/);
-}
-
-/** `A=1,B="x,y"`; quotes are taken away. */
-function attributesOf(tag: string): ReadonlyMap<string, string> {
-  const list = tag.slice(tag.indexOf(":") + 1);
-  return new Map(
-    [...list.matchAll(/([A-Z0-9-]+)\s*=\s*(?:"([^"]*)"|([^",]*))/gi)]
-      .map(([, name, quoted, plain]) => [name!.toUpperCase(), quoted ?? plain!.trim()]),
-  );
 }
 
 const VARIANT = "#EXT-X-STREAM-INF:";

@@ -11,6 +11,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { connect as connectPlain, type Socket } from "node:net";
 import * as tls from "node:tls";
 import { isAddress } from "../../base/ip_address.ts";
+import { readOddHead } from "./odd_heads.ts";
 import type { Roots } from "./outbound.ts";
 
 export interface PinnedAgentOptions {
@@ -18,6 +19,8 @@ export interface PinnedAgentOptions {
   readonly roots: Roots;
   /** SERVICE_ALLOW_INSECURE_TLS: accepts any certificate, for media sources only. */
   readonly allowInsecureTls?: boolean;
+  /** Reads the heads of answers as players do; for media sources only. */
+  readonly readsOddHeads?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;
   /** Replaces the address of a connection: see `Outbound`. */
@@ -82,10 +85,13 @@ export class PinnedAgent implements Disposable {
       insecureHTTPParser: true,
       port: Number(url.port) || (isSecure ? 443 : 80),
     };
-    if (!isSecure) return httpRequest({ ...target, agent: this.#plain });
     const name = nameOf(url);
-    // The TLS handshake can name a host only; a certificate for an address is verified against `host`.
-    return httpsRequest({ ...target, agent: this.#secure, ...(isAddress(name) ? {} : { servername: name }) });
+    const request = isSecure
+      // The TLS handshake can name a host only; a certificate for an address is verified against `host`.
+      ? httpsRequest({ ...target, agent: this.#secure, ...(isAddress(name) ? {} : { servername: name }) })
+      : httpRequest({ ...target, agent: this.#plain });
+    if (this.#options.readsOddHeads) readOddHead(request);
+    return request;
   }
 
   /**

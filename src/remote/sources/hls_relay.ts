@@ -5,7 +5,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { abortWith, yieldToEventLoop } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { isMediaPart, neededBytes, videoOfPart } from "../../model/sources/hls_part.ts";
+import { hasPicture, isMediaPart, neededBytes, videoOfPart } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { variantsOf, withVariantOnly } from "../../model/sources/hls_variants.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
@@ -46,6 +46,10 @@ export class HlsRelay implements AsyncDisposable {
   readonly progress = new HlsProgress();
   /** How far it was read before; null where it never was. */
   readonly #before: HlsProgress | null;
+  /** Whether a playlist that stands still has ended. */
+  readonly #endsStill: boolean;
+  /** The last part of each playlist, and since when it is that. */
+  readonly #lastParts = new Map<string, { readonly last: string; readonly sinceMs: number }>();
   /** What is known of parts, by their numbers. */
   readonly #parts = new Map<number, PlaylistPart>();
   /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
@@ -78,11 +82,12 @@ export class HlsRelay implements AsyncDisposable {
 
   private constructor(
     first: URL,
-    { server, host, context, before }: {
+    { server, host, context, before, endsStill }: {
       readonly server: Server;
       readonly host: string;
       readonly context: FetchContext;
       readonly before: HlsProgress | null;
+      readonly endsStill: boolean;
     },
   ) {
     // The path is a secret, so that other programs of this machine cannot send requests through the relay.
@@ -91,6 +96,7 @@ export class HlsRelay implements AsyncDisposable {
     this.#server = server;
     this.#context = context;
     this.#before = before;
+    this.#endsStill = endsStill;
     this.#cookies = new SourceCookies(context.world);
     this.url = this.#addressOf(first, this.#numberOf(first));
     server.on("request", (request, response) => void this.#answer(request, response));
@@ -100,19 +106,21 @@ export class HlsRelay implements AsyncDisposable {
   /**
    * Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. It listens on the Unix
    * socket, or without one on a port of the machine's loopback. What was read `before` is left out of the playlists, and a source that has
-   * nothing else is refused, too: a server goes on giving the last playlist of an encoder that has stopped.
+   * nothing else is refused, too: a server goes on giving the last playlist of an encoder that has stopped. With `endsStill` a playlist
+   * that has had nothing new for a while is given its end, so that its reader does not wait for ever.
    */
   static async open(
     first: URL,
     context: FetchContext,
-    { socket = null, before = null }: {
+    { socket = null, before = null, endsStill = false }: {
       readonly socket?: string | null;
       readonly before?: HlsProgress | null;
+      readonly endsStill?: boolean;
     } = {},
   ): Promise<HlsRelay> {
     const server = createServer();
     const host = await listenForFfmpeg(server, socket);
-    const relay = new HlsRelay(first, { server, host, context, before });
+    const relay = new HlsRelay(first, { server, host, context, before, endsStill });
     try {
       await relay.#checkPlaylist();
       return relay;
@@ -185,21 +193,45 @@ export class HlsRelay implements AsyncDisposable {
     return { text: await wholeText(head, rest, answer), base: answer.url, list: list.href };
   }
 
-  /** The best variant that can be read. Where none can, ffmpeg asks for the best one, and its fault is told. */
+  /**
+   * The best variant that can be read and has a picture. Where none has, it is the best one, and ffmpeg says what is wrong with
+   * it.
+   */
   async #chooseVariant({ text, base }: ReadPlaylist): Promise<void> {
     const variants = variantsOf(text);
     if (variants.length < 2) return;
-    for (const { uri } of variants.slice(0, VARIANTS_TRIED_MAX)) {
+    for (const { uri, saysPicture } of variants.slice(0, VARIANTS_TRIED_MAX)) {
       const url = URL.parse(uri, base);
       try {
         if (url === null) continue;
-        await this.#read(url);
+        const playlist = await this.#read(url);
+        this.#variant ??= uri;
+        if (!saysPicture && await this.#hasNoPicture(playlist)) continue;
         this.#variant = uri;
         return;
       } catch (error) {
         this.#context.signal.throwIfAborted();
         if (faultOf(error) === undefined) throw error;
       }
+    }
+  }
+
+  /** By what its parts begin with; false where that does not tell. */
+  async #hasNoPicture({ text, base }: ReadPlaylist): Promise<boolean> {
+    let named = base;
+    const note = (uri: URL) => {
+      named = uri;
+      return "a part";
+    };
+    const first = withUris(text, base, note).find((line) => /^(a part|#EXT-X-MAP:)/.test(line));
+    if (first === undefined) return false;
+    const { signal } = this.#closing;
+    const answer = await this.#fetch(named, { timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal });
+    try {
+      const { head } = await headOf(answer, TABLES_BYTES);
+      return isMediaPart(head) && hasPicture(head) === false;
+    } finally {
+      answer.body.cancel();
     }
   }
 
@@ -314,16 +346,18 @@ export class HlsRelay implements AsyncDisposable {
     const variants = variantsOf(whole);
     const variant = variants.find(({ uri }) => uri === this.#variant) ?? variants[0];
     const playlist = variant ? withVariantOnly(whole, variant) : whole;
-    this.#isLive = !whole.includes("#EXT-X-ENDLIST");
+    this.#isLive = !/#EXT-X-ENDLIST|^#EXT-X-PLAYLIST-TYPE:\s*VOD/m.test(whole);
     let [text, lines, newParts, sequence] = ["", 0, 0, 0];
     let [hasRanges, isMissing, stateLines] = [false, false, ""];
     let part: PlaylistPart | null = null;
+    let last = "";
     const usualEnding = variant ? ".m3u8" : playlist.includes("#EXT-X-MAP") ? ".mp4" : ".ts";
     const relayed = (uri: URL, isPart: boolean) => {
       this.#paidMs += ADDRESS_MS;
       const number = this.#numberOf(uri);
       if (isPart) {
         part = { list, sequence: sequence++, address: uri.origin + uri.pathname };
+        last = `${part.sequence} ${part.address}`;
         // Of a file that is read in ranges the address tells no part.
         if (!hasRanges) this.#parts.set(number, part);
         if (isMissing) this.#missing.add(number);
@@ -351,7 +385,27 @@ export class HlsRelay implements AsyncDisposable {
         this.#closing.signal.throwIfAborted();
       }
     }
+    const hasEnded = variant === undefined && (!this.#isLive || this.#standsStill(whole, { list, last }));
+    if (hasEnded && !text.includes("#EXT-X-ENDLIST")) text += "#EXT-X-ENDLIST\n";
     return { text, newParts };
+  }
+
+  /** Whether the playlist has had this last part for so long that nothing more is waited for. */
+  #standsStill(playlist: string, { list, last }: { readonly list: string; readonly last: string }): boolean {
+    const nowMs = this.#context.world.monotonicMs();
+    const known = this.#lastParts.get(list);
+    if (known?.last !== last) {
+      if (this.#lastParts.size < LISTS_WATCHED_MAX) this.#lastParts.set(list, { last, sinceMs: nowMs });
+      return false;
+    }
+    const targetMs = Number(/^#EXT-X-TARGETDURATION:\s*(\d+)/m.exec(playlist)?.[1] ?? 0) * 1000;
+    const stillMs = nowMs - known.sinceMs;
+    if (!this.#endsStill || stillMs < Math.max(STILL_MS, STILL_PARTS * targetMs)) return false;
+    const seconds = Math.round(stillMs / 1000);
+    this.#fault ??= sourceFault(
+      `its playlist does not say that it has ended, and had nothing new for ${seconds} s`,
+    );
+    return true;
   }
 
   /** Waits until the source has paid for most of what it made the relay do. */
@@ -448,6 +502,8 @@ const PART_TIMEOUT_MS = 600_000;
 const PLAYLIST_BYTES_MAX = 4 * 2 ** 20;
 /** Enough bytes to see whether a body is a playlist. */
 const HEAD_BYTES = 1024;
+/** Enough for the tables of MPEG-TS, and for what MP4 has before its fragments. */
+const TABLES_BYTES = 16 * 1024;
 /** Many times what these take (0.5 ms, 5 µs), and less than the shortest parts and the longest playlists of films need. */
 const REQUEST_MS = 10;
 const ADDRESS_MS = 0.05;
@@ -457,6 +513,10 @@ const LINES_PER_TURN = 1000;
 /** Unpacking takes less. */
 const UNPACKED_BYTE_MS = 1e-5;
 const VARIANTS_TRIED_MAX = 8;
+/** A server has to list a part one and a half times the longest part after the one before (RFC 8216, section 6.2.2). */
+const STILL_PARTS = 3;
+const STILL_MS = 10_000;
+const LISTS_WATCHED_MAX = 64;
 /** A part may be listed a moment before it is there. */
 const RETRY_PAUSES_MS: readonly number[] = [300, 1000];
 const MAY_COME_SOON: ReadonlySet<number> = new Set([404, 408, 425, 429, 500, 502, 503, 504]);
@@ -468,10 +528,10 @@ const PASSED_HEADERS: readonly string[] = [
 ];
 
 /** The first bytes of a body, as many as are needed to judge it unless it is shorter, and the rest of it. */
-async function headOf({ body }: HlsAnswer) {
+async function headOf({ body }: HlsAnswer, leastBytes = HEAD_BYTES) {
   const rest = body[Symbol.asyncIterator]();
   let head = new Uint8Array();
-  for (let needed = HEAD_BYTES; head.length < needed; needed = Math.max(needed, neededBytes(head))) {
+  for (let needed = leastBytes; head.length < needed; needed = Math.max(needed, neededBytes(head))) {
     const parts: Uint8Array[] = [head];
     let isOver = false;
     for (let bytes = head.length; bytes < needed && !isOver;) {

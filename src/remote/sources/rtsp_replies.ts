@@ -408,7 +408,9 @@ export function interleavedChannels(transport: string | null, { channels: asked 
   for (const { protocol, parameters } of rtspTransports(transport)) {
     const stated = numberPair(parameters.get("interleaved"), CHANNEL_MAX);
     const isTcp = /^rtp\/[a-z]+\/tcp$/.test(protocol) || stated !== null && /^rtp\/[a-z]+$/.test(protocol);
-    if (isTcp && !parameters.has("multicast")) return stated === null ? asked : stated.join("-");
+    // Where the channels are said, the word multicast does not matter.
+    if (stated !== null && isTcp) return stated.join("-");
+    if (isTcp && !parameters.has("multicast")) return asked;
   }
   throw new RtspRefused("its server does not send the media inside the connection");
 }

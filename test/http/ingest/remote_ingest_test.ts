@@ -295,7 +295,7 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
     "/deep.m3u8": () => naming(`https://deep.media.test:${server.port}/`)(),
     "/moved.m3u8": redirect("/a.m3u8"),
     "/words.m3u8": () => new Response("just some words"),
-    "/odd.m3u8": key("key.bin"),
+    "/key.m3u8": key("https://10.0.0.1/key.bin"),
     "/private.m3u8": naming("https://10.0.0.1/"),
     "/metadata.m3u8": naming("https://169.254.169.254/"),
     "/file.m3u8": naming(`file://${folder.path}/`),
@@ -348,13 +348,13 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
   await check(test, `${https}/moved.m3u8`, 50);
   await check(test, `${https}/404.m3u8`, /answered HTTP 404/);
   await check(test, `${https}/words.m3u8`, /not an HLS playlist/);
-  await check(test, `${https}/odd.m3u8`, /spells an address oddly/);
   await check(test, `https://untrusted.test:${server.port}/a.m3u8`, /certificate is for another host/);
   await check(test, "https://media.test:1/a.m3u8", /refuses connections/);
   const seen = server.requests.length;
   const named = (reason: string) => new RegExp(`something that its playlist names: .*${reason}`);
   await check(test, `${https}/private.m3u8`, named("not a public address"));
   await check(test, `${https}/metadata.m3u8`, named("not a public address"));
+  await check(test, `${https}/key.m3u8`, named("not a public address"));
   await check(test, `${https}/file.m3u8`, named("another scheme"));
   await check(test, `${https}/http.m3u8`, named("another scheme"));
   await check(test, `${https}/untrusted.m3u8`, named("certificate is for another host"));
@@ -364,6 +364,49 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
   assert.deepEqual(asked.filter((path) => /^\/s\d/.test(path)), [], "no part came by a way that is closed");
   assert.deepEqual(plain.requests.filter(({ url }) => url.includes("https")), []);
   assert.deepEqual(childProcesses(".m3u8"), []);
+});
+
+Deno.test("of a master playlist that says little the largest picture is decoded, and of a film without its end all", async () => {
+  using folder = new TempFolder();
+  const made = (name: string, ...args: string[]) =>
+    make(
+      join(folder.path, `${name}.m3u8`),
+      ...[...args, "-f", "hls", "-hls_time", "1", "-hls_list_size", "0"],
+      ...["-hls_segment_filename", join(folder.path, `${name}%d.ts`)],
+    );
+  for (const size of ["160x90", "320x180"]) {
+    const picture = `testsrc2=s=${size}:r=25:d=4`;
+    made(`p${size}`, "-f", "lavfi", "-i", picture, "-c:v", "libx264", "-g", "25");
+  }
+  made("sound", "-f", "lavfi", "-i", "sine=d=4", "-c:a", "aac");
+  const film = Deno.readTextFileSync(join(folder.path, "p320x180.m3u8"));
+  const noEnd = film.replace(/#EXT-X-ENDLIST\s*/, "");
+  const texts: Record<string, string> = {
+    "/bare.m3u8": "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900\nsound.m3u8\n" +
+      "#EXT-X-STREAM-INF:BANDWIDTH=800\np320x180.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=700\np160x90.m3u8\n",
+    "/pictures.m3u8": "#EXTM3U\n#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=v,NAME=low,DEFAULT=YES,URI=p160x90.m3u8\n" +
+      "#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID=v,NAME=high,URI=p320x180.m3u8\n" +
+      "#EXT-X-STREAM-INF:BANDWIDTH=800,VIDEO=v\np160x90.m3u8\n",
+    "/open.m3u8": noEnd.replace("#EXTM3U", "#EXTM3U\n#EXT-X-PLAYLIST-TYPE:VOD"),
+  };
+  await using server = serve((request) => {
+    const { pathname } = new URL(request.url);
+    const text = texts[pathname];
+    return new Response(text ?? Deno.readFileSync(join(folder.path, pathname)));
+  }, { isPlain: true });
+  await using test = await startService({ SERVICE_ALLOW_REMOTE_HLS: "true", ...INSECURE }, {
+    outbound: REROUTED,
+  });
+  for (const name of Object.keys(texts)) {
+    const runId = await newRun(test);
+    const { json, text } = await ingest(test, runId, `http://media.test:${server.port}${name}`, {
+      max_frames: 500,
+    });
+    assert.deepEqual([json.decoded_frames, json.source_warning], [100, undefined], `${name}: ${text}`);
+    const { json: { events } } = await test.call("GET", `/v1/runs/${runId}/events`);
+    const { payload } = events.find(({ kind }: { kind: string }) => kind === "frames_decoded");
+    assert.deepEqual([payload.width, payload.height], [320, 180], name);
+  }
 });
 
 Deno.test("a camera is decoded as it comes, verified, and cannot send the service elsewhere", async () => {

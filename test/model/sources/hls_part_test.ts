@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { isMediaPart, neededBytes, videoOfPart } from "../../../src/model/sources/hls_part.ts";
+import { hasPicture, isMediaPart, neededBytes, videoOfPart } from "../../../src/model/sources/hls_part.ts";
 import { make, TempFolder } from "../../support/media.ts";
 
 function bytes(...parts: (string | number[])[]): Uint8Array {
@@ -88,5 +88,29 @@ Deno.test("the tables of a part of MPEG-TS tell its video, and broken ones tell 
     for (const byte of [0, 0x7f, 0xff]) {
       assert.ok([null, "h264", "hevc"].includes(videoOfPart(h264.subarray(0, 1024).with(at, byte))));
     }
+  }
+});
+
+Deno.test("a part that has no picture is told by the tables of MPEG-TS, the tracks of MP4, or by being bare sound", () => {
+  using folder = new TempFolder();
+  const made = (name: string, ...args: string[]) =>
+    hasPicture(Deno.readFileSync(make(join(folder.path, name), ...args)).subarray(0, 16 * 1024));
+  const picture = ["-f", "lavfi", "-i", "testsrc2=s=64x64:d=1"];
+  const sound = ["-f", "lavfi", "-i", "sine=d=1"];
+  const both = [...sound, ...picture, "-map", "0", "-map", "1"];
+  const fragments = ["-movflags", "empty_moov"];
+  for (const codec of ["libx264", "mpeg2video", "mpeg4"]) {
+    assert.equal(made(`${codec}.ts`, ...both, "-c:v", codec), true, codec);
+    assert.equal(made(`${codec}.mp4`, ...both, "-c:v", codec, ...fragments), true, codec);
+  }
+  assert.equal(made("sound.ts", ...sound), false);
+  assert.equal(made("sound.mp4", ...sound, ...fragments), false);
+  assert.equal(made("sound.aac", ...sound), false);
+  assert.equal(hasPicture(bytes(tag(63), [0xff, 0xf1])), false);
+  assert.equal(hasPicture(bytes("WEBVTT\n")), false);
+  for (
+    const nothing of [bytes(), bytes([0, 0, 0, 24], "moof"), bytes([0x47], new Array<number>(187).fill(1))]
+  ) {
+    assert.equal(hasPicture(nothing), null);
   }
 });

@@ -304,3 +304,59 @@ Deno.test("an abort by the caller ends a request at any point, with the caller's
   await check("", "during");
   await check("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", "during");
 });
+
+Deno.test("of media sources, heads that the runtime refuses are read as players read them, and only there", async () => {
+  const heads: readonly (readonly [string, boolean])[] = [
+    ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\n", true],
+    ["HTTP/1.1 200 OK\r\nno header\r\n folded\r\nContent-Length: 5\r\nX-A: b\r\n\r\n", false],
+    ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\ncontent-length:5\r\n\r\n", false],
+    ["HTTP/1.1 200 OK\nX Y: z\nX-A: b\nContent-Length: 5\n\n", false],
+    [
+      "HTTP/1.1 100 Continue\r\nno header\r\n\r\nHTTP/1.1 200 OK\r\nno header\r\nContent-Length: 5\r\nX-A: b\r\n\r\n",
+      false,
+    ],
+    ["ICY 200 OK\r\nX-A: b\r\n\r\n", false],
+    ["ICY 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\n", false],
+    ["\r\nHTTP/1.1 200OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\n", false],
+    ["HTTP/1.1 200 OK\r\nX-A: b\r\nTransfer-Encoding: chunked\r\nno header\r\n\r\n5\r\n", false],
+  ];
+  using media = new PinnedAgent({ roots: () => [], readsOddHeads: true });
+  using other = new PinnedAgent({ roots: () => [] });
+  for (const [head, isUsual] of heads) {
+    const isChunked = head.includes("chunked");
+    await using server = serveRaw(`${head}a\n\r\nb${isChunked ? "\r\n0\r\n\r\n" : ""}`);
+    const response = await request(media, `http://media.test:${server.port}/`);
+    assert.deepEqual([response.status, response.headers.get("x-a")], [200, "b"], head);
+    assert.equal(await text(response), "a\n\r\nb", head);
+    const strict = request(other, `http://media.test:${server.port}/`);
+    if (isUsual) assert.equal(await text(await strict), "a\n\r\nb");
+    else assert.match((await failure(strict)).kind, /protocol|reset/, head);
+  }
+  for (
+    const head of [
+      "HELLO\r\nno header\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    ]
+  ) {
+    await using server = serveRaw(`${head}hello`);
+    await failure(request(media, `http://media.test:${server.port}/`));
+  }
+});
+
+Deno.test("odd heads come in pieces, one after the other on one connection", async () => {
+  using media = new PinnedAgent({ roots: () => [], readsOddHeads: true });
+  const answer = new TextEncoder().encode(
+    "HTTP/1.1 200 OK\r\nno header\r\nContent-Length: 7\r\n\r\nODD\r\n\r\n",
+  );
+  await using server = serveRaw(answer.subarray(0, 1), async (connection) => {
+    for (let at = 1; at < answer.length; at++) await connection.write(answer.subarray(at, at + 1));
+    for (let answers = 0; answers < 2; answers++) {
+      await connection.read(new Uint8Array(4096));
+      await connection.write(answer);
+    }
+  });
+  for (let answers = 0; answers < 3; answers++) {
+    const response = await request(media, `http://media.test:${server.port}/`);
+    assert.equal(await text(response), "ODD\r\n\r\n");
+  }
+});

@@ -14,7 +14,11 @@ import { until } from "../../support/until.ts";
 const LIST = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n";
 
 /** A relay whose source is `/a.m3u8` of the port; public addresses are rerouted to loopback. */
-async function opened(port: number, world = realWorld(quietLog()), before: HlsProgress | null = null) {
+async function opened(
+  port: number,
+  world = realWorld(quietLog()),
+  { before = null, endsStill = false }: { before?: HlsProgress | null; endsStill?: boolean } = {},
+) {
   const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   try {
     const relay = await HlsRelay.open(new URL(`http://media.test:${port}/a.m3u8`), {
@@ -24,7 +28,7 @@ async function opened(port: number, world = realWorld(quietLog()), before: HlsPr
         host === "media.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
       allowedNetworks: [],
       signal: NEVER_ABORTED,
-    }, { before });
+    }, { before, endsStill });
     return {
       relay,
       read: async (url = relay.url) => {
@@ -108,7 +112,7 @@ Deno.test("a live source that changes its codec ends there, and the next connect
   assert.equal((await first.read()).status, 404);
   assert.equal(first.relay.end, "it sends another codec");
 
-  await using second = await opened(server.port, realWorld(quietLog()), first.relay.progress);
+  await using second = await opened(server.port, realWorld(quietLog()), { before: first.relay.progress });
   const rest = addresses((await second.read()).text);
   assert.equal(rest.length, 2);
   for (const address of rest) assert.equal((await second.read(address)).status, 200);
@@ -261,6 +265,62 @@ Deno.test("of a master playlist the best variant that can be read is taken, with
   for (const address of addresses) assert.equal((await test.read(address)).status, 200);
   const paths = server.requests.slice(seen).map(({ url }) => new URL(url).pathname);
   assert.deepEqual(paths, ["/main.m3u8", "/best.m3u8"]);
+});
+
+Deno.test("a variant that does not say what it is and has no picture is left for the next one", async () => {
+  const variants = (names: readonly string[]) =>
+    new Response(
+      `#EXTM3U\n${
+        names.map((name, at) => `#EXT-X-STREAM-INF:BANDWIDTH=${900 - at}\n${name}.m3u8\n`).join("")
+      }`,
+    );
+  let names = ["sound", "bare", "picture", "low"];
+  const sound = tablesOf(0x0f);
+  await using server = serveFiles({
+    "/a.m3u8": () => variants(names),
+    "/sound.m3u8": () => new Response(`${LIST}#EXTINF:1,\nsound.ts\n`),
+    "/bare.m3u8": () => new Response(`${LIST}#EXTINF:1,\nbare.aac\n`),
+    "/picture.m3u8": () => new Response(`${LIST}#EXTINF:1,\npicture.ts\n`),
+    "/low.m3u8": () => new Response(`${LIST}#EXTINF:1,\npicture.ts\n`),
+    "/gone.m3u8": () => new Response(`${LIST}#EXTINF:1,\ngone.ts\n`),
+    "/sound.ts": () => new Response(Uint8Array.from([...sound, ...sound])),
+    "/bare.aac": () => new Response(Uint8Array.from([0xff, 0xf1, 0x50])),
+    "/picture.ts": () => new Response(tablesOf(0x1b)),
+  });
+  const taken = async (given: readonly string[]) => {
+    names = [...given];
+    await using test = await opened(server.port);
+    await test.read(addressOf((await test.read()).text));
+    return server.requests.map(({ url }) => /(\w+)\.m3u8$/.exec(url)?.[1]).at(-1);
+  };
+  assert.equal(await taken(names), "picture");
+  assert.equal(await taken(["sound", "bare"]), "sound");
+  assert.equal(await taken(["sound", "gone", "low"]), "low", "one whose part is not there");
+});
+
+Deno.test("all pictures of a variant are given to the reader, and none as the default one", async () => {
+  const rendition = (type: string, group: string, name: string) =>
+    `#EXT-X-MEDIA:TYPE=${type},GROUP-ID="${group}",NAME="${name}",DEFAULT=YES,URI="${name}.m3u8"\n`;
+  await using server = serveFiles({
+    "/a.m3u8": () =>
+      new Response(
+        `#EXTM3U\n${rendition("VIDEO", "v", "small")}${rendition("VIDEO", "w", "other")}${
+          rendition("VIDEO", "v", "large")
+        }${rendition("AUDIO", "v", "sound")}#EXT-X-STREAM-INF:BANDWIDTH=9,VIDEO="v"\nown.m3u8\n`,
+      ),
+    ...Object.fromEntries(["own", "small", "large"].map((name) => [
+      `/${name}.m3u8`,
+      () => new Response(`${LIST}#EXTINF:1,\npart.ts\n`),
+    ])),
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  assert.deepEqual(text.match(/DEFAULT=\w+/g), ["DEFAULT=NO", "DEFAULT=NO"]);
+  for (const [address] of text.matchAll(/http:[^"\n]*/g)) {
+    assert.equal((await test.read(address)).status, 200);
+  }
+  const asked = server.requests.map(({ url }) => /(\w+)\.m3u8$/.exec(url)?.[1]);
+  assert.deepEqual(asked.slice(-3), ["own", "small", "large"]);
 });
 
 Deno.test("parts may have any name", async () => {
@@ -451,7 +511,7 @@ Deno.test("a source that is opened again has what was not read, and is refused w
   const numbers = (text: string) => text.match(/\/part\.ts$/gm)?.length ?? 0;
   let progress: HlsProgress | null = null;
   const readTo = async (count: number) => {
-    await using test = await opened(server.port, world, progress);
+    await using test = await opened(server.port, world, { before: progress });
     const { text } = await test.read();
     for (const [address] of [...text.matchAll(/^http:.*$/gm)].slice(0, count)) {
       assert.equal((await test.read(address)).status, 200);
@@ -460,7 +520,10 @@ Deno.test("a source that is opened again has what was not read, and is refused w
     return text;
   };
   const refused = async () => {
-    const error = await opened(server.port, world, progress).then(() => assert.fail("opened"), (it) => it);
+    const error = await opened(server.port, world, { before: progress }).then(
+      () => assert.fail("opened"),
+      (it) => it,
+    );
     assert.match(reasonOf(error), /nothing new since it was read last/);
   };
   assert.equal(numbers(await readTo(2)), 3);
@@ -484,6 +547,37 @@ Deno.test("a source that is opened again has what was not read, and is refused w
   list.parts = [0, 1];
   assert.equal(numbers(await readTo(2)), 2);
   await refused();
+});
+
+Deno.test("a playlist that stands still is given its end, unless it is watched, and one of a film at once", async () => {
+  let [nowMs, parts, head] = [0, 3, "#EXTM3U\n#EXT-X-TARGETDURATION:5\n"];
+  const world = { ...realWorld(quietLog()), monotonicMs: () => nowMs };
+  await using server = serve(
+    () =>
+      new Response(`${head}${Array.from({ length: parts }, (_, at) => `#EXTINF:5,\n${at}.ts\n`).join("")}`),
+    { isPlain: true },
+  );
+  {
+    await using test = await opened(server.port, world, { endsStill: true });
+    const hasEnded = async () => (await test.read()).text.includes("#EXT-X-ENDLIST");
+    assert.equal(await hasEnded(), false);
+    nowMs = 14_000;
+    assert.equal(await hasEnded(), false);
+    parts = 4;
+    assert.equal(await hasEnded(), false);
+    nowMs = 28_000;
+    assert.equal(await hasEnded(), false);
+    assert.equal(test.relay.fault, undefined);
+    nowMs = 29_000;
+    assert.equal(await hasEnded(), true, "three parts long");
+    assert.match(reasonOf(test.relay.fault), /had nothing new for 15 s/);
+  }
+  await using watched = await opened(server.port, world);
+  nowMs = 600_000;
+  assert.ok(!(await watched.read()).text.includes("#EXT-X-ENDLIST"));
+  head += "#EXT-X-PLAYLIST-TYPE:VOD\n";
+  assert.match((await watched.read()).text, /\n#EXT-X-ENDLIST\n$/);
+  assert.equal(watched.relay.fault, undefined);
 });
 
 Deno.test("a reader that leaves a part which does not end is no fault of the source", async () => {

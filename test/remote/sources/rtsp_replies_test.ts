@@ -233,7 +233,7 @@ Deno.test("media by another way than inside the connection is refused", () => {
         "RTP/AVP/UDP;unicast",
         "RTP/AVP/UDP;interleaved=0-1",
       ],
-      ...["RTP/AVP;multicast;destination=239.0.0.1", "RTP/AVP/TCP;multicast;interleaved=0-1"],
+      ...["RTP/AVP;multicast;destination=239.0.0.1", "RTP/AVP/TCP;multicast"],
       ...[
         "x-real-rdt/udp",
         "RAW/RAW/UDP;interleaved=0-1",
@@ -251,6 +251,7 @@ Deno.test("media by another way than inside the connection is refused", () => {
     [null, "2-3"],
     ["RTP/AVP/TCP", "2-3"],
     ["RTP/AVP/TCP;unicast;interleaved=x", "2-3"],
+    ["RTP/AVP/TCP;multicast;interleaved=0-1", "0-1"],
     ["RTP/AVP;interleaved=4", "4-5"],
     ['RTP/AVP/TCP;mode="PLAY,RECORD;interleaved=8-9";interleaved = 0 - 1 ', "0-1"],
     ["RTP/AVP;unicast, rtp/avp/tcp;Interleaved=6-7", "6-7"],
