@@ -154,7 +154,7 @@ class CheckBudget {
 }
 
 /** Any keyword, with the error that it may report: most of it is the memory of that. */
-const KEYWORD_UNITS = 30;
+const KEYWORD_UNITS = 60;
 
 /** Each part of a keyword; those of which one has to fit may all report an error before. */
 const PART_UNITS = 2;
@@ -179,7 +179,7 @@ const ENTRY_UNITS: Readonly<Record<string, number>> = {
 const LISTS = ["enum", "const", "required", "dependentRequired", "dependencies"];
 
 /** One pair of values of a list that must differ. */
-const PAIR_UNITS = 3;
+const PAIR_UNITS = 2;
 
 /** Makes every keyword take from the budget what it costs before it is checked. */
 function countCosts({ RULES }: Ajv | Ajv2020, budget: CheckBudget): void {

@@ -177,7 +177,7 @@ const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
 /** How OpenAI and Google report in a 429 that the quota is used up. */
 const QUOTA = /insufficient_quota|\bquota\b|\bbilling\b/i;
 /** Far more than a model can write with its output tokens. */
-const ANSWER_BYTES_MAX = 2 ** 20;
+const ANSWER_BYTES_MAX = 512 * 2 ** 10;
 /** Some servers know thousands of models. */
 const LIST_BYTES_MAX = 4 * 2 ** 20;
 const REFUSAL_BYTES_MAX = 64 * 2 ** 10;
