@@ -1,7 +1,7 @@
 /** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
 
-import { normalForm } from "../../base/normal_form.ts";
 import { join } from "node:path";
+import { normalForm } from "../../base/normal_form.ts";
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal, refuse } from "../../base/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
