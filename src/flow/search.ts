@@ -1,6 +1,7 @@
 /** Search: finds the caller's events whose description contains a text. See docs/api.md#search. */
 
 import { utf8Length } from "../base/bytes.ts";
+import { yieldToEventLoop } from "../base/wait.ts";
 import type { SearchBody } from "../model/api/search.ts";
 import { describedPayload } from "../model/events/description.ts";
 import { matchScore } from "../model/events/match_score.ts";
@@ -37,6 +38,9 @@ export interface SearchResult {
   readonly hits: readonly SearchHit[];
 }
 
+/** After the scores of so many characters others get their turn: some milliseconds. */
+const YIELD_CHARACTERS = 32_768;
+
 export class Search {
   readonly #timeline: Timeline;
   readonly #index: SearchIndex;
@@ -51,12 +55,18 @@ export class Search {
     const { text, limit, runId } = checked(body);
     if (runId !== undefined) ownedRun(this.#timeline.view, caller, runId);
     const found = await this.#index.find(caller.principalKey, { text, runId, limit });
-    const hits = found.seqs.map((seq) => this.#timeline.readOne(seq)).map((event) => hitOf(event, text));
-    return {
-      scanned: this.#scanned(caller, runId),
-      total_hits: found.total,
-      hits: hits.filter((hit) => hit !== undefined),
-    };
+    const hits: SearchHit[] = [];
+    let characters = 0;
+    for (const seq of found.seqs) {
+      const hit = hitOf(this.#timeline.readOne(seq), text);
+      if (hit === undefined) continue;
+      hits.push(hit);
+      characters += hit.description.length;
+      if (characters < YIELD_CHARACTERS) continue;
+      characters = 0;
+      await yieldToEventLoop();
+    }
+    return { scanned: this.#scanned(caller, runId), total_hits: found.total, hits };
   }
 
   #scanned(caller: Caller, runId: string | undefined): number {

@@ -6,6 +6,7 @@ import type { Deadlines, Sleeper } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
 import { shapeMessage } from "../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
+import { jsonSizeFault } from "../model/json_size.ts";
 import { Rejection } from "./reply.ts";
 
 /** Most faults in one response: without it, many samples with the same mistake would make a response larger than the request. */
@@ -70,43 +71,11 @@ async function jsonText(call: BodyCall, isOptional: boolean): Promise<string> {
   return text === "" ? "{}" : text;
 }
 
-/**
- * Refuses a text with more values, more fields of one object or more levels than any body of the service has: parsed, a
- * value takes many times its bytes, and every unknown field its time. Every value but the first stands behind a comma or an
- * opening bracket outside of strings.
- */
 function requireFewValues(text: string, isExact: boolean): void {
-  if (text.length <= HARMLESS_CHARACTERS) return;
-  const maximum = isExact && hasLongInteger(text)
-    ? LIMITS.body.jsonValuesExactMax
-    : LIMITS.body.jsonValuesMax;
-  let count = 0;
-  let isInString = false;
-  let depth = 0;
-  const fields = new Int32Array(LIMITS.body.jsonLevelsMax + 1); // so far, by level; below 0 for a list
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) isInString = !isInString;
-    else if (isInString) {
-      if (code === BACKSLASH) at += 1;
-    } else if (code === COMMA || code === OPEN_BRACKET || code === OPEN_BRACE) {
-      count += 1;
-      if (count > maximum) throw refuse.invalid("body", `must have at most ${maximum} values`);
-      if (code !== COMMA) {
-        depth += 1;
-        if (depth > LIMITS.body.jsonLevelsMax) throw refuse.invalid("body", "is nested too deeply");
-        fields[depth] = code === OPEN_BRACE ? 1 : -maximum;
-      } else if (++fields[depth]! > LIMITS.body.jsonFieldsMax) {
-        throw refuse.invalid("body", `must have at most ${LIMITS.body.jsonFieldsMax} fields in one object`);
-      }
-    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth = Math.max(0, depth - 1);
-  }
+  const isLong = isExact && text.length > LIMITS.body.jsonValuesExactMax && hasLongInteger(text);
+  const fault = jsonSizeFault(text, isLong ? LIMITS.body.jsonValuesExactMax : LIMITS.body.jsonValuesMax);
+  if (fault !== null) throw refuse.invalid("body", fault);
 }
-
-/** A text this short cannot have too many of anything: a level takes two characters, and a field more. */
-const HARMLESS_CHARACTERS = 2 * Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.jsonFieldsMax);
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
-const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** `application/json` and every `+json` type, with parameters or without. */
 function isJson({ request: { raw } }: BodyCall): boolean {

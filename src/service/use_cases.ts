@@ -21,6 +21,7 @@ import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";
 import { Interactions } from "../flow/reason/interactions.ts";
+import { OutputSchemas } from "../flow/reason/output_schemas.ts";
 import { Reason } from "../flow/reason/reason.ts";
 import { Runs } from "../flow/runs/runs.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
@@ -82,7 +83,7 @@ export async function openUseCases(
   return {
     runs: new Runs({ timeline, world, metrics, work, inference, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
-    ...analysisUseCases(options),
+    ...analysisUseCases(opening, options),
     triggers: new Triggers(await TriggerKernel.load()),
     recordedTriggers: new RecordedTriggers(signals),
     reads: new EventReads(timeline),
@@ -145,7 +146,8 @@ export async function openUseCases(
 
 /** The use cases that decode and analyze recorded media, and the policies, which one of them replays. */
 function analysisUseCases(
-  { config, labelMaps, store, media, models, live, sources, work, world, metrics }: UseCaseOptions,
+  opening: AsyncDisposableStack,
+  { config, labelMaps, store, media, models, live, sources, work, isShared, world, metrics }: UseCaseOptions,
 ): Pick<UseCases, "ingest" | "analyze" | "reason" | "policies" | "policyReplay"> {
   const { timeline, blobs } = store;
   const { decoder, extractor, gate } = media;
@@ -173,6 +175,7 @@ function analysisUseCases(
       thresholds,
       streamTtlMs,
       labelMaps,
+      outputSchemas: opening.use(new OutputSchemas({ world, isShared })),
     }),
     policies: new Policies({ timeline, revisions, sessions: live.registry }),
     policyReplay: new PolicyReplay({ timeline, revisions, work, decoder, sources, gate, thresholds }),

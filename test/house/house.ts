@@ -25,6 +25,7 @@ export const ENTRIES: readonly RegExp[] = [
   /^service_worker\.ts$/,
   /^media\/recorded\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
+  /^flow\/reason\/schema_worker\.ts$/,
   /^data_tools\/data_tools_worker\.ts$/,
   /^sidecar\/audio\/audio_main\.ts$/,
   /^sidecar\/embedding\/embedding_main\.ts$/,
@@ -49,6 +50,7 @@ export const TOUCHES: readonly {
     what: "starts a Worker",
     pattern: /\bnew Worker\b|"node:worker_threads"/,
     rooms: ["media", "live", "composition"],
+    files: ["flow/reason/output_schemas.ts"],
   },
   {
     what: "writes to disk",

@@ -1,6 +1,7 @@
 /** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
 
 import { join } from "node:path";
+import { normalForm } from "../../base/normal_form.ts";
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal, refuse } from "../../base/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
@@ -71,7 +72,7 @@ export class Files implements Disposable {
     const mediaType = requestedVideoType(filename);
     const { uploadRoot, ingestRoots } = this.#options.sources;
     const places = [
-      join(uploadRoot, filename.normalize("NFC")), // as uploads are stored
+      join(uploadRoot, normalForm(filename, "NFC")), // as uploads are stored
       ...ingestRoots.map((root) => join(root, filename)),
     ];
     for (const place of places) {
@@ -88,7 +89,7 @@ export class Files implements Disposable {
    */
   async delete({ principalKey }: Caller, filename: string): Promise<void> {
     requestedVideoType(filename);
-    const name = filename.normalize("NFC"); // as uploads are stored
+    const name = normalForm(filename, "NFC"); // as uploads are stored
     const isOwn = name.startsWith(ownerPrefix(principalKey));
     if (!isOwn || !await this.#options.uploads.remove(name, principalKey)) {
       throw refuse.notFound("File", "filename");

@@ -190,10 +190,12 @@ export class ChunkReasoner {
     try {
       const reply = await this.#questions.ask(
         question,
-        (text) => this.#read(text, true, clipMs).ok,
+        async (text) => (await this.#read(text, { isSecondPass: true, clipMs, signal })).ok,
         signal,
       );
-      const read = this.#read(reply.answer.outputText, reply.isSecondPass, clipMs);
+      const read = await this.#read(reply.answer.outputText, {
+        ...{ isSecondPass: reply.isSecondPass, clipMs, signal },
+      });
       const { rawOutput } = read;
       if (!read.ok) {
         return { ...failed(`semantic_parse_failed:${read.fault}`), reply, rawOutput };
@@ -236,13 +238,14 @@ export class ChunkReasoner {
     });
   }
 
-  #read(
+  async #read(
     text: string,
-    isSecondPass: boolean,
-    clipMs: number,
-  ): Answered<{ readonly overlay?: RowOverlay; readonly moments?: readonly ChunkMoment[] }> {
+    { isSecondPass, clipMs, signal }: { isSecondPass: boolean; clipMs: number; signal: AbortSignal },
+  ): Promise<Answered<{ readonly overlay?: RowOverlay; readonly moments?: readonly ChunkMoment[] }>> {
     const { outputSchema, media } = this.#options.plan;
-    if (outputSchema) return parseCustomAnswer(text, isSecondPass ? TIER_LABEL : outputSchema);
+    if (outputSchema) {
+      return isSecondPass ? parseCustomAnswer(text, TIER_LABEL) : await outputSchema.read(text, signal);
+    }
     return media.mode === "audio_video" ? parseMomentsAnswer(text, clipMs) : parseFrameAnswer(text);
   }
 

@@ -48,7 +48,7 @@ export class ChunkQuestions {
    */
   async ask(
     question: ChunkQuestion,
-    isReadable: (secondText: string) => boolean,
+    isReadable: (secondText: string) => Promise<boolean>,
     signal: AbortSignal,
   ): Promise<ChunkReply> {
     const { plan } = this.#options;
@@ -67,7 +67,7 @@ export class ChunkQuestions {
       tokens: sumTokens([first.tokens, second.tokens]),
       inferenceLatencyMs: first.inferenceLatencyMs + second.inferenceLatencyMs,
     };
-    return isReadable(second.outputText)
+    return await isReadable(second.outputText)
       ? { answer: second, isSecondPass: true, ...spent }
       : { ...alone, ...spent };
   }

@@ -31,6 +31,7 @@ import { actionableRun, explainedFailure, stillActionableRun } from "../runs/own
 import { ChunkReasoner } from "./chunk.ts";
 import { analysisGeneratedPayload, chunkGenerated, ingestReceivedPayload } from "./chunk_events.ts";
 import { ReasonFrames } from "./frames.ts";
+import type { OutputSchemas } from "./output_schemas.ts";
 import { forEachChunk } from "./pipeline.ts";
 import { ChunkRecords, type FailedChunks, type LagPercentiles, type Spent } from "./chunk_records.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
@@ -54,6 +55,7 @@ export interface ReasonOptions {
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
   readonly labelMaps: LabelMaps | null;
+  readonly outputSchemas: OutputSchemas;
 }
 
 /** The result of one call; the rows are made from it one at a time when the response is written. */
@@ -113,7 +115,8 @@ export class Reason {
    */
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
-    const compileSchema = body.output_schema == null ? null : await schemaCompiler();
+    const { output_schema: schema } = body;
+    const checkedSchema = schema == null ? null : await this.#options.outputSchemas.check(caller, schema);
     const named = [body.model, body.first_pass_model, body.second_pass_model].filter((name) => name != null);
     const identify = await inference.identify(named, caller.signal);
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
@@ -123,7 +126,7 @@ export class Reason {
       hasProvider: inference.isConfigured,
       hasBinaryMedia: (model) => inference.hasBinaryMedia(model),
       identify,
-      compileSchema,
+      checkedSchema,
     });
     this.#checkAvailable(plan);
 
@@ -403,9 +406,4 @@ function* lastEvents(
     ...counts,
     index_name: plan.indexName,
   });
-}
-
-/** Loaded with the first request that has a schema: the compiler takes longer to load than most of the service. */
-async function schemaCompiler() {
-  return (await import("../../model/reason/output_schema.ts")).compileOutputSchema;
 }

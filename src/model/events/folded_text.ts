@@ -1,5 +1,7 @@
 /** The form in which search compares texts, in which different spellings of the same word are equal. See docs/api.md#search. */
 
+import { normalForm } from "../../base/normal_form.ts";
+
 /**
  * Unicode normal form KC with full case folding, without characters that nobody sees:
  *
@@ -14,13 +16,11 @@
 export function foldedText(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase().replace(BLANKS, " ");
   // Normal form KC makes a blank of the accent that stands for an apostrophe, so that one goes before it.
-  const visible = withPlainMarks(withPlainMarks(text).normalize("NFKC")).replace(UNSEEN, "").replace(
-    BLANKS,
-    " ",
-  );
+  const normal = withPlainMarks(normalForm(withPlainMarks(text), "NFKC"));
+  const visible = normal.replace(UNSEEN, "").replace(BLANKS, " ");
   // Upper case makes "SS" of "ß". It knows no capital of "ẞ", so lower case goes before it.
   const lower = visible.toLowerCase().toUpperCase().toLowerCase();
-  return lower.replaceAll("i\u0307", "i").replaceAll("ς", "σ").normalize("NFKC");
+  return normalForm(lower.replaceAll("i\u0307", "i").replaceAll("ς", "σ"), "NFKC");
 }
 
 const ASCII = /^[\0-\x7f]*$/;

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { utf8Length } from "../../base/bytes.ts";
+import { normalForm } from "../../base/normal_form.ts";
 import { refuse } from "../../base/refusal.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 import { LIMITS } from "../limits.ts";
@@ -34,7 +35,7 @@ export interface UploadName {
  *     uploadName("public__", "動画 (1).mp4") // { name: "public__動画 _1_.mp4", label: "動画 (1).mp4" }
  */
 export function uploadName(ownerPrefix: string, given: string): UploadName {
-  const label = percentDecoded(given).normalize("NFC");
+  const label = normalForm(percentDecoded(given), "NFC");
   const name = label
     .replace(KEPT_OR_NOT, (_all, kept?: string) => kept ?? "_")
     .replace(/\.{2,}/g, ".");

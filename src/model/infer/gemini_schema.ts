@@ -9,7 +9,7 @@ type Schema = Readonly<Record<string, unknown>>;
  */
 export function geminiSchema(schema: Schema): Schema | null {
   try {
-    return converted(schema, { root: schema, references: [], count: { nodes: 0 } });
+    return converted(schema, { root: schema, references: [], count: { nodes: 0, characters: 0 } });
   } catch (error) {
     if (error instanceof NotExpressible) return null;
     throw error;
@@ -22,11 +22,12 @@ interface ConversionScope {
   readonly root: Schema;
   /** The references that are being resolved, innermost last. */
   readonly references: readonly string[];
-  /** Nodes of the whole schema so far, which are bounded because references can expand to any number. */
-  readonly count: { nodes: number };
+  /** Nodes of the whole schema and characters behind references so far, which are bounded because references can expand to any number. */
+  readonly count: { nodes: number; characters: number };
 }
 
 const NODES_MAX = 2_000;
+const CHARACTERS_MAX = 262_144;
 
 function converted(schema: unknown, scope: ConversionScope): Schema {
   if (!isObject(schema) || ++scope.count.nodes > NODES_MAX) throw new NotExpressible();
@@ -68,12 +69,13 @@ function details(type: string, schema: Schema, scope: ConversionScope): Schema {
     case "object": {
       const fields = isObject(schema.properties) ? Object.entries(schema.properties) : [];
       if (fields.length === 0) throw new NotExpressible();
+      const names = new Set(fields.map(([name]) => name));
       const required = Array.isArray(schema.required) ? schema.required : [];
       return {
         properties: Object.fromEntries(fields.map(([name, field]) => [name, converted(field, scope)])),
-        propertyOrdering: fields.map(([name]) => name),
+        propertyOrdering: [...names],
         ...(required.length > 0 &&
-          { required: required.filter((name) => fields.some(([own]) => own === name)) }),
+          { required: required.filter((name) => names.has(name)) }),
       };
     }
     default:
@@ -118,6 +120,8 @@ function referenced(
   for (const name of names) {
     target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined;
   }
+  count.characters += JSON.stringify(target)?.length ?? 0;
+  if (count.characters > CHARACTERS_MAX) throw new NotExpressible();
   return [target, { root, references: [...references, reference], count }];
 }
 

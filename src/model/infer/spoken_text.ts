@@ -1,5 +1,7 @@
 /** What a model says to whoever asked: its text without its thinking and without the tokens of its chat format. */
 
+import { jsonSizeFault } from "../json_size.ts";
+
 /** See docs/models.md#words-of-a-model. Linear in the length of the text. */
 export function spokenText(text: string): string {
   const whole = text.toWellFormed();
@@ -14,7 +16,7 @@ function afterThoughtInWords(text: string): string {
 }
 
 function isJson(text: string): boolean {
-  if (!/^\s*[{["]/.test(text)) return false;
+  if (!/^\s*[{["]/.test(text) || jsonSizeFault(text) !== null) return false;
   try {
     JSON.parse(text);
     return true;

@@ -3,10 +3,14 @@
 import { FRAME_EVENT_TYPES, type FrameEventType } from "../frames/frame_row.ts";
 import { jsonValues, strictJson } from "./json_object.ts";
 import { isObject, mendedBy, numberOf, unitOf, withNames } from "./mended_answer.ts";
-import type { OutputSchema } from "./output_schema.ts";
 
 /** Why a text is no answer; the part after `semantic_parse_failed:` in `semantic_error`. */
-export type AnswerFault = "empty_response" | "json_object_not_found" | "invalid_json" | "schema_mismatch";
+export type AnswerFault =
+  | "empty_response"
+  | "json_object_not_found"
+  | "invalid_json"
+  | "schema_mismatch"
+  | "schema_too_complex";
 
 /** The labels that replace the deterministic ones on every frame of a chunk. */
 export interface ChunkOverlay {
@@ -22,6 +26,13 @@ export interface ChunkOverlay {
 export type Answered<Value> =
   | ({ readonly ok: true; readonly rawOutput: unknown } & Value)
   | { readonly ok: false; readonly fault: AnswerFault; readonly rawOutput: unknown };
+
+/** What an answer has to be. */
+export interface AnswerCheck {
+  readonly schema: Readonly<Record<string, unknown>>;
+  /** The fault of a value, in one short line, or null. */
+  fault(value: unknown): string | null;
+}
 
 /**
  * Longer than any answer of the requested number of tokens. It bounds the text that is searched, checked with the schema
@@ -42,10 +53,7 @@ export function parseFrameAnswer(text: string): Answered<{ readonly overlay: Chu
  * A text without any is kept as `{"raw": text}`, and so is the beginning of one that is too long. What does not fit the schema is
  * kept as it is.
  */
-export function parseCustomAnswer(
-  text: string,
-  schema: Pick<OutputSchema, "fault" | "schema">,
-): Answered<object> {
+export function parseCustomAnswer(text: string, schema: AnswerCheck): Answered<object> {
   const read = answerIn(text, (value) => {
     if (schema.fault(value) === null) return { rawOutput: value };
     const mended = mendedBy(schema.schema, value);
@@ -54,7 +62,11 @@ export function parseCustomAnswer(
   if (read.ok || read.fault === "schema_mismatch") return read;
   const whole = text.length > ANSWER_CHARACTERS_MAX ? undefined : strictJson(text);
   if (whole !== undefined) return { ok: false, fault: "schema_mismatch", rawOutput: whole };
-  const fault = read.fault === "empty_response" ? read.fault : "invalid_json";
+  return unread(text, read.fault === "empty_response" ? read.fault : "invalid_json");
+}
+
+/** An answer of which no value is known. */
+export function unread(text: string, fault: AnswerFault): Answered<object> {
   return { ok: false, fault, rawOutput: { raw: cutText(text, ANSWER_CHARACTERS_MAX) } };
 }
 
@@ -107,7 +119,7 @@ function answerWithin<Value>(
 }
 
 /** The answer of the second pass when the caller gave a schema. */
-export const TIER_LABEL: Pick<OutputSchema, "fault" | "schema"> = {
+export const TIER_LABEL: AnswerCheck = {
   schema: {
     type: "object",
     properties: {

@@ -1,5 +1,7 @@
 /** What small models write otherwise than they were asked to, read as it was meant and without a guess. See docs/reason.md#model-answers. */
 
+import { normalForm } from "../../base/normal_form.ts";
+
 /**
  * The value as the schema has it, where it says the same in other forms: names in another case, numbers and truth values in quotes,
  * choices in another case, one value for a list, and null for nothing.
@@ -8,7 +10,7 @@ export function mendedBy(schema: unknown, value: unknown, root: unknown = schema
   const { known, mayBeNull } = plainSchema(schema, root);
   if (known === null || (value === null && mayBeNull)) return value;
   const types = [known.type].flat();
-  if (Array.isArray(known.enum)) return known.enum.find((choice) => isSameWord(choice, value)) ?? value;
+  if (Array.isArray(known.enum)) return choiceFor(known.enum, value);
   if (types.includes("number") || types.includes("integer")) {
     return types.includes("string")
       ? value
@@ -23,7 +25,7 @@ export function mendedBy(schema: unknown, value: unknown, root: unknown = schema
   const { properties, required } = known;
   if (!isObject(value) || !isObject(properties)) return value;
   const needed = Array.isArray(required) ? required : [];
-  const entries = Object.entries(withNames(value, Object.keys(properties))).flatMap(([name, each]) => {
+  const entries = Object.entries(renamed(value, namesOf(properties))).flatMap(([name, each]) => {
     if (!Object.hasOwn(properties, name)) return [[name, each]];
     const mended = mendedBy(properties[name], listFor(properties[name], each, root), root);
     return mended === null && !needed.includes(name) && !plainSchema(properties[name], root).mayBeNull
@@ -38,7 +40,13 @@ export function withNames(
   value: Record<string, unknown>,
   names: readonly string[],
 ): Record<string, unknown> {
-  const wanted = new Map(names.map((name) => [plainName(name), name]));
+  return renamed(value, byPlainName(names));
+}
+
+function renamed(
+  value: Record<string, unknown>,
+  wanted: ReadonlyMap<string, string>,
+): Record<string, unknown> {
   const entries = Object.entries(value).map(([name, each]) => {
     const known = wanted.get(plainName(name)) ?? name;
     return [Object.hasOwn(value, known) ? name : known, each];
@@ -60,7 +68,7 @@ const NUMBER_TEXT = /^\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$/;
  */
 export function unitOf(value: unknown): number | null {
   const text = typeof value === "string"
-    ? value.normalize("NFKC").trim().replace(/^(\d*),(?=\d)/, "$1.")
+    ? normalForm(value, "NFKC").trim().replace(/^(\d*),(?=\d)/, "$1.")
     : "";
   const [, part, whole] = /^([\d.]+)\s*\/\s*([\d.]+)$/.exec(text) ?? [];
   const percent = numberOf(/^(.*?)\s*(?:%|per ?cent)$/i.exec(text)?.[1]);
@@ -130,9 +138,37 @@ function listFor(schema: unknown, value: unknown, root: unknown): unknown {
   return isList && value !== null && value !== undefined && !Array.isArray(value) ? [value] : value;
 }
 
-function isSameWord(one: unknown, other: unknown): boolean {
-  return one === other ||
-    typeof one === "string" && typeof other === "string" && plainName(one) === plainName(other);
+/** The choice that a text is, also in another case or form; other values as they are. */
+function choiceFor(choices: readonly unknown[], value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  const texts = known(CHOICES, choices, () => choices.filter((choice) => typeof choice === "string"));
+  return texts.get(value) ?? texts.get(plainName(value)) ?? value;
+}
+
+function namesOf(properties: Record<string, unknown>): ReadonlyMap<string, string> {
+  return known(NAMES, properties, () => Object.keys(properties));
+}
+
+/** Of parts of schemas: an answer may have thousands of values for each. */
+const CHOICES = new WeakMap<object, ReadonlyMap<string, string>>();
+const NAMES = new WeakMap<object, ReadonlyMap<string, string>>();
+
+function known(
+  kept: WeakMap<object, ReadonlyMap<string, string>>,
+  part: object,
+  texts: () => readonly string[],
+): ReadonlyMap<string, string> {
+  let found = kept.get(part);
+  if (found === undefined) kept.set(part, found = byPlainName(texts()));
+  return found;
+}
+
+/** Each text under itself, and under its plain name where no other text is that. */
+function byPlainName(texts: readonly string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const text of texts.toReversed()) found.set(plainName(text), text);
+  for (const text of texts) found.set(text, text);
+  return found;
 }
 
 function plainName(name: string): string {

@@ -1,4 +1,4 @@
-/** A JSON Schema of a caller, compiled with bounds on the time to compile it and to check with it. See docs/reason.md#output-schema. */
+/** Compiles the JSON Schema of a caller into a check with a budget. For a Worker, as both may take long. See docs/reason.md#output-schema. */
 
 import {
   _,
@@ -9,64 +9,28 @@ import {
   type ValidateFunction,
 } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import refModule from "ajv/dist/vocabularies/core/ref.js";
-import dynamicRefModule from "ajv/dist/vocabularies/dynamic/dynamicRef.js";
 import { RE2JS } from "re2js";
-import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
-import { MAX_JSON_DEPTH } from "./json_object.ts";
+import type { AnswerCheck } from "./answer.ts";
+import { SchemaFault } from "./caller_schema.ts";
 
-/** A schema that compiled. */
-export interface OutputSchema {
-  /** As the caller gave it; it is sent to the backend. */
-  readonly schema: Readonly<Record<string, unknown>>;
-  /** The fault of a value, in one short line, or null. */
+export interface CompiledSchema extends AnswerCheck {
+  /** The budget is whole again. */
+  restart(): void;
+  /** Throws {@link SchemaFault} where the checks since the restart cost more than the budget. */
   fault(value: unknown): string | null;
 }
 
 /**
  * Draft 2020-12, or draft-07 when `$schema` names it or when only that fits. Formats are not checked, and references must
- * stay within the schema. `fault` of the result says why there is no schema.
+ * stay within the schema. Throws {@link SchemaFault}.
  *
- * The compiler generates code from the schema, but never from its texts: ajv quotes every name and value. A schema could
- * still cost much time, which is prevented in three ways:
- *   - size and depth are bounded, and so is the code, as references are calls and are never copied into the code;
- *   - references alone can make a check exponential (anyOf of two references, each to an anyOf of two ...), so the
- *     references that one check follows are counted and bounded;
- *   - patterns are executed by RE2, which does not backtrack, and the sum of their programs is bounded.
+ * The compiler generates code from the schema, but never from its texts: ajv quotes every name and value. How long it takes is bounded
+ * by the size of the schema, as references are calls and are never copied into the code. What a check costs is counted while it
+ * runs: `uniqueItems`, `contains`, lists of values, patterns and references that branch all multiply, so no size bounds it. The same
+ * value always costs the same. Patterns are executed by RE2, which does not backtrack, and the sum of their programs is bounded.
  * Compiler, code and counters belong to the result and are freed with it.
  */
-export function compileOutputSchema(value: unknown): CompiledSchema {
-  try {
-    return { ok: true, outputSchema: compiled(plainSchema(value)) };
-  } catch (error) {
-    if (error instanceof SchemaFault) return { ok: false, fault: error.message };
-    throw error;
-  }
-}
-
-export type CompiledSchema =
-  | { readonly ok: true; readonly outputSchema: OutputSchema }
-  | { readonly ok: false; readonly fault: string };
-
-class SchemaFault extends Error {}
-
-/** The other draft would not help. */
-class TooComplex extends SchemaFault {}
-
-const DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema";
-const DRAFT_07 = "http://json-schema.org/draft-07/schema";
-
-/** Longer faults, which may quote the schema, are cut. */
-const FAULT_CHARACTERS_MAX = 200;
-
-/** References that one check may follow: more than an answer of 1024 tokens has values. */
-const STEPS_MAX = 20_000;
-
-/** Instructions of all patterns of a schema together. */
-const PATTERN_PROGRAM_MAX = 8_000;
-
-function compiled(schema: Record<string, unknown>): OutputSchema {
+export function compileOutputSchema(schema: Record<string, unknown>): CompiledSchema {
   const draft = schema.$schema;
   const name = typeof draft === "string" ? draft.replace(/#$/, "") : draft;
   if (name === DRAFT_07) return withCompiler(Ajv, schema);
@@ -84,33 +48,54 @@ function compiled(schema: Record<string, unknown>): OutputSchema {
   }
 }
 
-function withCompiler(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<string, unknown>): OutputSchema {
-  const steps = new Steps();
+/** The other draft would not help. */
+class TooComplex extends SchemaFault {}
+
+/** The cost of one check is above the budget. */
+class OutOfBudget extends TooComplex {
+  constructor() {
+    super("must be a JSON Schema that is less complex: a check with it costs too much");
+  }
+}
+
+const DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema";
+const DRAFT_07 = "http://json-schema.org/draft-07/schema";
+
+/** Longer faults, which may quote the schema, are cut. */
+const FAULT_CHARACTERS_MAX = 200;
+
+/** Instructions of all patterns of a schema together. */
+const PATTERN_PROGRAM_MAX = 8_000;
+
+function withCompiler(
+  Compiler: typeof Ajv | typeof Ajv2020,
+  schema: Record<string, unknown>,
+): CompiledSchema {
+  const budget = new CheckBudget();
   let check: ValidateFunction;
   try {
     checkForm(Compiler, schema);
-    const compiler = new Compiler(optionsOf(new Patterns()));
-    countReferences(compiler, steps);
+    const compiler = new Compiler(optionsOf(new Patterns(budget)));
+    countCosts(compiler, budget);
     check = compiler.compile(schema);
     // The generated code is parsed at its first call; code that nests too deeply fails here instead of later.
-    steps.restart();
+    budget.restart();
     check(null);
   } catch (error) {
     if (error instanceof TooComplex) throw error;
-    if (error instanceof TooManySteps || error instanceof RangeError) {
+    if (error instanceof RangeError) {
       throw new TooComplex(`must be a JSON Schema that is less complex: ${error.message}`);
     }
     throw new SchemaFault(`must be a JSON Schema: ${shortened((error as Error).message)}`);
   }
   return {
     schema,
+    restart: () => budget.restart(),
     fault(value) {
-      steps.restart();
       try {
         if (check(value)) return null;
       } catch (error) {
-        if (error instanceof TooManySteps) return error.message;
-        if (error instanceof RangeError) return "the schema is too complex for this value";
+        if (error instanceof RangeError) throw new OutOfBudget();
         throw error;
       }
       const [first] = check.errors ?? [];
@@ -152,98 +137,122 @@ function optionsOf(patterns: Patterns): Options {
   };
 }
 
-class TooManySteps extends Error {
-  override readonly message = "too many references have to be followed";
-}
+/** What the checks of one answer may cost, in units of about 10 ns. */
+const BUDGET = 10_000_000;
 
-/** Counts the references that one check follows. */
-class Steps {
-  #left = Infinity;
+class CheckBudget {
+  #left = BUDGET;
 
   restart(): void {
-    this.#left = STEPS_MAX;
+    this.#left = BUDGET;
   }
 
-  take(): void {
-    this.#left -= 1;
-    if (this.#left < 0) throw new TooManySteps();
+  take(units: number): void {
+    this.#left -= units;
+    if (this.#left < 0) throw new OutOfBudget();
   }
 }
 
-/** Makes every call of a reference take a step. */
-function countReferences(compiler: Ajv | Ajv2020, steps: Steps): void {
-  for (const definition of [definitionOf(refModule), definitionOf(dynamicRefModule)]) {
-    const keyword = definition.keyword as string;
-    if (!compiler.getKeyword(keyword)) continue;
-    compiler.removeKeyword(keyword);
-    compiler.addKeyword({
-      ...definition,
-      code(context: KeywordCxt) {
-        const counter = context.gen.scopeValue("keyword", { key: steps, ref: () => steps.take() });
-        context.gen.code(_`${counter}()`);
-        definition.code(context);
+/** Any keyword, with the error that it may report: most of it is the memory of that. */
+const KEYWORD_UNITS = 60;
+
+/** Each part of a keyword; those of which one has to fit may all report an error before. */
+const PART_UNITS = 2;
+const CHOICES = ["anyOf", "oneOf"];
+
+/** What each item, name or character of the value costs the keywords that look at all of them, beside what is below them. */
+const ENTRY_UNITS: Readonly<Record<string, number>> = {
+  ...{ items: 1, prefixItems: 1, additionalItems: 1, unevaluatedItems: 1, contains: KEYWORD_UNITS },
+  ...{
+    additionalProperties: 15,
+    patternProperties: 15,
+    propertyNames: 15,
+    minProperties: 15,
+    maxProperties: 15,
+  },
+  // Each name is compared with all that the schema names.
+  unevaluatedProperties: 100,
+  ...{ minLength: 1, maxLength: 1 },
+};
+
+/** Their own values are gone through, to the bottom. */
+const LISTS = ["enum", "const", "required", "dependentRequired", "dependencies"];
+
+/** One pair of values of a list that must differ. */
+const PAIR_UNITS = 2;
+
+/** Makes every keyword take from the budget what it costs before it is checked. */
+function countCosts({ RULES }: Ajv | Ajv2020, budget: CheckBudget): void {
+  const rules = [...RULES.rules, RULES.post].flatMap((group) => group.rules);
+  const others = Object.values(RULES.all).filter((rule) => typeof rule === "object");
+  for (const { keyword, definition } of new Set([...rules, ...others])) {
+    if (!("code" in definition)) continue;
+    const { code } = definition as CodeKeywordDefinition;
+    Object.assign(definition, {
+      code(context: KeywordCxt, type?: string) {
+        const { gen, data, schema } = context;
+        const cost = costOf(keyword, schema);
+        const take = gen.scopeValue("keyword", { ref: (value: unknown) => budget.take(cost(value)) });
+        gen.code(_`${take}(${data})`);
+        code(context, type);
       },
     });
   }
 }
 
-function definitionOf(module: unknown): CodeKeywordDefinition {
-  return (module as { default: CodeKeywordDefinition }).default;
+function costOf(keyword: string, schema: unknown): (value: unknown) => number {
+  if (keyword === "uniqueItems") {
+    return (value) =>
+      KEYWORD_UNITS + (schema && Array.isArray(value) ? PAIR_UNITS * value.length * partsOf(value) : 0);
+  }
+  const parts = LISTS.includes(keyword) ? partsOf(schema) : entriesOf(schema);
+  const fixed = KEYWORD_UNITS + parts * (CHOICES.includes(keyword) ? KEYWORD_UNITS : PART_UNITS);
+  // To compare two objects, the names of both are listed.
+  const objects = keyword === "enum" || keyword === "const"
+    ? [schema].flat().filter((each) => typeof each === "object").length
+    : 0;
+  const each = ENTRY_UNITS[keyword] ?? 10 * objects;
+  return each === 0 ? () => fixed : (value) => fixed + each * entriesOf(value);
 }
+
+function entriesOf(value: unknown): number {
+  if (typeof value === "string" || Array.isArray(value)) return value.length;
+  return typeof value === "object" && value !== null ? Object.keys(value).length : 0;
+}
+
+/** All values in a value, and itself. */
+function partsOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 1;
+  let count = 1;
+  for (const each of Object.values(value)) count += partsOf(each);
+  return count;
+}
+
+/** One instruction of a pattern for one character. */
+const STEP_UNITS = 2;
 
 /** Compiles the patterns of one schema and bounds their total size. */
 class Patterns {
+  readonly #budget: CheckBudget;
   #programs = 0;
+
+  constructor(budget: CheckBudget) {
+    this.#budget = budget;
+  }
 
   compile(source: string): { test(text: string): boolean } {
     if (/\\k</.test(source)) throw new Error(`pattern ${shortened(source)} has a reference to a group`);
     const pattern = RE2JS.compile(RE2JS.translateRegExp(source));
-    this.#programs += pattern.programSize();
+    const size = pattern.programSize();
+    this.#programs += size;
     if (this.#programs > PATTERN_PROGRAM_MAX) {
       throw new TooComplex("must be a JSON Schema: its patterns are too large");
     }
-    return Object.assign({ test: (text: string) => pattern.matcher(text).find() }, {
-      toString: () => source,
-    });
-  }
-}
-
-/**
- * The key `$async` of ajv makes a check return a promise, which would count as a success. JSON Schema itself has only one
- * key that starts with `$a`, which is `$anchor`.
- */
-const ASYNC_KEY = /^\$a(?!nchor$)/;
-
-/** A copy that is plain JSON within the limits. */
-function plainSchema(value: unknown): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new SchemaFault("must be a JSON Schema object");
-  }
-  const schema = new PlainCopy().of(value, 1) as Record<string, unknown>;
-  const bytes = utf8Length(JSON.stringify(schema));
-  const maximum = LIMITS.reason.outputSchemaBytesMax;
-  if (bytes > maximum) throw new SchemaFault(`must be at most ${maximum} bytes: got ${bytes}`);
-  return schema;
-}
-
-class PlainCopy {
-  #containers = 0;
-
-  of(value: unknown, depth: number): unknown {
-    if (typeof value === "bigint") return Number(value);
-    if (typeof value !== "object" || value === null) return value;
-    if (depth > MAX_JSON_DEPTH) throw new SchemaFault(`must nest at most ${MAX_JSON_DEPTH} levels deep`);
-    const maximum = LIMITS.reason.outputSchemaContainersMax;
-    if (++this.#containers > maximum) {
-      throw new SchemaFault(`must have at most ${maximum} arrays and objects`);
-    }
-    if (Array.isArray(value)) return value.map((item) => this.of(item, depth + 1));
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => {
-        if (ASYNC_KEY.test(key) && item === true) throw new SchemaFault(`must not have the key ${key}`);
-        return [key, this.of(item, depth + 1)];
-      }),
-    );
+    const test = (text: string) => {
+      this.#budget.take(KEYWORD_UNITS + STEP_UNITS * size * (text.length + 1));
+      return pattern.matcher(text).find();
+    };
+    return Object.assign({ test }, { toString: () => source });
   }
 }
 

@@ -12,7 +12,7 @@ import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
 import type { Mode } from "../runs/mode.ts";
 import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts";
 import type { MediaMode, MediaResolution } from "./media_mode.ts";
-import type { CompiledSchema, OutputSchema } from "./output_schema.ts";
+import type { CheckedSchema, OutputSchema } from "./caller_schema.ts";
 
 /** What the rules need besides the body. */
 export interface ReasonFacts {
@@ -22,8 +22,8 @@ export interface ReasonFacts {
   /** Whether the backend that would serve `model` accepts clips. */
   hasBinaryMedia(model: string): boolean;
   readonly identify: IdentifyModel;
-  /** `compileOutputSchema`, whose compiler is large; null for a body without a schema. */
-  readonly compileSchema: ((schema: unknown) => CompiledSchema) | null;
+  /** What became of `output_schema`; null for a body without one. */
+  readonly checkedSchema: CheckedSchema | null;
 }
 
 /** How the sampled frames are divided into chunks. See docs/reason.md#chunks. */
@@ -155,7 +155,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   const timeoutMs = body.semantic_timeout_ms ?? LIMITS.reason.semanticTimeoutMsDefault;
   rules.range("semantic_timeout_ms", timeoutMs, LIMITS.reason.semanticTimeoutMs);
   const prompt = readPrompt(rules, body.semantic_prompt);
-  const outputSchema = readOutputSchema(rules, body.output_schema, facts);
+  const outputSchema = readOutputSchema(rules, facts.checkedSchema);
   const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
   const traceId = rules.name("trace_id", body.trace_id) ?? defaultTraceId(facts.requestId);
   const indexName = rules.name("index_name", body.index_name);
@@ -281,15 +281,10 @@ function readPrompt(rules: FieldRules, text: string | null | undefined): string 
   return prompt;
 }
 
-function readOutputSchema(
-  rules: FieldRules,
-  value: unknown,
-  { compileSchema }: ReasonFacts,
-): OutputSchema | null {
-  if (value == null) return null;
-  const compiled = compileSchema!(value);
-  if (compiled.ok) return compiled.outputSchema;
-  rules.fault("output_schema", compiled.fault);
+function readOutputSchema(rules: FieldRules, checked: CheckedSchema | null): OutputSchema | null {
+  if (checked === null) return null;
+  if (checked.ok) return checked.outputSchema;
+  rules.fault("output_schema", checked.fault);
   return null;
 }
 

@@ -2,6 +2,7 @@
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { retryAfterMs } from "../../base/retry_after.ts";
+import { jsonSizeFault } from "../../model/json_size.ts";
 import { InferenceFailed, type InferenceFailure, type ProviderKind } from "../../model/infer/inference.ts";
 import { AddressRefused, operatorAddresses } from "../guard/address_guard.ts";
 import type { Backend, BackendContext } from "./backend.ts";
@@ -42,7 +43,7 @@ export class ModelEndpoint {
   }
 
   /** The whole body of a 2xx answer. Errors: `InferenceFailed`, or the reason of the signal. */
-  async exchange(exchange: Exchange): Promise<ExchangeAnswer> {
+  async exchange(exchange: Exchange, bytesMax = LIST_BYTES_MAX): Promise<ExchangeAnswer> {
     const { world, agent } = this.#context;
     const { url, method, headers = {}, body, timeoutMs, signal } = exchange;
     const endMs = world.monotonicMs() + timeoutMs;
@@ -69,7 +70,7 @@ export class ModelEndpoint {
         signal,
       });
       const isGood = answer.status >= 200 && answer.status < 300;
-      const bytes = await this.#readBody(answer.body, isGood ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX, isGood);
+      const bytes = await this.#readBody(answer.body, isGood ? bytesMax : REFUSAL_BYTES_MAX, isGood);
       if (isGood) return { answer, bytes };
       throw this.#refused(answer, bytes, exchange);
     } catch (error) {
@@ -82,7 +83,7 @@ export class ModelEndpoint {
 
   /** The body of a 2xx answer as JSON. Errors: as for `exchange`, and `invalid_response`. */
   async json(exchange: Exchange): Promise<unknown> {
-    const { bytes } = await this.exchange(exchange);
+    const { bytes } = await this.exchange(exchange, ANSWER_BYTES_MAX);
     return this.parsed(bytes);
   }
 
@@ -104,8 +105,12 @@ export class ModelEndpoint {
   /** Errors: `invalid_response`. */
   parsed(bytes: Uint8Array): unknown {
     try {
-      return JSON.parse(STRICT_UTF8.decode(bytes));
-    } catch {
+      const text = STRICT_UTF8.decode(bytes);
+      const fault = jsonSizeFault(text);
+      if (fault === null) return JSON.parse(text);
+      throw this.unreadable(`its answer ${fault}`);
+    } catch (error) {
+      if (error instanceof InferenceFailed) throw error;
       throw this.unreadable("its answer is not JSON");
     }
   }
@@ -190,7 +195,9 @@ const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
 const QUOTA = /insufficient_quota|\bquota\b|\bbilling\b/i;
 const SPENT = /insufficient_quota/i;
 /** Far more than a model can write with its output tokens. */
-const ANSWER_BYTES_MAX = 4 * 2 ** 20;
+const ANSWER_BYTES_MAX = 512 * 2 ** 10;
+/** Some servers know thousands of models. */
+const LIST_BYTES_MAX = 4 * 2 ** 20;
 const REFUSAL_BYTES_MAX = 64 * 2 ** 10;
 /** A host that is switched off does not answer at all. The short limits leave time for the next backend. */
 const RESOLVE_MS = 3_000;

@@ -78,8 +78,16 @@ Deno.test("a schema whose shape Gemini cannot express is not sent", () => {
     { $ref: "#/$defs/a", $defs: { a: { type: "array", items: { $ref: "#/$defs/a" } } } },
     { $ref: "#/$defs/l0", $defs: levels },
     { $ref: "#/__proto__" },
+    repeating({ enum: Array.from({ length: 1000 }, (_, index) => `word ${index}`) }),
+    repeating({ type: "string", description: "x".repeat(10_000) }),
   ];
   for (const schema of unsayable) {
     assert.equal(geminiSchema(schema), null, JSON.stringify(schema).slice(0, 200));
   }
 });
+
+/** An object of a hundred fields that are all the same. */
+function repeating(field: Schema): Schema {
+  const fields = Array.from({ length: 100 }, (_, index) => [`f${index}`, { $ref: "#/$defs/field" }]);
+  return { type: "object", properties: Object.fromEntries(fields), $defs: { field } };
+}

@@ -64,3 +64,8 @@ Deno.test("a text without any of them stays as it is, and is well formed", () =>
   }
   assert.equal(spokenText("a\ud83d"), "a\ufffd");
 });
+
+Deno.test("brackets without an end are no JSON, and are kept", () => {
+  const brackets = "[".repeat(2 ** 20);
+  check(`${brackets}<|im_end|>`, brackets);
+});

@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
+import { plainSchema, SchemaFault } from "../../../src/model/reason/caller_schema.ts";
 import { compileOutputSchema } from "../../../src/model/reason/output_schema.ts";
 
 /** The fault of a schema, or of a value under it; null when both are valid. */
 function faultOf(schema: unknown, value?: unknown): string | null {
-  const compiled = compileOutputSchema(schema);
-  if (!compiled.ok) return compiled.fault;
-  return value === undefined ? null : compiled.outputSchema.fault(value);
+  try {
+    const check = compileOutputSchema(plainSchema(schema));
+    return value === undefined ? null : check.fault(value);
+  } catch (error) {
+    if (error instanceof SchemaFault) return error.message;
+    throw error;
+  }
 }
 
 const PERSON = {
@@ -137,19 +142,15 @@ Deno.test("no text of a schema becomes code", () => {
   assert.equal(planted.planted, undefined);
 });
 
-/** Which bound is met first depends on how much stack there is. */
-const TOO_MANY = /too many references have to be followed$|Maximum call stack size exceeded$/;
-
-Deno.test("a check with too many references is given up, one with repeated references is not", () => {
-  const doubling = Object.fromEntries(Array.from({ length: 60 }, (_, level) => [
-    `d${level}`,
-    { anyOf: [{ $ref: `#/$defs/d${level + 1}` }, { $ref: `#/$defs/d${level + 1}` }] },
-  ]));
-  const exponential = { $defs: { ...doubling, d60: false }, $ref: "#/$defs/d0" };
-  assert.match(faultOf(exponential, 1)!, TOO_MANY);
-  assert.match(faultOf({ allOf: [{ $ref: "#" }] }, 1)!, TOO_MANY);
-  assert.match(faultOf({ $dynamicAnchor: "me", anyOf: [{ $dynamicRef: "#me" }] }, 1)!, TOO_MANY);
-
+Deno.test("references that never end are a fault, and repeated ones are none", () => {
+  for (
+    const schema of [{ allOf: [{ $ref: "#" }] }, { $dynamicAnchor: "me", anyOf: [{ $dynamicRef: "#me" }] }]
+  ) {
+    assert.match(
+      faultOf(schema, 1)!,
+      /less complex: (Maximum call stack size exceeded|a check with it costs too much)$/,
+    );
+  }
   const tree = {
     type: "object",
     properties: { next: { $ref: "#" }, value: { type: "integer" } },
@@ -159,20 +160,6 @@ Deno.test("a check with too many references is given up, one with repeated refer
     length === 0 ? { value: last } : { value: 1, next: chain(length - 1, last) };
   assert.equal(faultOf(tree, chain(50, 1)), null);
   assert.match(faultOf(tree, chain(10, "x"))!, /^(\/next){10}\/value must be integer$/);
-  const branch = { allOf: [{ properties: { a: { $ref: "#" } } }, false] };
-  const forked = { anyOf: [branch, branch] };
-  let nested: unknown = {};
-  for (let level = 0; level < 60; level++) nested = { a: nested };
-  assert.equal(faultOf(forked, nested), "too many references have to be followed");
-});
-
-Deno.test("a check that was given up does not affect the next one", () => {
-  const compiled = compileOutputSchema({ $defs: { n: { type: "number" } }, items: { $ref: "#/$defs/n" } });
-  assert.ok(compiled.ok);
-  const { outputSchema } = compiled;
-  assert.equal(outputSchema.fault(Array(30_000).fill(1)), "too many references have to be followed");
-  assert.equal(outputSchema.fault(Array(15_000).fill(1)), null);
-  assert.equal(outputSchema.fault(Array(15_000).fill(1)), null);
 });
 
 Deno.test("a pattern that would backtrack without end answers, and a fault never grows with the schema", () => {
@@ -183,8 +170,7 @@ Deno.test("a pattern that would backtrack without end answers, and a fault never
 });
 
 Deno.test("the schema that backends are asked for is the caller's own", () => {
-  const compiled = compileOutputSchema(PERSON);
-  assert.ok(compiled.ok);
-  assert.deepEqual(compiled.outputSchema.schema, PERSON);
-  assert.notEqual(compiled.outputSchema.schema, PERSON);
+  const schema = plainSchema(PERSON);
+  assert.deepEqual(schema, PERSON);
+  assert.notEqual(schema, PERSON);
 });

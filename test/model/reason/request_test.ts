@@ -10,6 +10,7 @@ import {
   type ReasonFacts,
   type ReasonPlan,
 } from "../../../src/model/reason/request.ts";
+import { type CheckedSchema, plainSchema } from "../../../src/model/reason/caller_schema.ts";
 import { compileOutputSchema } from "../../../src/model/reason/output_schema.ts";
 import { firstPass, secondPass } from "../../../src/model/reason/schemas.ts";
 
@@ -21,12 +22,22 @@ const FACTS: ReasonFacts = {
   hasProvider: true,
   hasBinaryMedia: (model) => model === CLOUD,
   identify: canonicalModel,
-  compileSchema: compileOutputSchema,
+  checkedSchema: null,
 };
 
 function plan(fields: Record<string, unknown> = {}, facts: Partial<ReasonFacts> = {}): ReasonPlan {
   const body = REASON_BODY.parse({ source_uri: "/srv/a.mp4", model: MODEL, ...fields });
-  return readReason(body, { ...FACTS, ...facts });
+  const schema = body.output_schema;
+  return readReason(body, { ...FACTS, checkedSchema: schema == null ? null : checked(schema), ...facts });
+}
+
+function checked(given: unknown): CheckedSchema {
+  try {
+    const { schema } = compileOutputSchema(plainSchema(given));
+    return { ok: true, outputSchema: { schema, read: () => assert.fail("nothing is read") } };
+  } catch (error) {
+    return { ok: false, fault: (error as Error).message };
+  }
 }
 
 /** The fields that are refused, in order; empty when the request is taken. */

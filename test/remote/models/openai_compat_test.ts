@@ -208,6 +208,19 @@ Deno.test("an answer that breaks the protocol is an invalid response", async () 
   await check(MALFORMED, "invalid_response");
   await check(HUGE, "invalid_response");
   await check({ status: 200, body: "" }, "invalid_response");
+  const answered = { choices: [{ message: { content: "A dock." } }] };
+  for (
+    const more of [
+      "[".repeat(1100) + "]".repeat(1100),
+      `[${"0,".repeat(140_000)}0]`,
+      `"${"x".repeat(2 ** 20)}"`,
+    ]
+  ) {
+    await check(
+      { status: 200, body: `{"more":${more},${JSON.stringify(answered).slice(1)}` },
+      "invalid_response",
+    );
+  }
   for (
     const value of [null, [], {}, { choices: [] }, { choices: [{}] }, {
       choices: [{ message: { content: 3 } }],
