@@ -1,7 +1,7 @@
 /** Reads request bodies: checks the content type, the size and the JSON syntax, then the shape against a schema. */
 
 import type { ZodType } from "zod";
-import { joinedBytes } from "../base/bytes.ts";
+import { freeMemory, joinedBytes } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import type { Caller } from "../flow/caller.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -127,6 +127,9 @@ export async function readText(
 ): Promise<string> {
   using body = bodies.open(raw, caller.principalKey, { bodyBytes, isKept: true });
   const pieces: Uint8Array[] = [];
+  // What waits for the garbage collector would be as much again as what may be held.
+  using freeing = new DisposableStack();
+  freeing.defer(() => freeMemory(pieces));
   for (let piece = await body.next(); piece !== null; piece = await body.next()) pieces.push(piece);
   try {
     return STRICT_UTF8.decode(pieces.length === 1 ? pieces[0] : joinedBytes(...pieces));

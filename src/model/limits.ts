@@ -445,10 +445,10 @@ export const LIMITS = deepFrozen({
     /** A JSON body that has not arrived by then is refused. */
     jsonReadMs: 30_000,
     /** Pieces in which a body comes, such as chunks or frames; each costs time. A shorter one is small, and so many small ones are taken. */
-    pieceBytesMin: 64,
+    pieceBytesMin: 256,
     smallPiecesMax: 1_000,
     /** Of all bodies that are being received, in memory; where there are more, the oldest of the caller with the most is refused. */
-    receivedBytesMax: 64 * 2 ** 20,
+    receivedBytesMax: 48 * 2 ** 20,
     urlCharacters: 8192,
   },
 

@@ -3,10 +3,10 @@
 import { timer } from "../wait.ts";
 import type { World } from "../world.ts";
 
-/** Then others have their turn, for as long. */
+/** Then others have their turn. */
 const TURN_MS = 5;
-/** Who waits for a turn and gets one at the same time: each reads one piece at least. */
-const RESUMED_MAX = 64;
+/** Who waits for a turn and gets one at the same time. */
+const RESUMED_MAX = 16;
 
 /**
  * What is at hand already is read without a turn of the event loop, so that a reader of many pieces keeps everybody else from running.
@@ -24,7 +24,7 @@ export class SharedTurns {
     this.#world = world;
   }
 
-  /** Before each piece: undefined where it may be read at once, or what to wait for. */
+  /** Before some pieces: undefined where they may be read at once, or what to wait for. */
   take(principalKey: string): Promise<void> | undefined {
     if (!this.#isResting && this.#waiting.size === 0) {
       const nowMs = this.#world.monotonicMs();
@@ -34,7 +34,7 @@ export class SharedTurns {
       }
       const tookMs = nowMs - this.#sinceMs;
       if (tookMs < TURN_MS) return undefined;
-      this.#rest(tookMs);
+      this.#rest();
     }
     return new Promise((resolve) => {
       const ofPrincipal = this.#waiting.get(principalKey);
@@ -50,9 +50,9 @@ export class SharedTurns {
     });
   }
 
-  #rest(ms: number): void {
+  #rest(): void {
     this.#isResting = true;
-    timer(this.#world, Math.min(ms, 4 * TURN_MS), () => {
+    timer(this.#world, 0, () => {
       this.#isResting = false;
       this.#resume();
     });
