@@ -4,6 +4,8 @@ import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
 import { BackgroundOutput, isOnePlace, openLog, quietLog } from "./base/log.ts";
 import { giveBackMemory, keepTrimmed } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "./base/wait.ts";
+import { endStalledAnswers } from "./stalled_answers.ts";
+import { LIMITS } from "./model/limits.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { entryOf } from "./base/program_paths.ts";
 import { type Environment, warnOfExposure } from "./clean_process.ts";
@@ -83,7 +85,14 @@ async function serve(start: Start, environment: Environment, world: World): Prom
   };
   const listening = Promise.withResolvers<boolean>();
   worker.onmessage = ({ data: notice }: MessageEvent<ServiceNotice>) => {
-    if (notice.type === "listening") listening.resolve(true);
+    if (notice.type === "listening") {
+      endStalledAnswers(
+        notice,
+        LIMITS.answer,
+        (count) => log.warn("clients that do not take their answers were cut off", { connections: count }),
+      );
+      listening.resolve(true);
+    }
     if (notice.type === "closed") exit.resolve(0);
     if (notice.type === "failed") fail(notice.message);
   };

@@ -452,6 +452,14 @@ export const LIMITS = deepFrozen({
     urlCharacters: 8192,
   },
 
+  /** Answers that their clients do not take: over TCP, whatever they are. */
+  answer: {
+    /** Without a byte that the client has taken, after which its connection is cut. */
+    stalledMs: 60_000,
+    /** Clients that take nothing at once; of more, those that have taken nothing for longest are cut off, after 5 s at the earliest. */
+    stalledMax: 64,
+  },
+
   /** The header Idempotency-Key. The bounds on keys and bytes are for each principal. */
   idempotency: {
     keyCharacters: range(1, 128),

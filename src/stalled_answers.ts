@@ -1,0 +1,114 @@
+/**
+ * Ends TCP connections of clients that do not take their answers. Deno 2.9 keeps some 550 KB for each, as long as its client likes,
+ * and cuts none whose buffer is full. So it is done here, outside of the sandbox, by the numbers of the system.
+ */
+
+import type { ListenedAt } from "./http/connections.ts";
+import { connectionsTo, inodeOf, type ListedConnection, unsentOf } from "./tcp_connections.ts";
+
+export interface StallLimits {
+  /** After which a client that takes nothing is cut off. */
+  readonly stalledMs: number;
+  /** So many such clients may be there at once; of more, those that have taken nothing for longest are cut off. */
+  readonly stalledMax: number;
+}
+
+/** From one look to the next. A client that takes one segment meanwhile counts as moving. */
+const LOOK_MS = 5_000;
+
+interface Stalled {
+  readonly unsent: number;
+  readonly sinceMs: number;
+}
+
+export class StalledAnswers {
+  readonly #limits: StallLimits;
+  readonly #cut: (inode: string) => boolean;
+  #before = new Map<string, Stalled>();
+
+  /** `cut` ends the connection of a socket: whether it could. */
+  constructor(limits: StallLimits, cut: (inode: string) => boolean) {
+    this.#limits = limits;
+    this.#cut = cut;
+  }
+
+  /** Looks once at the connections, and says how many were cut off. */
+  look(connections: Iterable<ListedConnection>, nowMs: number): number {
+    const { stalledMs, stalledMax } = this.#limits;
+    const waiting = new Map<string, Stalled>();
+    const stalled: { readonly inode: string; readonly sinceMs: number }[] = [];
+    for (const connection of connections) {
+      const unsent = unsentOf(connection);
+      if (unsent === 0) continue;
+      const inode = inodeOf(connection);
+      const before = this.#before.get(inode);
+      const sinceMs = before?.unsent === unsent ? before.sinceMs : nowMs;
+      waiting.set(inode, { unsent, sinceMs });
+      if (sinceMs < nowMs) stalled.push({ inode, sinceMs });
+    }
+    this.#before = waiting;
+    const tooMany = stalled.length - stalledMax;
+    return stalled.toSorted((one, other) => one.sinceMs - other.sinceMs)
+      .filter(({ inode, sinceMs }, index) =>
+        (index < tooMany || nowMs - sinceMs >= stalledMs) && this.#cut(inode)
+      ).length;
+  }
+}
+
+/** Looks from time to time, where the system has a list of connections and its C library can be called. `onCut` gets how many were cut off. */
+export function endStalledAnswers(
+  listener: ListenedAt,
+  limits: StallLimits,
+  onCut: (count: number) => void,
+): Disposable {
+  const cut = openCut();
+  if (cut === null) return { [Symbol.dispose]() {} };
+  const stalled = new StalledAnswers(limits, cut);
+  const timer = setInterval(() => {
+    try {
+      const count = stalled.look(connectionsTo(listener), performance.now());
+      if (count > 0) onCut(count);
+    } catch {
+      clearInterval(timer); // no list
+    }
+  }, LOOK_MS);
+  Deno.unrefTimer(timer);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+const [SOL_SOCKET, SO_LINGER, BOTH_WAYS] = [1, 13, 2];
+/** Closing drops what was not sent, and tells the client so. */
+const DROP_UNSENT = new Int32Array([1, 0]);
+
+/** Null where native code may not be used, or is not that of Linux with glibc. */
+export function openCut(): ((inode: string) => boolean) | null {
+  if (Deno.build.os !== "linux" || Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
+    return null;
+  }
+  try {
+    const { symbols: libc } = Deno.dlopen("libc.so.6", {
+      setsockopt: { parameters: ["i32", "i32", "i32", "buffer", "u32"], result: "i32" },
+      shutdown: { parameters: ["i32", "i32"], result: "i32" },
+    });
+    return (inode) => {
+      const fd = fileOf(inode);
+      if (fd === undefined) return false;
+      libc.setsockopt(fd, SOL_SOCKET, SO_LINGER, DROP_UNSENT, DROP_UNSENT.byteLength);
+      return libc.shutdown(fd, BOTH_WAYS) === 0;
+    };
+  } catch {
+    return null; // another C library
+  }
+}
+
+/** The open file of this process that is the socket. */
+function fileOf(inode: string): number | undefined {
+  for (const { name } of Deno.readDirSync("/proc/self/fd")) {
+    try {
+      if (Deno.readLinkSync(`/proc/self/fd/${name}`) === `socket:[${inode}]`) return Number(name);
+    } catch {
+      // closed meanwhile
+    }
+  }
+  return undefined;
+}
