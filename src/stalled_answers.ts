@@ -13,8 +13,11 @@ export interface StallLimits {
   readonly stalledMax: number;
 }
 
+/** Ends the connections of these sockets of this process: how many there were. */
+export type CutConnections = (inodes: ReadonlySet<string>) => number;
+
 /** From one look to the next. A client that takes one segment meanwhile counts as moving. */
-const LOOK_MS = 5_000;
+const LOOK_MS = 2_000;
 
 interface Stalled {
   readonly unsent: number;
@@ -23,11 +26,10 @@ interface Stalled {
 
 export class StalledAnswers {
   readonly #limits: StallLimits;
-  readonly #cut: (inode: string) => boolean;
+  readonly #cut: CutConnections;
   #before = new Map<string, Stalled>();
 
-  /** `cut` ends the connection of a socket: whether it could. */
-  constructor(limits: StallLimits, cut: (inode: string) => boolean) {
+  constructor(limits: StallLimits, cut: CutConnections) {
     this.#limits = limits;
     this.#cut = cut;
   }
@@ -48,10 +50,9 @@ export class StalledAnswers {
     }
     this.#before = waiting;
     const tooMany = stalled.length - stalledMax;
-    return stalled.toSorted((one, other) => one.sinceMs - other.sinceMs)
-      .filter(({ inode, sinceMs }, index) =>
-        (index < tooMany || nowMs - sinceMs >= stalledMs) && this.#cut(inode)
-      ).length;
+    const ended = stalled.toSorted((one, other) => one.sinceMs - other.sinceMs)
+      .filter(({ sinceMs }, index) => index < tooMany || nowMs - sinceMs >= stalledMs);
+    return ended.length === 0 ? 0 : this.#cut(new Set(ended.map(({ inode }) => inode)));
   }
 }
 
@@ -81,7 +82,7 @@ const [SOL_SOCKET, SO_LINGER, BOTH_WAYS] = [1, 13, 2];
 const DROP_UNSENT = new Int32Array([1, 0]);
 
 /** Null where native code may not be used, or is not that of Linux with glibc. */
-export function openCut(): ((inode: string) => boolean) | null {
+export function openCut(): CutConnections | null {
   if (Deno.build.os !== "linux" || Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return null;
   }
@@ -90,25 +91,27 @@ export function openCut(): ((inode: string) => boolean) | null {
       setsockopt: { parameters: ["i32", "i32", "i32", "buffer", "u32"], result: "i32" },
       shutdown: { parameters: ["i32", "i32"], result: "i32" },
     });
-    return (inode) => {
-      const fd = fileOf(inode);
-      if (fd === undefined) return false;
-      libc.setsockopt(fd, SOL_SOCKET, SO_LINGER, DROP_UNSENT, DROP_UNSENT.byteLength);
-      return libc.shutdown(fd, BOTH_WAYS) === 0;
+    return (inodes) => {
+      let count = 0;
+      for (const { name } of Deno.readDirSync("/proc/self/fd")) {
+        const inode = inodeOfFile(name);
+        if (inode === null || !inodes.has(inode)) continue;
+        const file = Number(name);
+        libc.setsockopt(file, SOL_SOCKET, SO_LINGER, DROP_UNSENT, DROP_UNSENT.byteLength);
+        if (libc.shutdown(file, BOTH_WAYS) === 0) count++;
+      }
+      return count;
     };
   } catch {
     return null; // another C library
   }
 }
 
-/** The open file of this process that is the socket. */
-function fileOf(inode: string): number | undefined {
-  for (const { name } of Deno.readDirSync("/proc/self/fd")) {
-    try {
-      if (Deno.readLinkSync(`/proc/self/fd/${name}`) === `socket:[${inode}]`) return Number(name);
-    } catch {
-      // closed meanwhile
-    }
+/** Of an open file of this process that is a socket. */
+function inodeOfFile(name: string): string | null {
+  try {
+    return /^socket:\[(\d+)\]$/.exec(Deno.readLinkSync(`/proc/self/fd/${name}`))?.[1] ?? null;
+  } catch {
+    return null; // closed meanwhile
   }
-  return undefined;
 }

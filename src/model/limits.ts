@@ -456,7 +456,7 @@ export const LIMITS = deepFrozen({
   answer: {
     /** Without a byte that the client has taken, after which its connection is cut. */
     stalledMs: 60_000,
-    /** Clients that take nothing at once; of more, those that have taken nothing for longest are cut off, after 5 s at the earliest. */
+    /** Clients that take nothing at once; of more, those that have taken nothing for longest are cut off, after 2 s at the earliest. */
     stalledMax: 64,
   },
 
