@@ -1,9 +1,9 @@
-/**
- * Ends TCP connections of clients that do not take their answers. Deno 2.9 keeps some 550 KB for each, as long as its client likes,
- * and cuts none whose buffer is full. So it is done here, outside of the sandbox, by the numbers of the system.
- */
+/** Ends TCP connections of clients that do not take their answers, outside of the sandbox, by the numbers of the system. */
 
+import { timer } from "./base/wait.ts";
+import type { World } from "./base/world.ts";
 import type { ListenedAt } from "./http/connections.ts";
+import { LIMITS } from "./model/limits.ts";
 import { connectionsTo, inodeOf, type ListedConnection, unsentOf } from "./tcp_connections.ts";
 
 export interface StallLimits {
@@ -19,11 +19,13 @@ export type CutConnections = (inodes: ReadonlySet<string>) => number;
 /** From one look to the next. A client that takes one segment meanwhile counts as moving. */
 const LOOK_MS = 2_000;
 
+/** Of one connection. */
 interface Stalled {
   readonly unsent: number;
   readonly sinceMs: number;
 }
 
+/** Deno 2.9 keeps some 550 KB for a client that takes nothing, as long as it likes, and does not end its connection while that is full. */
 export class StalledAnswers {
   readonly #limits: StallLimits;
   readonly #cut: CutConnections;
@@ -56,25 +58,28 @@ export class StalledAnswers {
   }
 }
 
-/** Looks from time to time, where the system has a list of connections and its C library can be called. `onCut` gets how many were cut off. */
+/** Looks from time to time, where the system has a list of connections and its C library can be called, until it is disposed. */
 export function endStalledAnswers(
   listener: ListenedAt,
-  limits: StallLimits,
-  onCut: (count: number) => void,
+  world: Pick<World, "sleep" | "monotonicMs" | "log">,
 ): Disposable {
   const cut = openCut();
-  if (cut === null) return { [Symbol.dispose]() {} };
-  const stalled = new StalledAnswers(limits, cut);
-  const timer = setInterval(() => {
+  const limits = { stalledMs: LIMITS.answer.stalledMs, stalledMax: LIMITS.answer.stalledMax };
+  const stalled = cut && new StalledAnswers(limits, cut);
+  let pending: Disposable | undefined;
+  const look = () => {
     try {
-      const count = stalled.look(connectionsTo(listener), performance.now());
-      if (count > 0) onCut(count);
+      const connections = stalled!.look(connectionsTo(listener), world.monotonicMs());
+      if (connections > 0) {
+        world.log.warn("clients that did not take their answers were cut off", { connections });
+      }
     } catch {
-      clearInterval(timer); // no list
+      return; // no list
     }
-  }, LOOK_MS);
-  Deno.unrefTimer(timer);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+    pending = timer(world, LOOK_MS, look);
+  };
+  if (stalled !== null) pending = timer(world, LOOK_MS, look);
+  return { [Symbol.dispose]: () => pending?.[Symbol.dispose]() };
 }
 
 const [SOL_SOCKET, SO_LINGER, BOTH_WAYS] = [1, 13, 2];

@@ -2,7 +2,7 @@
 
 import { PieceCount } from "../base/sharing/piece_count.ts";
 import { RateLimited } from "../base/sharing/rate_limit.ts";
-import { SharedTurns } from "../base/sharing/shared_turns.ts";
+import { ReadingTurns } from "../base/sharing/reading_turns.ts";
 import { Deadlines, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -34,7 +34,7 @@ export interface BodyLimits {
 /** The bodies of all requests under way. */
 export class ReceivedBodies implements Disposable {
   readonly world: Pick<World, "sleep" | "monotonicMs">;
-  readonly turns: SharedTurns;
+  readonly turns: ReadingTurns;
   readonly #jsonDeadlines: Deadlines;
   readonly #givenUp: Deadlines;
   readonly #budgetBytes: number;
@@ -43,10 +43,13 @@ export class ReceivedBodies implements Disposable {
 
   constructor(
     world: Pick<World, "sleep" | "monotonicMs">,
-    limits: { readonly jsonReadMs: number; readonly receivedBytesMax: number } = LIMITS.body,
+    limits: { readonly jsonReadMs: number; readonly receivedBytesMax: number } = {
+      jsonReadMs: LIMITS.body.jsonReadMs,
+      receivedBytesMax: LIMITS.body.receivedBytesMax,
+    },
   ) {
     this.world = world;
-    this.turns = new SharedTurns(world);
+    this.turns = new ReadingTurns(world);
     this.#jsonDeadlines = new Deadlines(world, limits.jsonReadMs);
     this.#givenUp = new Deadlines(world, GIVEN_UP_MS);
     this.#budgetBytes = limits.receivedBytesMax;

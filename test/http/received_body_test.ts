@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { SharedTurns } from "../../src/base/sharing/shared_turns.ts";
+import { ReadingTurns } from "../../src/base/sharing/reading_turns.ts";
 import { type BodyLimits, ReceivedBodies } from "../../src/http/received_body.ts";
 import { Rejection } from "../../src/http/reply.ts";
 import { Refusal } from "../../src/base/refusal.ts";
@@ -134,7 +134,7 @@ Deno.test("where bodies take too much memory, the oldest of the caller with the 
 
 Deno.test("readers of what is at hand wait after 5 ms until the loop has turned, one principal after the other", async () => {
   const clock = new ManualClock();
-  const turns = new SharedTurns(clock);
+  const turns = new ReadingTurns(clock);
   const order: ("a" | "b")[] = [];
   assert.equal(turns.take("a"), undefined);
   clock.jump(4);

@@ -12,7 +12,7 @@ const RESUMED_MAX = 16;
  * What is at hand already is read without a turn of the event loop, so that a reader of many pieces keeps everybody else from running.
  * All readers together do so for a few milliseconds; then they wait, and go on one principal after the other.
  */
-export class SharedTurns {
+export class ReadingTurns {
   readonly #world: Pick<World, "sleep" | "monotonicMs">;
   /** Since when the event loop has had no turn, as far as is known; undefined while nobody reads. */
   #sinceMs: number | undefined;
