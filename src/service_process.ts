@@ -4,6 +4,7 @@ import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
 import { BackgroundOutput, isOnePlace, openLog, quietLog } from "./base/log.ts";
 import { giveBackMemory, keepTrimmed } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "./base/wait.ts";
+import { endStalledAnswers } from "./stalled_answers.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { entryOf } from "./base/program_paths.ts";
 import { type Environment, warnOfExposure } from "./clean_process.ts";
@@ -82,12 +83,17 @@ async function serve(start: Start, environment: Environment, world: World): Prom
     fail(`the service ended unexpectedly: ${event.message}`);
   };
   const listening = Promise.withResolvers<boolean>();
+  let stalled: Disposable | undefined;
   worker.onmessage = ({ data: notice }: MessageEvent<ServiceNotice>) => {
-    if (notice.type === "listening") listening.resolve(true);
+    if (notice.type === "listening") {
+      stalled = endStalledAnswers(notice, world);
+      listening.resolve(true);
+    }
     if (notice.type === "closed") exit.resolve(0);
     if (notice.type === "failed") fail(notice.message);
   };
   await using closing = new AsyncDisposableStack();
+  closing.defer(() => stalled?.[Symbol.dispose]());
   const open = async () => closing.use((await import("./programs.ts")).openPrograms(start, world));
   const opened = start.config.decoderCage === "required" ? await open() : null;
   // Nobody else waits for the cage, so that its trials do not slow down the start.

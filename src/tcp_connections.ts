@@ -14,9 +14,7 @@ function look({ hostname, port }: ListenedAt, clients: readonly string[]): Conne
   const connected = new Set<string>();
   let open = 0;
   try {
-    // Those of clients over IPv4, too, are in the list of the socket that took them. At once: to go through a list takes longer than to read it.
-    const list = Deno.readTextFileSync(hostname.includes(":") ? "/proc/net/tcp6" : "/proc/net/tcp");
-    for (const { key, state } of connectionsIn(list, port)) {
+    for (const { key, state } of connectionsTo({ hostname, port })) {
       if (state === ESTABLISHED || state === CLOSED_BY_PEER) open++;
       const client = state === ESTABLISHED ? left.get(key) : undefined;
       if (client !== undefined) connected.add(client);
@@ -31,11 +29,39 @@ const ESTABLISHED = "01";
 /** CLOSE_WAIT: the other side has sent its last byte. */
 const CLOSED_BY_PEER = "08";
 
+/** One connection as Linux lists it. */
+export interface ListedConnection {
+  /** The client. */
+  readonly key: string;
+  readonly state: string;
+  /** The numbers behind the state, which {@link unsentOf} and {@link inodeOf} read. */
+  readonly rest: string;
+}
+
+/** The connections to a listener. Throws where the system has no list. */
+export function connectionsTo({ hostname, port }: ListenedAt): Iterable<ListedConnection> {
+  // Those of clients over IPv4, too, are in the list of the socket that took them. At once: to go through a list takes longer than to read it.
+  return connectionsIn(
+    Deno.readTextFileSync(hostname.includes(":") ? "/proc/net/tcp6" : "/proc/net/tcp"),
+    port,
+  );
+}
+
+/** Bytes that the client has not acknowledged: `<sent>:<received> …`, in hexadecimal digits. */
+export function unsentOf({ rest }: ListedConnection): number {
+  return parseInt(rest.slice(0, 8), 16);
+}
+
+/** The number of the socket: `<queues> <timer> <retransmits> <user> <timeout> <inode> …`. */
+export function inodeOf({ rest }: ListedConnection): string {
+  return rest.trim().split(/ +/)[5] ?? "";
+}
+
 /**
  * The lines of connections to the local `port`. A line is `12: <local> <remote> <state> …`, an endpoint is an address, a
  * colon and a port in hexadecimal digits; all endpoints of a list have the same length.
  */
-function* connectionsIn(list: string, port: number): Iterable<{ key: string; state: string }> {
+function* connectionsIn(list: string, port: number): Iterable<ListedConnection> {
   const portDigits = hex(port, 4);
   for (let line = list.indexOf("\n") + 1; line < list.length;) {
     const end = list.indexOf("\n", line);
@@ -44,7 +70,11 @@ function* connectionsIn(list: string, port: number): Iterable<{ key: string; sta
     if (list.startsWith(portDigits, local + length - 4)) {
       const remote = local + length + 1;
       const state = remote + length + 1;
-      yield { key: list.slice(remote, remote + length), state: list.slice(state, state + 2) };
+      yield {
+        key: list.slice(remote, remote + length),
+        state: list.slice(state, state + 2),
+        rest: list.slice(state + 3, end < 0 ? undefined : end),
+      };
     }
     if (end < 0) return;
     line = end + 1;

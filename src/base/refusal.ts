@@ -84,7 +84,7 @@ export const REFUSALS = {
     status: 429,
     code: "rate_limited",
     when:
-      "More requests a second, event streams at once or idempotency keys than the limit; `Retry-After` says when to come back.",
+      "More requests a second, event streams at once, idempotency keys or bytes of bodies at once than the limit; `Retry-After` says when to come back.",
   },
   internal_error: {
     status: 500,

@@ -4,7 +4,6 @@ import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
 import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
-import type { Deadlines } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { Caller } from "../flow/caller.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
@@ -28,6 +27,7 @@ import { PAGE_ROUTES } from "./pages.ts";
 import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
+import type { ReceivedBodies } from "./received_body.ts";
 import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
 import { RUN_ROUTES } from "./routes/runs.ts";
@@ -64,7 +64,7 @@ export interface AppOptions {
   readonly connections: Connections;
   readonly useCases: UseCases;
   readonly world: World;
-  readonly bodyDeadlines: Deadlines;
+  readonly bodies: ReceivedBodies;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
@@ -145,8 +145,8 @@ export function createApp(options: AppOptions): App {
     if (req.method === "HEAD") env.whole = response;
     return response;
   });
-  const { useCases, world, bodyDeadlines } = options;
-  const Call = callsOf({ ...useCases, world, bodyDeadlines });
+  const { useCases, world, bodies } = options;
+  const Call = callsOf({ ...useCases, world, bodies });
   const spans = new RequestSpans(world.tracing);
   let requests = 0;
 

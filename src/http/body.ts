@@ -1,12 +1,14 @@
 /** Reads request bodies: checks the content type, the size and the JSON syntax, then the shape against a schema. */
 
 import type { ZodType } from "zod";
+import { freeMemory, joinedBytes } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
-import type { Deadlines, Sleeper } from "../base/wait.ts";
+import type { Caller } from "../flow/caller.ts";
 import { LIMITS } from "../model/limits.ts";
 import { shapeMessage } from "../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
 import { jsonSizeFault } from "../model/json_size.ts";
+import type { ReceivedBodies } from "./received_body.ts";
 import { Rejection } from "./reply.ts";
 
 /** Most faults in one response: without it, many samples with the same mistake would make a response larger than the request. */
@@ -15,9 +17,8 @@ const FAULTS_MAX = 64;
 /** The part of a `RouteCall` that is needed to read its body. */
 export interface BodyCall {
   readonly request: { readonly raw: Request };
-  readonly world: Sleeper;
-  /** By when a body that is read whole must be there. */
-  readonly bodyDeadlines: Deadlines;
+  readonly caller: Pick<Caller, "principalKey">;
+  readonly bodies: ReceivedBodies;
   /** See RouteCall. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }
@@ -90,70 +91,23 @@ function requireJson(call: BodyCall): void {
 
 /** The whole body as strict UTF-8. Stops reading as soon as the body is too long, or late. */
 export async function readText(
-  { request: { raw: request }, bodyDeadlines }: Pick<BodyCall, "request" | "bodyDeadlines">,
-  limitBytes: number,
+  { request: { raw }, caller, bodies }: Pick<BodyCall, "request" | "caller" | "bodies">,
+  bodyBytes: number,
 ): Promise<string> {
-  const declared = Number(request.headers.get("content-length"));
-  if (declared > limitBytes) throw tooLarge(limitBytes);
-  if (request.body === null) return "";
-  const reader = request.body.getReader();
-  const text = new StrictText();
-  let length = 0;
-  let isLate = false;
-  using _timeout = bodyDeadlines.start(() => {
-    isLate = true;
-    reader.cancel().catch(() => {});
-  });
+  using body = bodies.open(raw, caller.principalKey, { bodyBytes, isKept: true });
+  const pieces: Uint8Array[] = [];
+  // What waits for the garbage collector would be as much again as what may be held.
+  using freeing = new DisposableStack();
+  freeing.defer(() => freeMemory(pieces));
+  for (let piece = await body.next(); piece !== null; piece = await body.next()) pieces.push(piece);
   try {
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      length += part.value.byteLength;
-      if (length > limitBytes) throw tooLarge(limitBytes);
-      text.add(part.value);
-    }
-    if (!isLate) return text.end();
-  } catch (error) {
-    reader.cancel().catch(() => {});
-    if (error instanceof Rejection) throw error;
-    if (!isLate) {
-      throw new Rejection(
-        400,
-        error instanceof TypeError ? "The body is not UTF-8" : "The body was cut short",
-      );
-    }
+    return STRICT_UTF8.decode(pieces.length === 1 ? pieces[0] : joinedBytes(...pieces));
+  } catch {
+    throw new Rejection(400, "The body is not UTF-8");
   }
-  throw new Rejection(408, `The body did not arrive within ${bodyDeadlines.ms} ms`);
 }
 
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
-
-/** Decodes parts as they come, and most bodies, which are one part, without a decoder of their own. Throws a TypeError. */
-class StrictText {
-  #first: Uint8Array = new Uint8Array();
-  #decoder: TextDecoder | undefined;
-  #text = "";
-
-  add(part: Uint8Array): void {
-    if (this.#first.length === 0) {
-      this.#first = part;
-      return;
-    }
-    if (this.#decoder === undefined) {
-      this.#decoder = new TextDecoder("utf-8", { fatal: true });
-      this.#text = this.#decoder.decode(this.#first, { stream: true });
-    }
-    this.#text += this.#decoder.decode(part, { stream: true });
-  }
-
-  end(): string {
-    return this.#decoder === undefined
-      ? STRICT_UTF8.decode(this.#first)
-      : this.#text + this.#decoder.decode();
-  }
-}
-
-function tooLarge(limitBytes: number): Rejection {
-  return new Rejection(413, `The body is longer than ${limitBytes} bytes`);
-}
 
 type Issue = { code?: string; path: PropertyKey[]; message: string; keys?: string[] };
 

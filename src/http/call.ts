@@ -2,7 +2,6 @@
 
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
-import type { Deadlines } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { Analyze } from "../flow/analyze.ts";
 import type { BlobReads } from "../flow/files/blobs.ts";
@@ -36,6 +35,7 @@ import type { Search } from "../flow/search.ts";
 import type { System } from "../flow/system.ts";
 import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
+import type { ReceivedBodies } from "./received_body.ts";
 import { Rejection } from "./reply.ts";
 
 /** Everything that the service can do, as the routes call it. */
@@ -80,8 +80,7 @@ export interface RouteCall extends UseCases {
   readonly caller: Caller;
   readonly request: HonoRequest;
   readonly world: World;
-  /** By when a body that is read whole must be there. */
-  readonly bodyDeadlines: Deadlines;
+  readonly bodies: ReceivedBodies;
   /** Of a request with an idempotency key: called with its body before the work begins. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }

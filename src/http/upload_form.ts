@@ -1,13 +1,13 @@
-/** Reads an upload form chunk by chunk: neither the form nor the file in it is ever in memory as a whole. */
+/** Reads an upload form piece by piece: neither the form nor the file in it is ever in memory as a whole. */
 
 import type { Busboy } from "@fastify/busboy";
-import { type Sleeper, timer } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { BodyCall } from "./body.ts";
+import type { BodyLimits, ReceivedBody } from "./received_body.ts";
 import { Rejection } from "./reply.ts";
 
 /** The first part of the wanted name. Disposing it stops reading the form, wherever that is. */
-export interface FilePart extends AsyncDisposable {
+export interface FilePart extends Disposable {
   /** As the caller sent it, with any path in it; empty when it sent none. */
   readonly filename: string;
   /**
@@ -18,76 +18,63 @@ export interface FilePart extends AsyncDisposable {
   readonly content: AsyncIterable<Uint8Array>;
 }
 
-export interface FormLimits {
-  readonly bodyBytes: number;
-  /** Longest pause between two chunks. */
-  readonly idleMs: number;
-  /** Longest time for the whole form. */
-  readonly receiveMs: number;
-}
-
 /**
  * Reads a multipart/form-data body up to the first part called `field`; undefined when there is none. 415, 400, 413
  * and 408 are plain text (docs/api.md#plain-rejections). A declared length above the limit is refused before anything is
  * read.
  *
  * ```
- *   body ─chunk→ [parser] ─bytes of the part→ consumed until there are none ─→ next chunk
+ *   body ─piece→ [parser] ─bytes of the part→ consumed until there are none ─→ next piece
  * ```
  */
 export async function firstFilePart(
-  { request: { raw: request }, world }: Pick<BodyCall, "request" | "world">,
+  { request: { raw: request }, caller, bodies }: Pick<BodyCall, "request" | "caller" | "bodies">,
   field: string,
-  limits: FormLimits = {
+  limits: BodyLimits = {
     bodyBytes: LIMITS.body.uploadBytes,
     idleMs: LIMITS.upload.idleMs,
     receiveMs: LIMITS.upload.receiveMs,
   },
 ): Promise<FilePart | undefined> {
-  if (Number(request.headers.get("content-length")) > limits.bodyBytes) throw tooLarge(limits.bodyBytes);
+  using opening = new DisposableStack();
+  const body = opening.use(bodies.open(request, caller.principalKey, limits));
   const contentType = formType(request.headers.get("content-type"));
   // With the first form. Of a package that is no ES module the single file has only the default.
   const { default: { Busboy: Parser } } = await import("@fastify/busboy");
   const form = new FormParser(Parser, contentType, field);
-  const chunks = bodyChunks(request.body, limits, world);
-  try {
-    while (form.filename === undefined) {
-      const { done, value } = await chunks.next();
-      if (done) {
-        await form.end();
-        break;
-      }
-      await form.write(value);
+  while (form.filename === undefined) {
+    const piece = await body.next();
+    if (piece === null) {
+      await form.end();
+      break;
     }
-  } catch (error) {
-    await chunks.return();
-    throw error;
+    await form.write(piece);
   }
   if (form.filename === undefined) return undefined;
+  opening.move(); // the part reads on
   return {
     filename: form.filename,
-    content: contentOf(form, chunks),
-    [Symbol.asyncDispose]: () => chunks.return().then(() => {}),
+    content: contentOf(form, body),
+    [Symbol.dispose]: () => body[Symbol.dispose](),
   };
 }
 
 /**
  * The parser emits the bytes in order, so once it has emitted bytes of one chunk it holds none of the chunk before. The
- * memory of that chunk is freed at once: the garbage collector would run only after some 30 MB. Over HTTP/3 chunks that follow each other
- * may have the same memory, of which the last ones are not read yet.
+ * memory of that chunk is freed at once: the garbage collector would run only after some 30 MB.
  */
 async function* contentOf(
   form: FormParser,
-  chunks: AsyncGenerator<Uint8Array<ArrayBuffer>, void>,
+  body: ReceivedBody,
 ): AsyncGenerator<Uint8Array> {
   yield* form.take();
   let before: ArrayBuffer | undefined;
-  for await (const { buffer, byteOffset, length } of chunks) {
-    await form.write(new Uint8Array(buffer, byteOffset, length));
+  for (let piece = await body.next(); piece !== null; piece = await body.next()) {
+    await form.write(piece);
     const taken = form.take();
     yield* taken;
-    if (before !== buffer && taken.some((bytes) => bytes.buffer === buffer)) before?.transfer(0);
-    before = buffer;
+    if (taken.some(({ buffer }) => buffer === piece!.buffer)) before?.transfer(0);
+    before = piece.buffer;
   }
   await form.end();
   yield* form.take();
@@ -110,41 +97,6 @@ function formType(contentType: string | null): string {
 }
 
 const BOUNDARY_CHARACTERS_MAX = 70;
-
-/** The chunks of a body, within the limits. However it ends, it cancels the reader. */
-async function* bodyChunks(
-  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  { bodyBytes, idleMs, receiveMs }: FormLimits,
-  world: Sleeper,
-): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
-  if (body === null) return;
-  const reader = body.getReader();
-  let isLate = false;
-  const onTimeout = () => {
-    isLate = true;
-    reader.cancel().catch(() => {}); // ends the pending read
-  };
-  using _whole = timer(world, receiveMs, onTimeout);
-  const read = async () => {
-    using _idle = timer(world, idleMs, onTimeout);
-    return await reader.read().catch(() => undefined);
-  };
-  let length = 0;
-  try {
-    for (;;) {
-      const got = await read();
-      if (isLate) throw new Rejection(408, "The body did not arrive in time", { connection: "close" });
-      if (got === undefined) throw cutShort(); // the client has disconnected
-      const { done, value } = got;
-      if (done) return;
-      length += value.byteLength;
-      if (length > bodyBytes) throw tooLarge(bodyBytes);
-      yield value;
-    }
-  } finally {
-    reader.cancel().catch(() => {});
-  }
-}
 
 /** Turns the parser's events into values: takes a chunk of the form, and returns the bytes of the wanted part in it. */
 class FormParser {
@@ -217,8 +169,4 @@ class FormParser {
 
 function cutShort(): Rejection {
   return new Rejection(400, "The form is malformed or was cut short");
-}
-
-function tooLarge(limitBytes: number): Rejection {
-  return new Rejection(413, `The body is longer than ${limitBytes} bytes`);
 }

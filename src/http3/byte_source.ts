@@ -23,9 +23,7 @@ export class PieceMemory {
   }
 
   giveBack(memory: ArrayBuffer): void {
-    if (memory.byteLength === FIRST_PIECE_BYTES && this.#kept.length < PIECES_KEPT_MAX) {
-      this.#kept.push(memory);
-    }
+    if (this.#kept.length < PIECES_KEPT_MAX) this.#kept.push(memory);
   }
 }
 
@@ -72,7 +70,9 @@ export class ByteSource {
       if (this.#stopped !== undefined) throw this.#stopped;
       if (done) {
         this.#hasEnded = true;
-        if (this.reusesMemory && value !== undefined) this.#memory.giveBack(value.buffer);
+        if (this.reusesMemory && value?.buffer.byteLength === FIRST_PIECE_BYTES) {
+          this.#memory.giveBack(value.buffer);
+        }
         return false;
       }
       this.#piece = this.unread === 0 ? value : joinedBytes(this.#piece.subarray(this.#at), value);
@@ -97,7 +97,7 @@ export class ByteSource {
 
   #room(count: number): Uint8Array<ArrayBuffer> {
     const { buffer } = this.#piece;
-    if (this.reusesMemory && this.unread === 0 && buffer.byteLength >= count) {
+    if (this.reusesMemory && this.unread === 0 && buffer.byteLength >= Math.max(count, this.pieceBytes)) {
       this.#piece = NO_BYTES; // as the reader takes its memory away
       this.#at = 0;
       return new Uint8Array(buffer);

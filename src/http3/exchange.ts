@@ -40,6 +40,8 @@ export class RequestAbandoned extends Error {
 const REST_UNREAD = new RequestAbandoned("the rest of the request is not read");
 /** A longer piece is written behind the head of its frame, a shorter one is copied to it: a write costs more than that. */
 const COPIED_BYTES_MAX = 16 * 1024;
+/** Frames without meaning before the head of a request. */
+const UNKNOWN_FRAMES_MAX = 64;
 /** A body that is at hand takes 2 (measured on 24 November 2026). */
 const TURNS_MAX = 4;
 const ENCODER = new TextEncoder();
@@ -124,6 +126,7 @@ export class Http3Exchange {
   /** Null where the stream ends, or is reset, before anything was asked. */
   async #readHead(): Promise<RequestHead | null> {
     let isLate = false;
+    let unknown = 0;
     using _deadline = this.#options.headDeadlines.start(() => {
       isLate = true;
       this.#stopReading();
@@ -132,6 +135,9 @@ export class Http3Exchange {
       for (let head = await this.#frames.next(); head !== null; head = await this.#frames.next()) {
         if (head.type !== FRAME.HEADERS) {
           if (!isUnknown(head)) throw unexpected(head, "begins a request");
+          if (++unknown > UNKNOWN_FRAMES_MAX) {
+            throw new ConnectionFault("H3_EXCESSIVE_LOAD", "too many frames before a request");
+          }
           await this.#frames.skip(head);
           continue;
         }

@@ -452,7 +452,20 @@ export const LIMITS = deepFrozen({
     uploadBytes: 200 * 2 ** 20,
     /** A JSON body that has not arrived by then is refused. */
     jsonReadMs: 30_000,
+    /** Pieces in which a body comes, such as chunks or frames; each costs time. A shorter one is small, and so many small ones are taken. */
+    pieceBytesMin: 256,
+    smallPiecesMax: 1_000,
+    /** Of all bodies that are being received, in memory; where there are more, the oldest of the caller with the most is refused. */
+    receivedBytesMax: 48 * 2 ** 20,
     urlCharacters: 8192,
+  },
+
+  /** Answers that their clients do not take: over TCP, whatever they are. */
+  answer: {
+    /** Without a byte that the client has taken, after which its connection is cut. */
+    stalledMs: 60_000,
+    /** Clients that take nothing at once; of more, those that have taken nothing for longest are cut off, after 2 s at the earliest. */
+    stalledMax: 64,
   },
 
   /** The header Idempotency-Key. The bounds on keys and bytes are for each principal. */

@@ -3,11 +3,11 @@
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { errorText, type Log } from "../base/log.ts";
-import { Deadlines, hasEndedWithin } from "../base/wait.ts";
+import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
-import { LIMITS } from "../model/limits.ts";
+import { ReceivedBodies } from "../http/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";
 import { Connections, type LookAtConnections } from "../http/connections.ts";
@@ -45,10 +45,10 @@ export async function openHttp(
   metrics.observeValue("service_http_connections", async () => await connections.open() + (http3?.open ?? 0));
   metrics.observeValue("service_http_connections_total", () => connections.total + (http3?.total ?? 0));
   const limits = openRequestLimits(config, world);
-  const bodyDeadlines = opening.use(new Deadlines(world, LIMITS.body.jsonReadMs));
+  const bodies = opening.use(new ReceivedBodies(world));
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({
-    ...{ guard: config, limits, connections, useCases, world, bodyDeadlines, synced },
+    ...{ guard: config, limits, connections, useCases, world, bodies, synced },
     alternative,
   });
   let requests = 0;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { Refusal } from "../../src/base/refusal.ts";
-import { Deadlines } from "../../src/base/wait.ts";
 import { readJson } from "../../src/http/body.ts";
 import { boundedList } from "../../src/model/bounded_list.ts";
 import { LIMITS } from "../../src/model/limits.ts";
+import { ReceivedBodies } from "../../src/http/received_body.ts";
 import { Rejection } from "../../src/http/reply.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { KEY_A, startService } from "../support/service.ts";
@@ -16,7 +16,8 @@ const READ_MS = 20;
 function request(body: BodyInit | null, world = new ManualClock()) {
   const headers = { "content-type": "application/json" };
   const raw = new Request("http://x/", { method: "POST", headers, body });
-  return { request: { raw }, world, bodyDeadlines: new Deadlines(world, READ_MS) };
+  const bodies = new ReceivedBodies(world, { ...LIMITS.body, jsonReadMs: READ_MS });
+  return { request: { raw }, caller: { principalKey: "a" }, bodies };
 }
 
 /** A body that never ends, and that records when its reader cancels it. */
@@ -38,6 +39,7 @@ Deno.test("a body that does not arrive in time is 408, and is cancelled", async 
   );
   await clock.advance(READ_MS);
   await rejected;
+  await clock.advance(1_000); // the answer goes first
   await cancelled;
 });
 

@@ -51,7 +51,7 @@ Deno.test("uploads that never end take three quarters of the slots, and another 
         `content-type: multipart/form-data; boundary=${BOUNDARY}\r\n\r\n--${BOUNDARY}\r\n` +
         `content-disposition: form-data; name="file"; filename="a.mp4"\r\n\r\n`,
     );
-    await connection.send(FILM.subarray(0, 1000));
+    await connection.send(FILM.subarray(0, 20_000));
   }
   await until(() => namesIn(test.uploadRoot).length === 12);
   const answer = await upload(test, KEY_B);

@@ -12,7 +12,7 @@ export const FILE_ROUTES: readonly Route[] = [
     path: "/v1/upload",
     summary: "Stores a video file.",
     handle: async (call) => {
-      await using part = await firstFilePart(call, "file");
+      using part = await firstFilePart(call, "file");
       if (!part) throw refuse.invalid("file", "must be a part of the form");
       const { path, label } = await call.files.upload(call.caller, part.filename, part.content);
       return json({ file_path: path, name: label });
