@@ -389,6 +389,15 @@ export interface components {
             /** @description Null while an attempt is under way */
             next_attempt_at_ms: number | null;
         };
+        LivePictureSize: {
+            width: number;
+            height: number;
+            /** @description Their own size, where there is no memory for it, or where it has more pixels than 3840x2160; null where they are not scaled */
+            scaled_from: {
+                width: number;
+                height: number;
+            } | null;
+        };
         FrameCounts: {
             /** @description Access units of a publisher; 0 of a pulled source */
             received: number;
@@ -1584,6 +1593,8 @@ export interface components {
             last_frame_at_ms: number | null;
             /** @description Of a pulled source that gives no frames */
             gap: components["schemas"]["SourceGap"] | null;
+            /** @description Of the newest pictures, as they are analysed; null before the first */
+            picture_size: components["schemas"]["LivePictureSize"] | null;
             /** @description Since the session was opened, counted once a second */
             frames: components["schemas"]["FrameCounts"];
             /** @description Null for the built-in one */
@@ -1614,6 +1625,8 @@ export interface components {
             last_frame_at_ms: number | null;
             /** @description Of a pulled source that gives no frames */
             gap: components["schemas"]["SourceGap"] | null;
+            /** @description Of the newest pictures, as they are analysed; null before the first */
+            picture_size: components["schemas"]["LivePictureSize"] | null;
             /** @description Since the session was opened, counted once a second */
             frames: components["schemas"]["FrameCounts"];
             /** @description Null for the built-in one */

@@ -60,7 +60,14 @@ export function liveStateText(
     };
   }
   const since = secondsText(nowMs - (connected_at_ms ?? opened_at_ms));
-  return { word: "live", sentence: `Frames come in, for ${since} now.`, tone: "good" };
+  const sentence = `Frames come in, for ${since} now.${scaledText(session)}`;
+  return { word: "live", sentence, tone: "good" };
+}
+
+function scaledText({ picture_size }: LiveSession): string {
+  if (!picture_size?.scaled_from) return "";
+  const { width, height, scaled_from: own } = picture_size;
+  return ` Its pictures of ${own.width}x${own.height} are scaled down to ${width}x${height}, as there is no memory for more.`;
 }
 
 /** Whole seconds, as all of this is known to the second. */

@@ -43,6 +43,7 @@ export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
   "test/media/live/damaged_live_test.ts": "what ffmpeg says of damaged live frames",
   "test/media/live/clip_file_test.ts": "how ffmpeg copies packets",
   "test/media/live/changing_size_test.ts": "what ffmpeg does where the size of the pictures changes",
+  "test/http/live/changing_size_test.ts": "what ffmpeg does where the size of the pictures changes",
   "test/http/live/camera_shapes_test.ts": "how ffmpeg times the packets of cameras",
   "test/media/probe_test.ts": "what ffprobe answers",
   "test/media/tools/caged_jobs_test.ts": "which files and system calls ffmpeg needs",

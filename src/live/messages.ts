@@ -2,6 +2,7 @@
 
 import type { IpNetwork } from "../base/ip_address.ts";
 import type { MediaInput } from "../media/input.ts";
+import type { PictureSize } from "../media/live/picture_sizes.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
 import type { DetectedRange } from "../model/frames/detected_range.ts";
@@ -36,7 +37,7 @@ export interface SessionSettings {
   readonly record: RecordPlan & { readonly bytesMax: number } | null;
   /** Continuous recording: how long a segment is at least, and the most encoded bytes of one; null for none. */
   readonly recording: { readonly segmentMs: number; readonly bytesMax: number } | null;
-  /** The size for which admission reserved memory; the decoder scales larger frames down. */
+  /** The size for which admission reserved memory. */
   readonly maxFrame: Extent;
   /** A publisher without a media packet for so long is ended, and a pulled source without any frame so long after its start. */
   readonly mediaIdleMs: number;
@@ -102,6 +103,16 @@ export type LiveOrder =
   | { readonly kind: "arm"; readonly sessionId: string; readonly isArmed: boolean }
   /** Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed without one. */
   | { readonly kind: "snapshot"; readonly sessionId: string }
+  /**
+   * The size of pictures for which memory is reserved from here on. Granted or not: where a `picture_size` was larger, or the pictures
+   * of the next `pull` are. If not, larger ones are scaled down.
+   */
+  | {
+    readonly kind: "room";
+    readonly sessionId: string;
+    readonly picture: Extent;
+    readonly isGranted: boolean;
+  }
   /** Gives credits back: this many more of each may be reported. */
   | {
     readonly kind: "acknowledge";
@@ -175,6 +186,8 @@ export type SessionReport =
   | { readonly kind: "gap"; readonly sessionId: string } & SourceLoss
   /** The first frame after a gap. */
   | { readonly kind: "resumed"; readonly sessionId: string }
+  /** Frames of this size follow; where it is larger than what is reserved, once a `room` order grants it. */
+  | { readonly kind: "picture_size"; readonly sessionId: string } & PictureSize
   | { readonly kind: "counts"; readonly sessionId: string; readonly counts: LiveCounts }
   | { readonly kind: "samples"; readonly sessionId: string; readonly samples: readonly SignalSample[] }
   | {

@@ -6,10 +6,10 @@ import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { clipSound, clipVideo } from "../media/live/clip_codecs.ts";
+import type { FrameRoom } from "../media/live/frame_room.ts";
 import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_decoder.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
-import type { Extent } from "../model/frames/coordinates.ts";
 import { isOfOtherCodec } from "./encoded/other_codec.ts";
 import type { UnitTap } from "./encoded/unit_tap.ts";
 import type { SourceLoss } from "./messages.ts";
@@ -20,7 +20,7 @@ import type { SessionCounts } from "./session_counts.ts";
 export interface PulledSourceOptions {
   readonly runner: ToolRunner;
   readonly world: World;
-  readonly maxFrame: Extent;
+  readonly room: FrameRoom;
   readonly mediaIdleMs: number;
   /** There is no end, only gaps. */
   readonly isAlwaysOn: boolean;
@@ -87,7 +87,7 @@ export class PulledSource implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#disconnect();
     let isFirst = true;
-    const { runner, world, maxFrame, sound } = this.#options;
+    const { runner, world, room, sound } = this.#options;
     const windows = sound && info.audioStreams > 0 ? new PcmWindows() : null;
     this.#windows = windows;
     const decoder: PulledDecoder = PulledDecoder.start({
@@ -96,7 +96,7 @@ export class PulledSource implements AsyncDisposable {
       input,
       // ffmpeg reads a live source as fast as it comes, but would read a recording as fast as it can.
       isPaced: info.durationMs !== null,
-      maxFrame,
+      room,
       ...(windows && {
         sound: { socketDir: sound!.socketDir, onBlock: (block) => this.#hear(windows.push(block)) },
       }),

@@ -11,6 +11,8 @@ import { opusSamples } from "../media/formats/opus_packet.ts";
 import { clipVideo } from "../media/live/clip_codecs.ts";
 import { LIMITS } from "../model/limits.ts";
 import { type Offer, readOffer, type VideoCodec } from "../model/live/offer.ts";
+import { keptBytesMax } from "../model/live/recording/record_plan.ts";
+import { segmentBytesMax } from "../model/sources/recording_plan.ts";
 import { SoundClock } from "../rtc/receive/sound_clock.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";
 import type { VideoUnit } from "../rtc/receive/assembler.ts";
@@ -32,6 +34,7 @@ import type {
   WorkerFault,
 } from "./messages.ts";
 import { Outbox, type PostReport } from "./outbox.ts";
+import { PictureRoom } from "./picture_room.ts";
 import { PulledSource } from "./pulled_source.ts";
 import { SignalSamples } from "./signal_samples.ts";
 import { VideoStage } from "./video_stage.ts";
@@ -87,6 +90,7 @@ export class WorkerSession {
   readonly #view: ViewStage;
   /** All of them. */
   readonly #taps: UnitTaps;
+  readonly #room: PictureRoom;
   readonly #soundClock = new SoundClock();
   /** One was ordered before there was a stage for it. */
   #isSnapshotWanted = false;
@@ -117,6 +121,14 @@ export class WorkerSession {
     this.#recording = settings.recording && new RecordingStage({
       ...{ plan: settings.recording, world: host.world, outbox: this.#outbox, counts: this.#counts },
     });
+    this.#room = new PictureRoom({
+      reserved: settings.maxFrame,
+      report: (size) => this.#report({ kind: "picture_size", ...size }),
+      onReserved: (picture) => {
+        if (settings.record) this.#clips?.limit(keptBytesMax(picture, settings.record));
+        this.#recording?.limit(segmentBytesMax(picture));
+      },
+    });
     this.#taps = new UnitTaps([this.#clips, this.#recording, this.#view].filter((tap) => tap !== null));
     this.#epochMs = host.world.now() - host.world.monotonicMs();
   }
@@ -142,6 +154,8 @@ export class WorkerSession {
       case "snapshot":
         this.#isSnapshotWanted = this.#video === null;
         return this.#video?.wantSnapshot();
+      case "room":
+        return this.#room.onOrder(order);
       case "watch":
         return this.#view.watch(order.viewId);
       case "acknowledge":
@@ -195,7 +209,7 @@ export class WorkerSession {
     this.#pulled = new PulledSource({
       runner,
       world,
-      maxFrame: this.#settings.maxFrame,
+      room: this.#room,
       mediaIdleMs: this.#settings.mediaIdleMs,
       isAlwaysOn: this.#settings.isAlwaysOn,
       counts: this.#counts,
@@ -231,7 +245,7 @@ export class WorkerSession {
       runner,
       world,
       codec,
-      maxFrame: this.#settings.maxFrame,
+      room: this.#room,
       onFrame: (frame) => this.#guarded(() => video.take(frame)),
       onKeyframeNeeded: () => this.#peer?.requestKeyframe(),
       onRestarted: (reason) =>
@@ -342,6 +356,7 @@ export class WorkerSession {
   /** Releases the stages in the order in which media flows, so that media that has arrived is still processed. */
   async #release(): Promise<void> {
     this.#ticking.abort();
+    this.#room[Symbol.dispose]();
     if (this.#peer) await hasEndedWithin(this.#host.world, PEER_CLOSE_MS, this.#peer.close());
     this.#audio.finish();
     await this.#decoder?.[Symbol.asyncDispose]();

@@ -71,7 +71,7 @@ Deno.test("a source of known length is decoded to its end, and then the session 
   port.send({ kind: "snapshot" });
   port.send({ kind: "snapshot" });
   await waitFor("closed");
-  assert.match(kinds(reports), /^(picture )*snapshot (picture )*ended closed$/);
+  assert.match(kinds(reports), /^picture_size (picture )*snapshot (picture )*ended closed$/);
   const { snapshot: { jpeg, ptsMs } } = await waitFor("snapshot");
   assert.deepEqual([...jpeg.subarray(0, 2), ...jpeg.subarray(-2)], [0xff, 0xd8, 0xff, 0xd9]);
   assert.ok(ptsMs >= 0 && ptsMs < 2_000, `of ${ptsMs} ms`);

@@ -7,6 +7,7 @@
  * The processor time of ffmpeg is told apart, as the one of this process is also that of a runtime that does nothing else.
  */
 
+import { freeRoom } from "../../../test/support/live/free_room.ts";
 import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { findTools } from "../../../src/environment.ts";
@@ -106,7 +107,7 @@ async function processorTime(isKept: boolean): Promise<Used> {
   let frames = 0;
   let units = 0;
   const decoder = PulledDecoder.start({
-    ...{ runner, world, input: fileInput(camera), isPaced: true, maxFrame: SIZE, sourceExtent: SIZE },
+    ...{ runner, world, input: fileInput(camera), isPaced: true, room: freeRoom(SIZE), sourceExtent: SIZE },
     ...(isKept && {
       copy: {
         socketDir: folder.path,

@@ -6,6 +6,7 @@
  *     ./scripts/deno run -A scripts/bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
  */
 
+import { freeRoom } from "../../../test/support/live/free_room.ts";
 import { localRunner } from "../../../test/support/local_runner.ts";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -74,7 +75,7 @@ async function bench(what: string, size: { width: number; height: number }, bitr
     runner,
     world,
     codec: "vp8",
-    maxFrame: { width: 1920, height: 1080 },
+    room: freeRoom(),
     onFrame: (frame) => {
       analysis.push(frame);
       signalsMs!.push(since(frame.rtpTimestamp));

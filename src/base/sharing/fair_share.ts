@@ -13,6 +13,12 @@ export function isWithinShare(held: number, wanted: number, free: number): boole
   return left >= 0 && (held === 0 || held + wanted <= HELD_FOR_EACH_FREE * left);
 }
 
+/** A part of a budget that a principal holds. */
+export interface HeldShare extends Disposable {
+  /** Takes what is missing, or gives back what is too much; false where there is not so much, and nothing changes. */
+  resize(amount: number): boolean;
+}
+
 /** A fixed amount of which principals hold parts: bytes, threads, sessions. */
 export class SharedBudget {
   readonly limit: number;
@@ -40,14 +46,19 @@ export class SharedBudget {
   }
 
   /** Takes `amount`, which {@link faultOf} has allowed. Disposing the result gives it back, once. */
-  take(principalKey: string, amount: number): Disposable {
+  take(principalKey: string, amount: number): HeldShare {
+    let held: number | null = amount;
     this.#add(principalKey, amount);
-    let isHeld = true;
     return {
+      resize: (next) => {
+        if (held === null || (next > held && this.faultOf(principalKey, next - held) !== null)) return false;
+        this.#add(principalKey, next - held);
+        held = next;
+        return true;
+      },
       [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        this.#add(principalKey, -amount);
+        if (held !== null) this.#add(principalKey, -held);
+        held = null;
       },
     };
   }

@@ -8,7 +8,6 @@ import type { Decoder } from "../../media/recorded/decoder.ts";
 import { liveAbilities } from "../../media/trials/abilities.ts";
 import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { LiveSourceBody } from "../../model/api/live.ts";
-import type { Extent } from "../../model/frames/coordinates.ts";
 import { event } from "../../model/events/event_table.ts";
 import {
   type AttachBody,
@@ -19,6 +18,7 @@ import {
   checkAttach,
 } from "../../model/live/attach.ts";
 import { newRunId } from "../../model/identifiers.ts";
+import { bounded } from "../../model/live/picture_limits.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import type { AlwaysOnSource } from "../../model/sources/source_file.ts";
 import { registrations } from "../../model/webhooks/source_webhook.ts";
@@ -57,9 +57,6 @@ export interface OpenedLiveSource {
   readonly generation: number;
   readonly sourceUri: string;
 }
-
-/** Larger pictures are scaled down, as for a publisher. */
-const LARGEST_PICTURE: Extent = { width: 3840, height: 2160 };
 
 /** See docs/live.md#pulled-sources. `Reconnector` opens a source again after it failed. */
 export class LiveSources {
@@ -205,9 +202,9 @@ export class LiveSources {
         `needs video as H.264 or H.265, which MP4 carries to browsers, and this is ${codec}`,
       );
     }
-    const maxFrame = boundOf(reconnector.first.info.video!);
-    const reservation = opening.use(
-      available(() => sessions.reserve(principalKey, maxFrame, attach, { isRecorded: recording !== null })),
+    const picture = bounded(reconnector.first.info.video!);
+    const room = opening.use(
+      available(() => sessions.reserve(principalKey, picture, attach, { isRecorded: recording !== null })),
     );
     const identity: SessionIdentity = {
       runId,
@@ -224,12 +221,11 @@ export class LiveSources {
       identity,
       attach,
       policy,
-      maxFrame,
       opening: first,
       recording,
       ...(isAlwaysOn && { isAlwaysOn }),
     };
-    const session = sessions.create(plan, reservation);
+    const session = sessions.create(plan, room);
     registry.add(session);
     session.run(reconnector);
     session.open();
@@ -347,10 +343,4 @@ function available<T>(take: () => T): T {
     }
     throw error;
   }
-}
-
-function boundOf({ width, height }: Extent): Extent {
-  return width * height > LARGEST_PICTURE.width * LARGEST_PICTURE.height
-    ? LARGEST_PICTURE
-    : { width, height };
 }

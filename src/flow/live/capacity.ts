@@ -27,6 +27,11 @@ export interface MediaCapacityOptions {
   readonly world: Pick<World, "now">;
 }
 
+export interface HeldCapacity extends Disposable {
+  /** See `HeldShare.resize`. */
+  resizeMemory(bytes: number): boolean;
+}
+
 /** One of the two budgets has not enough left, or not for this principal. */
 export class CapacityExhausted extends Error {
   override readonly name = "CapacityExhausted";
@@ -54,13 +59,18 @@ export class MediaCapacity {
    * disposing it again does nothing. `LiveSession` frees it when its Worker has released everything (`#release` in
    * session.ts); whip.ts and camera.ts free it for a session that never started.
    */
-  reserve(principalKey: string, { memoryBytes, threads }: Reservation): Disposable {
+  reserve(principalKey: string, { memoryBytes, threads }: Reservation): HeldCapacity {
     this.#check(this.#memory, principalKey, memoryBytes, "bytes");
     this.#check(this.#threads, principalKey, threads, "threads");
-    const held = new DisposableStack();
-    held.use(this.#memory.take(principalKey, memoryBytes));
-    held.use(this.#threads.take(principalKey, threads));
-    return held;
+    const memory = this.#memory.take(principalKey, memoryBytes);
+    const heldThreads = this.#threads.take(principalKey, threads);
+    return {
+      resizeMemory: (bytes) => memory.resize(bytes),
+      [Symbol.dispose]() {
+        memory[Symbol.dispose]();
+        heldThreads[Symbol.dispose]();
+      },
+    };
   }
 
   #check(budget: SharedBudget, principalKey: string, wanted: number, unit: string): void {

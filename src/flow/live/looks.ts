@@ -61,6 +61,7 @@ export class LiveLooks {
       connected_at_ms: session.connectedMs,
       last_frame_at_ms: activity.lastFrameMs,
       gap: gap && { since_ms: gap.sinceMs, attempts: gap.attempts, next_attempt_at_ms: gap.nextAttemptMs },
+      picture_size: pictureSizeOf(session),
       frames: activity.frames,
       prompt: session.prompt,
       restricted_zone: session.zone,
@@ -74,6 +75,13 @@ function stateOf(session: LiveSession): LiveSessionLook["state"] {
   if (session.isEnding) return "ending";
   if (session.connectedMs === null) return "connecting";
   return session.gap ? "interrupted" : "live";
+}
+
+function pictureSizeOf({ pictureSize }: LiveSession): LiveSessionLook["picture_size"] {
+  if (!pictureSize) return null;
+  const { frame, source } = pictureSize;
+  const isScaled = frame.width !== source.width || frame.height !== source.height;
+  return { ...frame, scaled_from: isScaled ? source : null };
 }
 
 function signalsOf({ activity }: LiveSession, afterMs: number): LiveSignals {

@@ -1,6 +1,6 @@
 /** One live session: everything that belongs to it, from the Worker's first report to the terminal event of its run. */
 
-import { hasEndedWithin, OutOfTime, pause, within } from "../../base/wait.ts";
+import { hasEndedWithin, OutOfTime, pause, timer, within } from "../../base/wait.ts";
 import type { LabelsOf, Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
@@ -14,6 +14,8 @@ import type {
   SessionSettings,
   Snapshot,
 } from "../../live/messages.ts";
+import type { PictureSize } from "../../media/live/picture_sizes.ts";
+import type { Extent } from "../../model/frames/coordinates.ts";
 import type { LiveWorkers, Opening, SessionPort } from "../../live/worker_pool.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
@@ -52,6 +54,7 @@ import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
 import { Snapshots } from "./snapshots.ts";
+import type { SessionRoom } from "./session_room.ts";
 import { LiveView } from "./viewing/live_view.ts";
 
 export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503 | 507;
@@ -78,6 +81,8 @@ const GOODBYE_GRACE_MS = 2_000;
 /** So many restarts of the decoder within so long are a fault; one that happens now and then is not. */
 const FAULTY_RESTARTS = 3;
 const FAULTY_RESTARTS_MS = 60_000;
+/** How long memory for larger pictures is kept, for those that change their size again and again. */
+const ROOM_KEPT_MS = 60_000;
 /** How long the Worker may take to answer an offer, or to restart ICE. */
 const ANSWER_MS = 10_000;
 
@@ -104,7 +109,7 @@ export interface LiveSessionOptions {
   /** Null where the session has no audio analysis. */
   readonly audio: LiveAudio | null;
   /** The reserved memory, threads and session slot. The session owns it; `#release` frees it. */
-  readonly reservation: Disposable;
+  readonly room: SessionRoom;
   readonly metrics: Metrics;
   readonly world: World;
   /** Aborts when the service closes. */
@@ -160,6 +165,9 @@ export class LiveSession {
   #connectedMs: number | null = null;
   #isFaulty = false;
   #isDetached = false;
+  #pictureSize: PictureSize | null = null;
+  /** Set while the pictures are smaller than what is reserved. */
+  #givingBack: Disposable | null = null;
   /** Resolves when a closed connection is no longer waited for; null without one. */
   #goodbyeGrace: Promise<unknown> | null = null;
   readonly #endGrace = new AbortController();
@@ -216,6 +224,11 @@ export class LiveSession {
   /** What the model is asked now; null for the built-in prompt. */
   get prompt(): string | null {
     return this.#options.describer.prompt;
+  }
+
+  /** Of the newest frames; null before the first. */
+  get pictureSize(): PictureSize | null {
+    return this.#pictureSize;
   }
 
   get openedMs(): number {
@@ -425,6 +438,8 @@ export class LiveSession {
         return this.#reconnector?.onGap(this.#reconnected(), report);
       case "resumed":
         return this.#reconnector?.onResumed(this.#reconnected());
+      case "picture_size":
+        return this.#onPictureSize(report);
       case "counts":
         return this.#options.journal.count(report.counts);
       case "samples":
@@ -686,7 +701,35 @@ export class LiveSession {
 
   #reconnected(): ReconnectedSession {
     const { identity, journal, world, settings } = this.#options;
-    return { identity, journal, world, send: (order) => this.#port?.send({ ...order, settings }) };
+    return {
+      ...{ identity, journal, world },
+      send: (order) => {
+        const { video } = order.info;
+        if (video) this.#orderRoom(this.#options.room.reopen(video), video);
+        this.#port?.send({ ...order, settings });
+      },
+    };
+  }
+
+  /** More is reserved at once, and given back where the pictures stay smaller for a while. */
+  #onPictureSize({ frame, source }: ReportOf<"picture_size">): void {
+    const { room, world } = this.#options;
+    this.#pictureSize = { frame, source };
+    this.#givingBack?.[Symbol.dispose]();
+    this.#givingBack = null;
+    if (room.isTooSmallFor(frame)) this.#orderRoom(room.resize(frame), source);
+    if (!room.isLargerThan(frame)) return;
+    this.#givingBack = timer(world, ROOM_KEPT_MS, () => this.#orderRoom(room.resize(frame), source));
+  }
+
+  #orderRoom(isGranted: boolean, asked: Extent): void {
+    const { room: { picture }, world, identity: { runId, sessionId } } = this.#options;
+    this.#port?.send({ kind: "room", picture: { width: picture.width, height: picture.height }, isGranted });
+    if (isGranted) return;
+    world.log.warn("there is no memory for the pictures of a live session: they are scaled down", {
+      ...{ run_id: runId, session_id: sessionId },
+      ...{ picture: `${asked.width}x${asked.height}`, to_pixels_of: `${picture.width}x${picture.height}` },
+    });
   }
 
   #acknowledge(
@@ -713,6 +756,7 @@ export class LiveSession {
     try {
       describer.close();
       this.view.close();
+      this.#givingBack?.[Symbol.dispose]();
       this.#dropQueuedPictures();
       if (this.#isOnTimeline && !journal.isOpen) this.#aborting.abort();
       await this.#closeWorker();
@@ -778,7 +822,7 @@ export class LiveSession {
 
   /** Frees the session's reservation, once the Worker holds nothing of the session any more. */
   #release(): void {
-    this.#options.reservation[Symbol.dispose]();
+    this.#options.room[Symbol.dispose]();
     this.#options.onReleased();
   }
 

@@ -20,6 +20,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 import { SegmentRecorder } from "../recordings/segment_recorder.ts";
 import { SessionActivity } from "./activity.ts";
+import { SessionRoom } from "./session_room.ts";
 import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
 import { LiveAudio } from "./audio.ts";
@@ -71,8 +72,6 @@ export interface LiveSessionPlan {
   readonly attach: AttachConfig;
   /** Of the active policy revision of the run; null where there is none. */
   readonly policy: AttachPolicy | null;
-  /** Larger pictures are scaled down; 0x0 for a session without video. */
-  readonly maxFrame: Extent;
   readonly opening: Opening;
   /** A camera that is always watched may be silent for as long as it likes. */
   readonly isAlwaysOn?: true;
@@ -104,19 +103,25 @@ export class LiveSessionFactory {
    */
   reserve(
     principalKey: string,
-    maxFrame: Extent,
+    picture: Extent,
     attach: AttachConfig,
-    options: { readonly isRecorded?: boolean } = {},
-  ): Disposable {
+    { isPublished = false, ...options }: { readonly isRecorded?: boolean; readonly isPublished?: boolean } =
+      {},
+  ): SessionRoom {
     const { capacity, registry } = this.#options;
     using held = new DisposableStack();
-    held.use(capacity.reserve(principalKey, reservationOf(maxFrame, attach, options)));
-    held.use(registry.takeSlot(principalKey));
-    return held.move();
+    const reserved = held.use(capacity.reserve(principalKey, reservationOf(picture, attach, options)));
+    const slot = registry.takeSlot(principalKey);
+    held.move();
+    return new SessionRoom({
+      ...{ capacity: reserved, slot, picture },
+      least: isPublished ? picture : null,
+      memoryBytes: (size) => reservationOf(size, attach, options).memoryBytes,
+    });
   }
 
-  /** The session owns `reservation` from here on. Nothing is started yet. */
-  create(plan: LiveSessionPlan, reservation: Disposable): LiveSession {
+  /** The session owns `room` from here on. Nothing is started yet. */
+  create(plan: LiveSessionPlan, room: SessionRoom): LiveSession {
     const { metrics, world, registry, workers, blobs, timeline, datagrams, recordings } = this.#options;
     const { identity, attach, policy, opening, recording } = plan;
     const activity = new SessionActivity();
@@ -135,7 +140,7 @@ export class LiveSessionFactory {
     });
     const session: LiveSession = new LiveSession({
       identity,
-      settings: this.#settings(plan),
+      settings: this.#settings(plan, room.picture),
       hasPolicyZone: policy !== null && policy.zone !== null,
       opening,
       workers,
@@ -159,7 +164,7 @@ export class LiveSessionFactory {
       enricher,
       labels: labelsOf(this.#options.labelMaps, identity.principalKey),
       audio: this.#audio(plan, journal),
-      reservation,
+      room,
       metrics,
       world,
       closing: registry.closing,
@@ -168,7 +173,7 @@ export class LiveSessionFactory {
     return session;
   }
 
-  #settings({ identity, attach, maxFrame, isAlwaysOn, recording }: LiveSessionPlan): SessionSettings {
+  #settings({ identity, attach, isAlwaysOn, recording }: LiveSessionPlan, maxFrame: Extent): SessionSettings {
     const { thresholds, ice, mediaIdleMs } = this.#options;
     return {
       sessionId: identity.sessionId,

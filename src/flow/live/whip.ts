@@ -87,10 +87,10 @@ export class Whip {
     }
     await this.#checkTools(attach.localAudio !== null);
     this.#checkStreams(this.#options.timeline.view, caller);
-    const maxFrame = pictureBound(offer);
-    const reservation = reserved(() => sessions.reserve(caller.principalKey, maxFrame, attach));
+    const options = { isPublished: true };
+    const room = reserved(() => sessions.reserve(caller.principalKey, pictureBound(offer), attach, options));
     using unused = new DisposableStack();
-    unused.use(reservation);
+    unused.use(room);
     const identity: SessionIdentity = {
       runId: newRunId(this.#options.world.randomBytes),
       sessionId: registry.newSessionId(),
@@ -101,8 +101,8 @@ export class Whip {
     };
     const { isOnLoopback } = caller;
     const opening = { kind: "offer", offer: offerText, isOnLoopback, decodes } as const;
-    const session = sessions.create({ identity, attach, policy: null, maxFrame, opening }, reservation);
-    unused.move(); // the session frees the reservation
+    const session = sessions.create({ identity, attach, policy: null, opening }, room);
+    unused.move(); // the session frees it
     session.open();
     const answer = await session.answer(AbortSignal.any([caller.signal, registry.closing]));
     await this.#createRun(session, caller, attach.trigger);
@@ -226,7 +226,7 @@ export function programOf(program: TriggerProgram | null) {
   };
 }
 
-function reserved(reserve: () => Disposable): Disposable {
+function reserved<T>(reserve: () => T): T {
   try {
     return reserve();
   } catch (error) {

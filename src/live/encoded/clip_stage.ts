@@ -77,6 +77,11 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#ring = new UnitRing({ bytesMax, keepMs: preRollMs + DECISION_MS });
   }
 
+  /** The most encoded bytes that are kept from here on. */
+  limit(bytesMax: number): void {
+    this.#ring.limit(bytesMax);
+  }
+
   /** So that a clip is stored soon after its post-roll. */
   get isUrgent(): boolean {
     return this.#open !== null;

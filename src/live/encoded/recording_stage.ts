@@ -57,6 +57,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   #offsetMs: number | null = null;
   #units: CopiedUnit[] = [];
   #bytes = 0;
+  #bytesMax: number;
   #cut: SegmentCut | null = null;
   /** Whether the segment under way goes on from another one. */
   #isContinued = false;
@@ -70,6 +71,12 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
 
   constructor(options: RecordingStageOptions) {
     this.#options = options;
+    this.#bytesMax = options.plan.bytesMax;
+  }
+
+  /** The most encoded bytes of a segment from here on. */
+  limit(bytesMax: number): void {
+    this.#bytesMax = bytesMax;
   }
 
   begin(streams: EncodedStreams): void {
@@ -83,7 +90,8 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   push(unit: CopiedUnit): void {
     this.#sound.push(unit);
     const isKeyframe = unit.isVideo && unit.isKeyframe;
-    const { segmentMs, bytesMax } = this.#options.plan;
+    const { segmentMs } = this.#options.plan;
+    const bytesMax = this.#bytesMax;
     if (this.#units.length > 0 && this.#bytes + unit.data.length > bytesMax) this.#overflow();
     if (this.#units.length === 0 && !isKeyframe) return;
     if (isKeyframe && this.#units.length > 0 && !this.#cut) {
@@ -140,7 +148,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   #cutIfKnown(cut: SegmentCut): void {
     if (this.#newestVideoMs <= cut.keyMs) return;
     // What waits must not become so much that a key frame is missed.
-    const hasRoom = this.#bytes < this.#options.plan.bytesMax * WAITING_SHARE;
+    const hasRoom = this.#bytes < this.#bytesMax * WAITING_SHARE;
     const isAwaited = this.#streams?.sound && hasRoom &&
       this.#sound.isAwaited(this.#startBehind(cut));
     if (!isAwaited) this.#cutAt(cut);

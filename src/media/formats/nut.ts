@@ -51,6 +51,7 @@ export class NutReader {
   frameHead: Uint8Array<ArrayBuffer> = NO_BYTES;
   /** Where the frame's data begins in the bytes that were passed to `read`. */
   frameOffset = 0;
+  /** Known as soon as the window has what stands before the data, like the time. */
   frameBytes = 0;
   /** In units of the stream's time base. */
   framePts = 0;
@@ -273,15 +274,15 @@ export class NutReader {
     if (!head || (head.length > 0 && this.#streamsMax === 1)) throw new NutError("an elided header");
     if (flags & HAS_SIDE_DATA) throw new NutError("a frame with side data");
     size -= head.length;
+    this.framePts = pts;
+    this.frameBytes = size;
     const end = this.#at + size;
     if (end > this.#to) return -1;
     stream.lastPts = pts;
     this.frameStream = index;
     this.isKeyframe = (flags & IS_KEYFRAME) !== 0;
     this.frameHead = head;
-    this.framePts = pts;
     this.frameOffset = this.#at;
-    this.frameBytes = size;
     this.hasFrame = (flags & IS_END_OF_RELEVANCE) === 0;
     return end;
   }

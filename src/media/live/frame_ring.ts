@@ -36,35 +36,36 @@ export function ringBytes(extent: Extent, frames: number): number {
  */
 export class FrameRing {
   readonly #frames: number;
-  readonly #maxFrame: Extent;
   readonly #reader = new NutReader();
   #slots: Slot[] = [];
+  /** The size that the slots are for; null while the bytes are in one that is for none. */
+  #extent: Extent | null = null;
   #slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
   #next = 0;
   /** The unread bytes of the slot are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
   #at = 0;
   #end = 0;
-  /** Where the bytes go on behind a frame that was read and waits for its size; null where none does. */
+  /** Where the bytes go on behind a frame that was read and waits; null where none does. */
   #waitsFrom: number | null = null;
 
-  /** Keeps the newest `frames` frames, and one less while the next one is being read. None has more pixels than `maxFrame`. */
-  constructor(frames: number, maxFrame: Extent) {
+  /** Keeps the newest `frames` frames, and one less while the next one is being read. */
+  constructor(frames: number) {
     this.#frames = frames;
-    this.#maxFrame = maxFrame;
   }
 
   /** Prepares for a new stream. The frames of the one before stay until their slots are used again. */
   reset(): void {
     this.#reader.reset();
     this.#slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
+    this.#extent = null;
     this.#at = 0;
     this.#end = 0;
     this.#waitsFrom = null;
   }
 
   /**
-   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. False where one has not
-   * the bytes of its size: it waits for the next call, without new bytes. Throws a NutError for bytes that are no stream of raw frames.
+   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. Where a frame waits, so
+   * does what follows it, until the next call without new bytes. Throws a NutError for bytes that are no stream of raw frames.
    */
   push(
     bytes: Uint8Array,
@@ -74,60 +75,72 @@ export class FrameRing {
       readonly sizeOf: (pts: number, first: Extent) => PictureSize;
     },
     onPixels: (pixels: FramePixels, time: StreamTime) => void,
-  ): boolean {
+  ): UnplacedFrame | null {
     const reader = this.#reader;
     this.#slot.bytes.set(bytes, this.#end);
     this.#end += bytes.length;
     for (;;) {
-      if (this.#waitsFrom === null) this.#sizeSlot();
       const slot = this.#slot;
       const next = this.#waitsFrom ?? reader.read(slot.bytes, this.#at, this.#end);
-      if (next === -1) break;
-      if (reader.hasFrame) {
-        const { width, height, framePts, frameOffset, frameBytes } = reader;
-        const { frame, source } = sizeOf(framePts, { width, height });
-        this.#waitsFrom = frameBytes === pixelBytes(frame) ? null : next;
-        if (this.#waitsFrom !== null) return false;
+      const isFull = next === -1 && this.#end + RING_READ_BYTES > slot.bytes.length;
+      if (next === -1 && !isFull) return null;
+      if (!reader.hasFrame && !isFull) {
         this.#at = next;
-        this.#openSlot(slot.bytes.subarray(this.#at, this.#end), 0);
-        onPixels(new SlotPixels(slot, { ...frame, isFullRange, sourceExtent: source }, frameOffset), {
-          pts: framePts,
-          numerator: reader.timeBaseNumerator,
-          denominator: reader.timeBaseDenominator,
-        });
-      } else this.#at = next;
+        continue;
+      }
+      const { width, height, framePts, frameOffset, frameBytes } = reader;
+      const size = sizeOf(framePts, { width, height });
+      const waits = this.#waitingFor(size, frameBytes);
+      if (waits) {
+        if (!isFull) this.#waitsFrom = next;
+        return waits;
+      }
+      if (isFull) throw new NutError("an element that does not fit");
+      this.#waitsFrom = null;
+      this.#at = next;
+      this.#openSlot(slot.bytes.subarray(this.#at, this.#end));
+      onPixels(new SlotPixels(slot, { ...size.frame, isFullRange, sourceExtent: size.source }, frameOffset), {
+        pts: framePts,
+        numerator: reader.timeBaseNumerator,
+        denominator: reader.timeBaseDenominator,
+      });
     }
-    if (this.#end + RING_READ_BYTES > this.#slot.bytes.length) {
-      throw new NutError("an element that does not fit");
-    }
-    return true;
   }
 
-  /** After the header of the stream, moves the bytes so far into a slot for its frames, of whatever size. */
-  #sizeSlot(): void {
-    const { width, height } = this.#reader;
-    const bytes = width > 0
-      ? Math.max(slotBytes({ width, height }), slotBytes(this.#maxFrame))
-      : this.#slot.bytes.length;
-    if (this.#slot.bytes.length === bytes) return;
+  /** Makes room for frames of this size, which one waits for. Those that were given before stay as long as somebody has them. */
+  resize(extent: Extent): void {
+    this.#extent = extent;
+    const bytes = slotBytes(extent);
     if (this.#slots[0]?.bytes.length !== bytes) {
       this.#slots = Array.from({ length: this.#frames }, () => new Slot(bytes));
       this.#next = 0;
     }
-    const read = Math.min(this.#at, this.#end);
-    this.#openSlot(this.#slot.bytes.subarray(read, this.#end), this.#at - read);
+    const [at, rest] = [this.#at, this.#slot.bytes.subarray(0, this.#end)];
+    this.#openSlot(rest);
+    this.#at = at;
+  }
+
+  #waitingFor(size: PictureSize, frameBytes: number): UnplacedFrame | null {
+    if (frameBytes !== pixelBytes(size.frame)) return { size: null };
+    const known = this.#extent;
+    return known?.width === size.frame.width && known.height === size.frame.height ? null : { size };
   }
 
   /** Makes the oldest slot the current one and begins it with `rest`. */
-  #openSlot(rest: Uint8Array, at: number): void {
+  #openSlot(rest: Uint8Array): void {
     const slot = this.#slots[this.#next]!;
     this.#next = (this.#next + 1) % this.#slots.length;
     slot.uses++;
     slot.bytes.set(rest);
     this.#slot = slot;
-    this.#at = at;
+    this.#at = 0;
     this.#end = rest.length;
   }
+}
+
+/** A frame waits for room for its size, by `resize`, or until that is known (null). */
+export interface UnplacedFrame {
+  readonly size: PictureSize | null;
 }
 
 /** `pts * numerator / denominator` seconds. */

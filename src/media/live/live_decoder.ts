@@ -1,6 +1,6 @@
 /** Decodes live video: access units in as they come, frames out in order with the exact time of their unit. */
 
-import { pause, timer } from "../../base/wait.ts";
+import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -9,7 +9,8 @@ import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { type FramePixels, FrameRing, ringBytes } from "./frame_ring.ts";
 import type { ToolRunner } from "../tools/runner.ts";
-import { LiveFfmpeg } from "./live_ffmpeg.ts";
+import type { FrameRoom } from "./frame_room.ts";
+import { type LiveEnd, LiveFfmpeg } from "./live_ffmpeg.ts";
 
 /** One access unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
 export interface EncodedUnit {
@@ -44,8 +45,7 @@ export interface LiveDecoderOptions {
   readonly runner: ToolRunner;
   readonly world: World;
   readonly codec: VideoCodec;
-  /** The size for which admission reserved memory: frames of more pixels are scaled down, keeping their shape. */
-  readonly maxFrame: Extent;
+  readonly room: FrameRoom;
   /** Called while the decoder's output is read, so it must neither wait nor throw. */
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Nothing is decoded before the next keyframe, so the publisher should be asked for one. Repeated every second. */
@@ -90,8 +90,6 @@ const WATCH_MS = 1_000;
 /** More restarts than this within this time, without a frame, are a fault. */
 const RESTARTS_MAX = 3;
 const RESTARTS_MS = 30_000;
-/** How long an old ffmpeg may take to give its last frames when the size changes. */
-const DRAIN_MS = 500;
 
 interface NumberedUnit extends EncodedUnit {
   readonly frameIndex: number;
@@ -113,7 +111,7 @@ export class LiveDecoder implements AsyncDisposable {
   readonly counts = { received: 0, decoded: 0, dropped: 0, restarts: 0 };
 
   readonly #options: LiveDecoderOptions;
-  readonly #ring: FrameRing;
+  readonly #ring = new FrameRing(RING_FRAMES);
   readonly #closing = new AbortController();
   /** Units that are not yet written to ffmpeg. */
   #queue: NumberedUnit[] = [];
@@ -144,7 +142,6 @@ export class LiveDecoder implements AsyncDisposable {
 
   constructor(options: LiveDecoderOptions) {
     this.#options = options;
-    this.#ring = new FrameRing(RING_FRAMES, options.maxFrame);
     this.#watching = this.#watch();
   }
 
@@ -220,11 +217,12 @@ export class LiveDecoder implements AsyncDisposable {
   }
 
   /** One ffmpeg decodes frames of one size only: what its decoder still holds back at a change must not wait for the pictures behind it. */
-  #changesSize({ isKeyframe, width, height }: EncodedUnit): boolean {
-    if (!isKeyframe || width === null || height === null) return false;
+  #changesSize(unit: EncodedUnit): boolean {
+    const size = sizeOf(unit);
+    if (!size) return false;
     const before = this.#size;
-    this.#size = { width, height };
-    return before !== null && (before.width !== width || before.height !== height);
+    this.#size = size;
+    return before !== null && (before.width !== size.width || before.height !== size.height);
   }
 
   /** Writes the queued units. Only one of these runs at a time. */
@@ -261,7 +259,10 @@ export class LiveDecoder implements AsyncDisposable {
       this.#dropToKeyframe();
       return null;
     }
-    const { codec, onRestarted } = this.#options;
+    const { codec, room, onRestarted } = this.#options;
+    const size = sizeOf(unit);
+    if (size) await room.takeFor({ frame: size, source: size });
+    if (this.#closing.signal.aborted) return null;
     if (this.#restartReason) {
       this.counts.restarts++;
       onRestarted(this.#restartReason);
@@ -282,13 +283,14 @@ export class LiveDecoder implements AsyncDisposable {
 
   /** Null when ffmpeg cannot be started. That is no fault of the stream, so there is no second attempt. */
   #start(): LiveFfmpeg | null {
-    const { runner, world, codec, maxFrame } = this.#options;
+    const { runner, world, codec, room } = this.#options;
     try {
       return LiveFfmpeg.start({
         runner,
         world,
-        job: { kind: "live_decode", codec, maxFrame },
+        job: { kind: "live_decode", codec, maxFrame: room.maxFrame },
         ring: this.#ring,
+        room,
         onPixels: (pixels, rtpTimestamp, report) => this.#emit(pixels, rtpTimestamp, report),
         signal: this.#closing.signal,
       });
@@ -299,13 +301,19 @@ export class LiveDecoder implements AsyncDisposable {
     }
   }
 
-  /** Lets ffmpeg give its last frames and end; the next unit starts another one. */
+  /** Lets ffmpeg give its last frames and end, unless it stalls; the next unit starts another one. */
   async #drain(): Promise<void> {
     const ffmpeg = this.#ffmpeg;
     if (!ffmpeg) return;
     this.#ffmpeg = null;
+    // What comes meanwhile waits as it does while an ffmpeg starts.
+    this.#firstFrameMs = null;
     ffmpeg.close();
-    using _deadline = timer(this.#options.world, DRAIN_MS, () => ffmpeg.kill());
+    for (let before = -1; before < this.counts.decoded;) {
+      before = this.counts.decoded;
+      if (await hasEndedWithin(this.#options.world, STALL_MS, ffmpeg.ended, this.#closing.signal)) return;
+    }
+    ffmpeg.kill();
     await ffmpeg.ended;
   }
 
@@ -316,7 +324,7 @@ export class LiveDecoder implements AsyncDisposable {
     const unit = this.#inFlight[at]!;
     this.#inFlight = this.#inFlight.filter((other) => other.rtpTimestamp > rtpTimestamp);
     const nowMs = this.#options.world.monotonicMs();
-    this.#firstFrameMs ??= nowMs;
+    if (this.#ffmpeg) this.#firstFrameMs ??= nowMs;
     this.#silentSinceMs = this.#inFlight.length > 0 ? nowMs : null;
     this.#restartTimesMs = [];
     this.counts.decoded++;
@@ -331,7 +339,7 @@ export class LiveDecoder implements AsyncDisposable {
   }
 
   /** Another ffmpeg starts with the next keyframe, which may already be queued. */
-  #onEnd(ffmpeg: LiveFfmpeg, { code, stderr }: Awaited<LiveFfmpeg["ended"]>): void {
+  #onEnd(ffmpeg: LiveFfmpeg, { code, stderr, noRoomFor }: LiveEnd): void {
     if (this.#ffmpeg !== ffmpeg || this.#closing.signal.aborted) return;
     if (NOT_STARTED.includes(code)) {
       this.#giveUp(`the decoder cannot be started: ${lastLine(stderr)}`, "spawn_failure");
@@ -340,9 +348,11 @@ export class LiveDecoder implements AsyncDisposable {
     this.#ffmpeg = null;
     this.#inFlight = [];
     this.#silentSinceMs = null;
-    this.#restartReason ??= "exited";
     const nowMs = this.#options.world.monotonicMs();
-    this.#restartTimesMs = [...this.#restartTimesMs.filter((time) => nowMs - time < RESTARTS_MS), nowMs];
+    if (!noRoomFor) {
+      this.#restartReason ??= "exited";
+      this.#restartTimesMs = [...this.#restartTimesMs.filter((time) => nowMs - time < RESTARTS_MS), nowMs];
+    }
     if (this.#restartTimesMs.length > RESTARTS_MAX) {
       this.#giveUp(
         `the decoder broke down ${RESTARTS_MAX} times without a frame: ${lastLine(stderr)}`,
@@ -380,10 +390,15 @@ export class LiveDecoder implements AsyncDisposable {
   }
 }
 
-/** ffmpeg's last error message. It names no path, because the units came through a pipe. */
+/** Of a keyframe that has it in its header. */
+function sizeOf({ isKeyframe, width, height }: EncodedUnit): Extent | null {
+  return isKeyframe && width !== null && height !== null ? { width, height } : null;
+}
+
 /** What `prlimit` exits with when it cannot execute ffmpeg. */
 const NOT_STARTED: readonly number[] = [126, 127];
 
+/** ffmpeg's last error message. It names no path, because the units came through a pipe. */
 function lastLine(stderr: string): string {
   return stderr.trim().split("\n").at(-1)!.slice(0, 200) || "no reason given";
 }

@@ -9,6 +9,7 @@ import type { Outcome, RunningTool } from "../process.ts";
 import { newReports, ReportReader } from "../reports/frame_reports.ts";
 import type { JobOf } from "../tools/job.ts";
 import type { ToolRunner } from "../tools/runner.ts";
+import type { FrameRoom } from "./frame_room.ts";
 import { PictureSizes } from "./picture_sizes.ts";
 import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.ts";
 
@@ -20,6 +21,7 @@ export interface LiveFfmpegOptions {
   /** The size of the first pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
   readonly sourceExtent?: Extent;
   readonly ring: FrameRing;
+  readonly room: FrameRoom;
   /**
    * Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s, `report` what the
    * decoder says of the frame: bits of `REPORT`.
@@ -38,7 +40,7 @@ export interface LiveFfmpegOptions {
  */
 export class LiveFfmpeg {
   /** How ffmpeg ended, with its error output; all its output was read. Never rejects. */
-  readonly ended: Promise<Omit<Outcome, "stdout">>;
+  readonly ended: Promise<LiveEnd>;
 
   readonly #tool: RunningTool;
   readonly #described: StreamDescription;
@@ -87,13 +89,15 @@ export class LiveFfmpeg {
     this.#tool.kill("killed");
   }
 
-  async #finish(reading: Promise<void>): Promise<Omit<Outcome, "stdout">> {
-    const failure = await reading.then(() => null, (error) => error instanceof Error ? error.message : "");
+  async #finish(reading: Promise<void>): Promise<LiveEnd> {
+    const failure = await reading.then(() => null, (error) => error instanceof Error ? error : new Error(""));
     if (failure !== null) this.kill();
     const ended = await this.#tool.ended;
     // The descriptor of a pipe without a reader stays open until it is closed here.
     await this.#writer?.abort().catch(() => {/* it was closed */});
-    return failure === null ? ended : { ...ended, stderr: `${ended.stderr}\n${failure}` };
+    const noRoomFor = failure instanceof NoRoom ? failure.picture : null;
+    const stderr = failure === null ? ended.stderr : `${ended.stderr}\n${failure.message}`;
+    return { ...ended, stderr, noRoomFor };
   }
 
   /** What the decoder says of a frame comes before its bytes, but through another pipe. False if it does not come in time. */
@@ -104,7 +108,7 @@ export class LiveFfmpeg {
     return !this.#reports.isAwaited;
   }
 
-  async #read({ ring, world, sourceExtent, onPixels, signal }: LiveFfmpegOptions): Promise<void> {
+  async #read({ ring, room, world, sourceExtent, onPixels, signal }: LiveFfmpegOptions): Promise<void> {
     ring.reset();
     const reader = this.#tool.stdout!.getReader({ mode: "byob" });
     let buffer = new Uint8Array(RING_READ_BYTES);
@@ -133,12 +137,16 @@ export class LiveFfmpeg {
               pieceBytes = Math.max(PIECE_BYTES, pixels.width * pixels.height);
               onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator), reports.takeNow());
             });
-          let isTaken = push(piece);
-          for (let ms = 0; !isTaken && ms < SIZE_WAIT_MS; ms += REPORT_POLL_MS) {
-            await pause(world, REPORT_POLL_MS, signal);
-            isTaken = push(NOTHING);
+          let waitedMs = 0;
+          for (let waits = push(piece); waits; waits = push(NOTHING)) {
+            if (waits.size) {
+              if (!await room.takeFor(waits.size)) throw new NoRoom(waits.size.source);
+              ring.resize(waits.size.frame);
+            } else if (waitedMs < SIZE_WAIT_MS) {
+              await pause(world, REPORT_POLL_MS, signal);
+              waitedMs += REPORT_POLL_MS;
+            } else throw new NutError("a frame of another size than ffmpeg says");
           }
-          if (!isTaken) throw new NutError("a frame of another size than ffmpeg says");
         }
         buffer = new Uint8Array(value.buffer as ArrayBuffer);
       }
@@ -146,6 +154,17 @@ export class LiveFfmpeg {
       // If reading ends early, ffmpeg must not block on a pipe that is no longer read.
       await reader.cancel().catch(() => {/* it has ended */});
     }
+  }
+}
+
+/** `noRoomFor` is the size of the pictures for which there was no memory; null where that was not why it ended. */
+export type LiveEnd = Omit<Outcome, "stdout"> & { readonly noRoomFor: Extent | null };
+
+class NoRoom extends Error {
+  override readonly name = "NoRoom";
+
+  constructor(readonly picture: Extent) {
+    super("there is no memory for its pictures");
   }
 }
 

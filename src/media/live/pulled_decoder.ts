@@ -6,14 +6,14 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
-import type { Outcome } from "../process.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { type PacketSink, readPackets } from "./copied_packets.ts";
 import { FilledSocket } from "./filled_socket.ts";
 import { type BlockSink, readSound } from "./pulled_sound.ts";
-import { LiveFfmpeg } from "./live_ffmpeg.ts";
+import type { FrameRoom } from "./frame_room.ts";
+import { type LiveEnd, LiveFfmpeg } from "./live_ffmpeg.ts";
 
 export interface PulledDecoderOptions {
   readonly runner: ToolRunner;
@@ -23,7 +23,7 @@ export interface PulledDecoderOptions {
   readonly isPaced?: boolean;
   /** `VideoStream.streamIndex` of a probe; absent is the first video stream. */
   readonly streamIndex?: number;
-  readonly maxFrame: Extent;
+  readonly room: FrameRoom;
   /** The size of its pictures as displayed, as the probe found it. */
   readonly sourceExtent?: Extent;
   /** Where the sound goes; absent where it is not wanted, or the source has none. */
@@ -75,7 +75,7 @@ export class PulledDecoder implements AsyncDisposable {
   }
 
   #start({ sound, copy }: Sockets): LiveFfmpeg {
-    const { runner, world, input, isPaced = false, streamIndex = null, maxFrame, sourceExtent, onFrame } =
+    const { runner, world, input, isPaced = false, streamIndex = null, room, sourceExtent, onFrame } =
       this.#options;
     const soundSocket = sound && sound.path;
     const withSound = this.#options.copy?.withSound ?? false;
@@ -83,11 +83,12 @@ export class PulledDecoder implements AsyncDisposable {
       runner,
       world,
       job: {
-        ...{ kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundSocket },
+        ...{ kind: "live_pull", input, isPaced, streamIndex, maxFrame: room.maxFrame, soundSocket },
         copy: copy && { socket: copy.path, withSound },
       },
       ...(sourceExtent && { sourceExtent }),
-      ring: new FrameRing(RING_FRAMES, maxFrame),
+      ring: new FrameRing(RING_FRAMES),
+      room,
       onPixels: (pixels, rtpTimestamp, report) => {
         this.#lastFrameMs = world.monotonicMs();
         onFrame({
@@ -154,7 +155,8 @@ async function closed({ sound, copy }: Sockets): Promise<void> {
   await Promise.all([sound?.[Symbol.asyncDispose](), copy?.[Symbol.asyncDispose]()]);
 }
 
-function reasonOf({ end, code, stderr }: Omit<Outcome, "stdout">, silentMs: number): string {
+function reasonOf({ end, code, stderr, noRoomFor }: LiveEnd, silentMs: number): string {
+  if (noRoomFor) return `there is no memory for its pictures of ${noRoomFor.width}x${noRoomFor.height}`;
   if (end !== "exited") return "the decoder broke down on it";
   if (code !== 0) return reasonIn(stderr);
   return silentMs < SILENT_END_MS ? "it has ended" : silenceOf(silentMs);

@@ -17,7 +17,8 @@ export interface UnitRingOptions {
  * Its parts, between the calls of `cut`, do not fit into one file.
  */
 export class UnitRing {
-  readonly #options: UnitRingOptions;
+  readonly #keepMs: number;
+  #bytesMax: number;
   #units: CopiedUnit[] = [];
   #bytes = 0;
   /** Nothing from here on is forgotten for its age. */
@@ -26,8 +27,14 @@ export class UnitRing {
   readonly #begins = new WeakSet<CopiedUnit>();
   #isCut = false;
 
-  constructor(options: UnitRingOptions) {
-    this.#options = options;
+  constructor({ bytesMax, keepMs }: UnitRingOptions) {
+    this.#bytesMax = bytesMax;
+    this.#keepMs = keepMs;
+  }
+
+  /** Another bound, from the next unit on. */
+  limit(bytesMax: number): void {
+    this.#bytesMax = bytesMax;
   }
 
   get bytes(): number {
@@ -36,12 +43,12 @@ export class UnitRing {
 
   /** Whether the unit cannot be added without taking out others that are younger than `keepMs`. */
   isFullFor({ data }: CopiedUnit): boolean {
-    return this.#bytes + data.length > this.#options.bytesMax;
+    return this.#bytes + data.length > this.#bytesMax;
   }
 
   push(unit: CopiedUnit): void {
     const isKeyframe = unit.isVideo && unit.isKeyframe;
-    if (isKeyframe) this.#forgetBefore(Math.min(unit.ptsMs - this.#options.keepMs, this.#heldFromMs));
+    if (isKeyframe) this.#forgetBefore(Math.min(unit.ptsMs - this.#keepMs, this.#heldFromMs));
     while (this.isFullFor(unit) && this.#units.length > 0) this.#dropFirstGroup();
     if (this.#units.length === 0 && (!isKeyframe || this.isFullFor(unit))) return;
     this.#units.push(unit);

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { ATTACH, livePrompt } from "../live/attach.ts";
 import { sourceUri } from "./described_fields.ts";
+import type { Extent } from "../frames/coordinates.ts";
 import type { RestrictedZone } from "../policies/zone.ts";
 
 /** An empty or null prompt restores the built-in one; a body without one is at fault, as it may be a misspelt one. */
@@ -33,6 +34,11 @@ export interface LiveSessionLook {
     readonly since_ms: number;
     readonly attempts: number;
     readonly next_attempt_at_ms: number | null;
+  } | null;
+  readonly picture_size: {
+    readonly width: number;
+    readonly height: number;
+    readonly scaled_from: Extent | null;
   } | null;
   readonly frames: {
     readonly received: number;

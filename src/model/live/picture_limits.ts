@@ -37,7 +37,18 @@ export function pictureBound(offer: Offer): PictureBound {
   return isAsymmetric && level <= blocksOf(PICTURE_DEFAULT) ? PICTURE_DEFAULT : sizeOf(level);
 }
 
-const LARGEST: PictureBound = { width: 3840, height: 2160 };
+/** Pictures of more pixels are scaled down to as many. */
+export const LARGEST_PICTURE: PictureBound = { width: 3840, height: 2160 };
+
+export function pixelsOf({ width, height }: PictureBound): number {
+  return width * height;
+}
+
+/** The picture, or the largest one. */
+export function bounded(picture: PictureBound): PictureBound {
+  const { width, height } = pixelsOf(picture) > pixelsOf(LARGEST_PICTURE) ? LARGEST_PICTURE : picture;
+  return { width, height };
+}
 
 /** `MaxFS` by `level_idc`. Level 1b has 1.1's number and is smaller. */
 const LEVEL_BLOCKS: Readonly<Record<number, number>> = {
@@ -73,7 +84,7 @@ function blocksOf({ width, height }: PictureBound): number {
 
 /** The 16:9 picture with this number of macroblocks. */
 function sizeOf(stated: number): PictureBound {
-  const blocks = Math.min(stated, blocksOf(LARGEST));
+  const blocks = Math.min(stated, blocksOf(LARGEST_PICTURE));
   const wide = Math.ceil(Math.sqrt((blocks * 16) / 9));
   return { width: wide * 16, height: Math.ceil(blocks / wide) * 16 };
 }
@@ -85,7 +96,7 @@ function imageBound(imageattr: string | null): PictureBound | null {
   })).filter(({ width, height }) => width > 0 && height > 0);
   const [first] = sets.sort((one, other) => blocksOf(other) - blocksOf(one));
   if (!first) return null;
-  return blocksOf(first) > blocksOf(LARGEST) ? LARGEST : first;
+  return blocksOf(first) > blocksOf(LARGEST_PICTURE) ? LARGEST_PICTURE : first;
 }
 
 /** The largest number in `x=1280` or `x=[320:16:1280]`; a list `x=[320,640]` never gets here, as its bracket ends the set. */

@@ -1,5 +1,6 @@
 /** Cameras that give no picture for long, though their connections are open. */
 
+import { freeRoom } from "../../support/live/free_room.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
@@ -47,7 +48,7 @@ function pulled(input: MediaInput, clock: World) {
     runner: localRunner(tools()),
     world: clock,
     input,
-    maxFrame: { width: 1920, height: 1080 },
+    room: freeRoom(),
     onFrame: ({ ptsMs }) => void seen.timesMs.push(ptsMs),
     onEnded: (reason) => void (seen.ended = reason),
   });

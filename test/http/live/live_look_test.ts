@@ -38,6 +38,7 @@ Deno.test("an open session tells its state, its frames, its signals, its last pi
     connected_at_ms: null,
     last_frame_at_ms: null,
     gap: null,
+    picture_size: null,
     frames: { received: 0, decoded: 0, dropped: 0, kept: 0 },
     prompt: "Look.",
     restricted_zone: QUARTER_ZONE,
@@ -51,6 +52,8 @@ Deno.test("an open session tells its state, its frames, its signals, its last pi
   const counts = { ...NO_COUNTS, rtpFramesReceived: 9, framesDecoded: 7, framesDropped: 2 };
   worker.report({ kind: "counts", counts: { ...counts, gateKeyframesSelected: 1 } });
   worker.report({ kind: "counts", counts });
+  const [frame, source] = [{ width: 160, height: 90 }, { width: 320, height: 180 }];
+  worker.report({ kind: "picture_size", frame, source });
   const samples = [100, 200].map((ptsMs) => ({ ptsMs, motion: ptsMs / 1000, novelty: 0.5 }));
   worker.report({ kind: "samples", samples });
   worker.report({ kind: "samples", samples: [{ ptsMs: 300, motion: 0.75, novelty: 0.25 }] });
@@ -60,6 +63,7 @@ Deno.test("an open session tells its state, its frames, its signals, its last pi
   assert.equal(live.state, "live");
   assert.deepEqual(live.frames, { received: 18, decoded: 14, dropped: 4, kept: 1 });
   assert.ok(live.connected_at_ms >= opened.opened_at_ms && live.last_frame_at_ms >= live.connected_at_ms);
+  assert.deepEqual(live.picture_size, { ...frame, scaled_from: source });
   assert.equal(live.prompt, "Look again.");
   assert.deepEqual(live.signals, {
     pts_ms: [100, 200, 300],

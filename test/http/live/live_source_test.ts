@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { reservationOf } from "../../../src/flow/live/capacity.ts";
+import type { Extent } from "../../../src/model/frames/coordinates.ts";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
 import { makeClip, TempFolder } from "../../support/media.ts";
 import { type LiveTest, metric, prompt, publish, startLive, WHIP } from "../../support/live/live.ts";
@@ -98,6 +100,46 @@ Deno.test("a run watches a camera until it is ended, and describes what it shows
   assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
 });
 
+Deno.test("memory for larger pictures is reserved or refused, and given back when they have been smaller for a minute", async () => {
+  await using dock = camera();
+  let isFast = false;
+  await using test = await startLive({ ...RTSP, SERVICE_MEDIA_MEMORY_BUDGET_BYTES: String(2 ** 28) }, {
+    outbound: REROUTED,
+    timerMs: (ms) => isFast ? ms / 600 : ms,
+  });
+  const { worker, runId } = await watching(test, dock.port);
+  const [small, large, largest] = [[160, 120], [1280, 720], [3840, 2160]].map(([width, height]) => ({
+    ...{ width: width!, height: height! },
+  }));
+  const plain = {
+    ...{ prompt: null, tokensPerSecond: 0, crop: null, clip: null, zone: null, trigger: null },
+    ...{ localAudio: null, record: null, enrich: null },
+  };
+  const check = async (reserved: Extent, isGranted: boolean) => {
+    assert.deepEqual(worker.orders.at(-1), { kind: "room", picture: reserved, isGranted });
+    const bytes = await metric(test, "service_media_capacity_memory_reserved_bytes");
+    assert.equal(bytes, reservationOf(reserved, plain).memoryBytes);
+  };
+  const become = (size: Extent) => worker.report({ kind: "picture_size", frame: size, source: size });
+  become(large!);
+  await check(large!, true);
+  become(largest!);
+  await check(large!, false);
+  isFast = true;
+  become(small!);
+  await until("it is given back", () => worker.orders.filter(({ kind }) => kind === "room").length === 3);
+  await check(small!, true);
+
+  // What was refused in the stream is tried again with the next connection.
+  become(largest!);
+  await check(small!, false);
+  worker.report({ kind: "gap", reason: "no memory", lastPtsMs: 0, silentMs: 0 });
+  await until("it is asked again", () => worker.orders.at(-1)!.kind === "pull");
+  assert.deepEqual(worker.orders.at(-2), { kind: "room", picture: small, isGranted: false });
+  assert.equal((await leave(test, runId)).status, 200);
+  assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
+});
+
 Deno.test("a source that gives no more is asked again, and the gap is on the timeline", async () => {
   await using dock = camera();
   let speed = 10;
@@ -114,8 +156,8 @@ Deno.test("a source that gives no more is asked again, and the gap is on the tim
   worker.report({ kind: "resumed" });
   assert.deepEqual([await sources("receiving"), await sources("lost")], [1, 0]);
   assert.equal(await metric(test, "service_pipeline_pulled_source_lost_seconds"), 0);
-  const [order] = worker.orders;
-  assert.ok(order!.kind === "pull" && order!.info.video?.width === 160);
+  const order = worker.orders.find(({ kind }) => kind === "pull");
+  assert.ok(order?.kind === "pull" && order.info.video?.width === 160);
   const look = async () => (await test.call("GET", `/v1/runs/${runId}/live`)).json;
   assert.deepEqual([(await look()).state, (await look()).gap], ["live", null]);
   speed = 0.01; // no attempt is made while it is looked at

@@ -1,5 +1,6 @@
 /** Pulled sources whose pictures change their size in the stream: each frame has its own size, and knows that of its picture. */
 
+import { freeRoom } from "../../support/live/free_room.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../../src/base/bytes.ts";
@@ -48,7 +49,7 @@ async function decoded(path: string, maxFrame: Extent): Promise<Seen[]> {
     runner: localRunner(TOOLS),
     world: WORLD,
     input: fileInput(path),
-    maxFrame,
+    room: freeRoom(maxFrame),
     onFrame: ({ pixels }) => {
       const { width, height, bytes } = pixels;
       const luma = bytes.subarray(0, width * height);

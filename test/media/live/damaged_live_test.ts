@@ -1,5 +1,6 @@
 /** Damage of live streams: frames that the decoder conceals, and those behind lost units, are temporal faults at once. */
 
+import { freeRoom } from "../../support/live/free_room.ts";
 import assert from "node:assert/strict";
 import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
 import { LiveDecoder } from "../../../src/media/live/live_decoder.ts";
@@ -38,7 +39,7 @@ async function faultsOf(
     runner,
     world: world(),
     codec: "h264",
-    maxFrame: { width: 1920, height: 1080 },
+    room: freeRoom(),
     onFrame: (frame) => void analysis.push(frame),
     onKeyframeNeeded: () => {},
     onRestarted: () => {},
@@ -123,7 +124,7 @@ Deno.test("a pulled source tells what its decoder says of each frame", async () 
     runner: localRunner(tools()),
     world: world(),
     input: fileInput(path),
-    maxFrame: { width: 1920, height: 1080 },
+    room: freeRoom(),
     onFrame: ({ report }) => reports.push(report),
     onEnded: ended.resolve,
   });

@@ -1,4 +1,5 @@
 import { localRunner } from "../../support/local_runner.ts";
+import { freeRoom } from "../../support/live/free_room.ts";
 import assert from "node:assert/strict";
 import { fileInput } from "../../../src/media/input.ts";
 import {
@@ -86,6 +87,25 @@ Deno.test("a change of size in the header of a keyframe gives frames of exactly 
   assert.deepEqual(test.events, [], "this is no restart");
 });
 
+Deno.test("frames that are owed when the size changes come, however late they are decoded", async () => {
+  const large = stream("vp8", { frames: 7, width: 240, height: 180 });
+  await using test = new TestDecoder("vp8");
+  test.push(vp8.units[0]!, 0);
+  await until(() => test.frames.length === 1);
+  const [pid] = children();
+  Deno.kill(pid!, "SIGSTOP");
+  for (const [at, unit] of [...vp8.units.slice(1, 7), ...large.units].entries()) {
+    test.push(unit, (at + 1) * 3000);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  Deno.kill(pid!, "SIGCONT");
+  await until(() => test.frames.length === 14);
+  assert.deepEqual(
+    test.frames.map(({ frameIndex }) => frameIndex),
+    Array.from({ length: 14 }, (_, at) => at),
+  );
+});
+
 Deno.test("after a change of size that no header has, frames have the new size", async () => {
   const large = stream("vp8", { frames: 10, width: 240, height: 180 });
   await using test = new TestDecoder("vp8");
@@ -98,7 +118,7 @@ Deno.test("after a change of size that no header has, frames have the new size",
 
 Deno.test("frames of more pixels than were reserved are scaled down, keeping their shape; others do not change", async () => {
   const check = async (maxFrame: { width: number; height: number }, expected: [number, number]) => {
-    await using test = new TestDecoder("vp8", { maxFrame });
+    await using test = new TestDecoder("vp8", { room: freeRoom(maxFrame) });
     test.push(vp8.units[0]!, 0);
     await until(() => test.frames.length === 1);
     assert.deepEqual([test.frames[0]!.width, test.frames[0]!.height], expected);
@@ -114,7 +134,7 @@ Deno.test("frames of more pixels than were reserved are scaled down, keeping the
 for (const codec of ["vp8", "h264", "vp9", "h265", "av1"] as const) {
   Deno.test(`a frame of ${codec} that was scaled down knows the size that was decoded`, async () => {
     const { units } = stream(codec, { frames: 10, width: 322, height: 182 });
-    await using test = new TestDecoder(codec, { maxFrame: { width: 160, height: 90 } });
+    await using test = new TestDecoder(codec, { room: freeRoom({ width: 160, height: 90 }) });
     for (const [at, { data, isKeyframe }] of units.entries()) test.push({ data, isKeyframe }, at * 3000);
     await until(() => test.frames.length > 0);
     const { width, height, sourceExtent } = test.frames[0]!;
@@ -368,7 +388,7 @@ Deno.test("a pulled source gives its frames with their times, and reports its en
     runner: localRunner(tools()),
     world: world(),
     input: fileInput(path),
-    maxFrame: { width: 1920, height: 1080 },
+    room: freeRoom(),
     onFrame: ({ ptsMs, rtpTimestamp, frameIndex, pixels }) => {
       assert.equal(frameIndex, times.length);
       assert.equal(ptsMs, Math.round(rtpTimestamp / 90));
@@ -389,7 +409,7 @@ Deno.test("a pulled source that cannot be opened, or is silent, ends with a reas
       runner: localRunner({ ...tools(), ffmpeg }),
       world: clock,
       input: fileInput(path),
-      maxFrame: { width: 1920, height: 1080 },
+      room: freeRoom(),
       onFrame: () => {},
       onEnded: ended.resolve,
     });

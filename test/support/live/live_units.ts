@@ -1,5 +1,6 @@
 /** Encoded streams cut into access units, and frames made from functions, for tests of live decoding. */
 
+import { freeRoom } from "./free_room.ts";
 import { localRunner } from "../local_runner.ts";
 import type { World } from "../../../src/base/world.ts";
 import type { Extent } from "../../../src/model/frames/coordinates.ts";
@@ -182,7 +183,7 @@ export class TestDecoder implements AsyncDisposable {
       runner: localRunner(tools()),
       world: world(),
       codec,
-      maxFrame: { width: 1920, height: 1080 },
+      room: freeRoom(),
       onFrame: (frame) => this.frames.push(copied(frame)),
       onKeyframeNeeded: () => this.events.push("keyframe"),
       onRestarted: (reason) => this.events.push(reason),

@@ -52,6 +52,16 @@ export const LIVE_SESSION = open({
       next_attempt_at_ms: count.nullable().describe("Null while an attempt is under way"),
     }),
   ).nullable().describe("Of a pulled source that gives no frames"),
+  picture_size: named(
+    "LivePictureSize",
+    open({
+      width: positive,
+      height: positive,
+      scaled_from: open({ width: positive, height: positive }).nullable().describe(
+        "Their own size, where there is no memory for it, or where it has more pixels than 3840x2160; null where they are not scaled",
+      ),
+    }),
+  ).nullable().describe("Of the newest pictures, as they are analysed; null before the first"),
   frames: named(
     "FrameCounts",
     open({
