@@ -1,7 +1,7 @@
 /** Reads request bodies: checks the content type, the size and the JSON syntax, then the shape against a schema. */
 
 import type { ZodType } from "zod";
-import { freeMemory, joinedBytes } from "../base/bytes.ts";
+import { freeMemory } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import type { Caller } from "../flow/caller.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -96,15 +96,26 @@ export async function readText(
 ): Promise<string> {
   using body = bodies.open(raw, caller.principalKey, { bodyBytes, isKept: true });
   const pieces: Uint8Array[] = [];
-  // What waits for the garbage collector would be as much again as what may be held.
-  using freeing = new DisposableStack();
-  freeing.defer(() => freeMemory(pieces));
-  for (let piece = await body.next(); piece !== null; piece = await body.next()) pieces.push(piece);
   try {
-    return STRICT_UTF8.decode(pieces.length === 1 ? pieces[0] : joinedBytes(...pieces));
+    for (let piece = await body.next(); piece !== null; piece = await body.next()) pieces.push(piece);
+  } catch (error) {
+    freeMemory(pieces); // what waits for the garbage collector would be as much again as what may be held
+    throw error;
+  }
+  try {
+    return textOf(pieces);
   } catch {
     throw new Rejection(400, "The body is not UTF-8");
   }
+}
+
+/** Most bodies are one piece, and need no decoder of their own. Throws a TypeError. */
+function textOf(pieces: readonly Uint8Array[]): string {
+  if (pieces.length <= 1) return STRICT_UTF8.decode(pieces[0]);
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  for (const piece of pieces) text += decoder.decode(piece, { stream: true });
+  return text + decoder.decode();
 }
 
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });

@@ -167,7 +167,7 @@ export class ReceivedBody implements Disposable {
         larger.set(room);
         room = larger;
       }
-      this.#hold(this.#keptBytes + room.length);
+      if (this.#length > FIRST_ROOM_BYTES / 4) this.#hold(this.#keptBytes + room.length); // most are shorter
       const got = await this.#read(room.subarray(filled));
       room = new Uint8Array(got.buffer);
       filled += got.length;
@@ -201,7 +201,7 @@ export class ReceivedBody implements Disposable {
     if (source !== null && !this.#hasEnded) this.#bodies.giveUp(() => source.cancel());
   }
 
-  /** One byte more than was declared, as a body has ended only when nothing more comes. */
+  /** One byte more than was declared: only reading on to the end lets the runtime close the body. */
   #roomBytes(): number {
     const left = this.#declaredBytes > 0 ? this.#declaredBytes - this.#length + 1 : Infinity;
     return Math.max(1, Math.min(this.#length === 0 ? FIRST_ROOM_BYTES : ROOM_BYTES, left));
@@ -246,9 +246,10 @@ export class ReceivedBody implements Disposable {
 
   #hold(bytes: number): void {
     const before = this.#heldBytes;
+    if (bytes === before) return;
     this.#heldBytes = bytes;
     if (bytes === 0) this.#bodies.release(this, before);
-    else if (!this.#isDisposed && bytes !== before) this.#bodies.hold(this, bytes - before);
+    else if (!this.#isDisposed) this.#bodies.hold(this, bytes - before);
   }
 
   #watchIdle(idleMs: number, nextMs: number): void {
