@@ -5,8 +5,9 @@ export const CLOCK_LOOK_AHEAD = 32;
 
 /** A frame that comes up to this many usual intervals behind the one before is believed at once. */
 const USUAL_INTERVALS = 1.6;
-/** A shorter part of the usual interval is none: some readers give frames of one time such steps. */
+/** A step that is shorter than both is none, as some readers give frames of one time such steps; films without a fixed rate have short ones. */
 const LEAST_INTERVALS = 1 / 16;
+const LEAST_S = 0.002;
 /** Intervals that tell the usual one, and after how many new ones it is computed again. */
 const INTERVALS = 31;
 const RENEWED_AFTER = 8;
@@ -130,7 +131,7 @@ export class FrameClock {
   /** Times that are no further apart are equal. */
   get #leastStep(): number {
     const isKnown = !Number.isNaN(this.#usual) || !Number.isNaN(this.#expected);
-    return isKnown ? this.interval * LEAST_INTERVALS : 0;
+    return isKnown ? Math.min(this.interval * LEAST_INTERVALS, LEAST_S * this.#ticksPerSecond) : 0;
   }
 
   #decide(time: number, isLearned: boolean): void {
