@@ -37,6 +37,8 @@ export class ReceivedBodies implements Disposable {
   readonly turns: ReadingTurns;
   readonly #jsonDeadlines: Deadlines;
   readonly #givenUp: Deadlines;
+  /** Ends those that wait for it. */
+  readonly #unread = new Set<() => void>();
   readonly #budgetBytes: number;
   readonly #shares = new Map<string, { bytes: number; readonly bodies: Set<ReceivedBody> }>();
   #bytes = 0;
@@ -103,12 +105,17 @@ export class ReceivedBodies implements Disposable {
 
   /** Ends reading from a source, but not before the answer has gone. */
   giveUp(cancel: () => void): void {
-    this.#givenUp.start(cancel);
+    this.#unread.add(cancel);
+    this.#givenUp.start(() => {
+      this.#unread.delete(cancel);
+      cancel();
+    });
   }
 
   [Symbol.dispose](): void {
     this.#jsonDeadlines[Symbol.dispose]();
     this.#givenUp[Symbol.dispose]();
+    for (const cancel of this.#unread) cancel();
   }
 }
 

@@ -110,12 +110,20 @@ function answerWithin<Value>(
   const own = fits(value);
   if (own || depth === 0) return own;
   if (typeof value === "string") {
-    const read = /^\s*[[{]/.test(value) ? strictJson(value) : undefined;
+    const read = isJsonText(value) ? strictJson(value) : undefined;
     return read === undefined ? null : answerWithin(read, fits, depth - 1);
   }
   if (typeof value !== "object" || value === null) return null;
-  const answers = Object.values(value).flatMap((each) => answerWithin(each, fits, depth - 1) ?? []);
+  // A schema may admit the numbers and words of an answer that it does not admit as a whole.
+  const inner = Object.values(value).filter((each) =>
+    typeof each === "string" ? isJsonText(each) : typeof each === "object" && each !== null
+  );
+  const answers = inner.flatMap((each) => answerWithin(each, fits, depth - 1) ?? []);
   return Array.isArray(value) || answers.length === 1 ? answers.at(-1) ?? null : null;
+}
+
+function isJsonText(text: string): boolean {
+  return /^\s*[[{]/.test(text);
 }
 
 /** The answer of the second pass when the caller gave a schema. */
