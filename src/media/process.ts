@@ -110,7 +110,7 @@ export interface StartOptions {
   readonly hasStdin?: boolean;
   /** Error output after this many bytes is read and dropped. */
   readonly maxStderrBytes: number;
-  /** Called with each part of stderr, as far as it is kept, as soon as it comes. */
+  /** Called with each part of stderr as soon as it comes, also with what is dropped. */
   readonly onStderr?: (part: Uint8Array) => void;
   /** Comes before `maxStderrBytes` and `onStderr`. */
   readonly log?: LogReader;
@@ -273,12 +273,12 @@ async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): Asyn
   }
 }
 
-/** The first `maxBytes` of a stream. It is read to its end, so that the writer never blocks. */
+/** The first `maxBytes` of a stream. It is read to its end, so that the writer never blocks, and `onPart` gets all of it. */
 async function head(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,
   onOverflow: () => void,
-  onKept?: (part: Uint8Array) => void,
+  onPart?: (part: Uint8Array) => void,
 ): Promise<Uint8Array> {
   const kept: Uint8Array[] = [];
   let keptBytes = 0;
@@ -287,7 +287,7 @@ async function head(
     const part = chunk.subarray(0, maxBytes - keptBytes);
     kept.push(part);
     keptBytes += part.length;
-    if (part.length > 0) onKept?.(part);
+    onPart?.(chunk);
     if (part.length < chunk.length && !overflowed) {
       overflowed = true;
       onOverflow();

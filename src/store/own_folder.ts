@@ -5,6 +5,8 @@ import { join } from "node:path";
 /** Rights of the group and of everybody. */
 const OTHERS = 0o077;
 const WRITTEN_BY_EVERYBODY = 0o002;
+/** Of folders that all users share, such as /tmp. */
+const STICKY = 0o1000;
 const ROOT = 0;
 
 /** What is wrong with a folder, in words that complete "… must be"; with the way out. */
@@ -89,9 +91,8 @@ function ofAnother({ uid }: Deno.FileInfo, elsewhere: string): FolderFault {
   );
 }
 
-function tooOpen({ mode }: Deno.FileInfo, elsewhere: string): FolderFault {
-  const shown = (mode! & 0o777).toString(8).padStart(4, "0");
-  return new FolderFault(
-    `closed to other users, its mode is ${shown}; run chmod 700 on it, or ${elsewhere}`,
-  );
+function tooOpen(found: Deno.FileInfo, elsewhere: string): FolderFault {
+  const shown = (found.mode! & 0o7777).toString(8).padStart(4, "0");
+  const way = hasRights(found, STICKY) ? elsewhere : `run chmod 700 on it, or ${elsewhere}`;
+  return new FolderFault(`closed to other users, its mode is ${shown}; ${way}`);
 }

@@ -178,7 +178,7 @@ class StreamDescription {
   #line = "";
   readonly #known = Promise.withResolvers<void>();
   readonly #decoder = new TextDecoder();
-  /** ffmpeg's output until it has described its video stream; null from then on. */
+  /** ffmpeg's output until it has described its video stream, or has said too much else; null from then on. */
   #text: string | null = "";
 
   get known(): Promise<void> {
@@ -194,7 +194,10 @@ class StreamDescription {
     if (this.#text === null) return;
     this.#text += text;
     const range = /Video: rawvideo[^\n]*?yuvj?420p\b(?:\((\w+)|[^\n]*\n)/.exec(this.#text);
-    if (!range) return;
+    if (!range) {
+      if (this.#text.length > ERROR_BYTES) this.#text = null;
+      return;
+    }
     this.isFullRange = range[1] === "pc";
     const size = /Stream #0:\d+[^\n]*?: Video: [^\n]*?, (\d+)x(\d+)[, ]/.exec(this.#text);
     if (size) this.inputExtent = { width: Number(size[1]), height: Number(size[2]) };

@@ -50,7 +50,7 @@ export interface DecodeOrder {
 
 /**
  * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
-' * last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
+ * last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
  * that were not known then; its `ranges` and `cutsMs` are whole.
  * With `sampling`, `done` may come before the writer has ended. `failed`: the bytes were not what was asked for; the worker
  * itself continues.

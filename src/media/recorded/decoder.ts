@@ -291,13 +291,11 @@ export class Decoder implements AsyncDisposable {
     const { hardware } = this.#options;
     const device = isEndless(subject) ? null : await hardware?.for(subject.info) ?? null;
     const sourceFault = () => subject.sourceFault?.() ?? null;
-    const { world } = this.#options;
-    const deadlineMs = decodeDeadlineMs(subject);
-    const endsMs = world.monotonicMs() + deadlineMs;
-    const decode = (how: DecodeOptions) => this.#decodeOn(how, runner, subject, signal);
+    const decode = (device: HardwareDecoder | null, byOneThread: boolean) =>
+      this.#decodeOn({ device, byOneThread }, runner, subject, signal);
     let byOneThread = isEndless(subject);
     if (hardware && device !== null) {
-      const read = await decode({ device, byOneThread, deadlineMs });
+      const read = await decode(device, byOneThread);
       if (read === null) byOneThread = true;
       else {
         const { outcome, ...rows } = read;
@@ -313,22 +311,16 @@ export class Decoder implements AsyncDisposable {
         hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
       }
     }
-    const onCpu = (byOneThread: boolean) =>
-      decode({
-        device: null,
-        byOneThread,
-        deadlineMs: Math.max(1, Math.round(endsMs - world.monotonicMs())),
-      });
-    const { outcome, ...rows } = await onCpu(byOneThread) ?? (await onCpu(true))!;
-    const late = `decoding took longer than ${deadlineMs / 1000} s`;
+    const { outcome, ...rows } = await decode(null, byOneThread) ?? (await decode(null, true))!;
+    const late = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
     if (outcome) refuseFailure(outcome, rows.signals.count, { scope: subject, late });
     const end = outcome ? endOf(subject, { outcome, length: rows.length, sourceFault: sourceFault() }) : {};
     return { ...rows, decodeBackend: "cpu-ffmpeg", end };
   }
 
-  /** Null where the decoder told of damage, unless it has one thread. */
+  /** Null where the decoder told of damage, unless it has one thread. Each has all of the time: one thread needs more of it. */
   async #decodeOn(
-    { device, byOneThread, deadlineMs }: DecodeOptions,
+    { device, byOneThread }: DecodeOptions,
     runner: ToolRunner,
     subject: SubjectInScope,
     signal: AbortSignal,
@@ -367,7 +359,7 @@ export class Decoder implements AsyncDisposable {
           runner.run(job, {
             world,
             signal: AbortSignal.any([signal, workerEnded]),
-            deadlineMs,
+            deadlineMs: decodeDeadlineMs(subject),
             maxStdoutBytes: 0,
             maxStderrBytes: DECODE_ERROR_BYTES,
             reports,
@@ -401,7 +393,6 @@ interface DecodeOptions {
   /** Null for the CPU. */
   readonly device: HardwareDecoder | null;
   readonly byOneThread: boolean;
-  readonly deadlineMs: number;
 }
 
 /** The outcome is null where the worker had all rows before ffmpeg ended. */

@@ -107,10 +107,10 @@ export class DecoderLog {
   #report: number = REPORT.isReported;
   #kept: Uint8Array[] = [];
 
-  /** Without reports, it says what is kept only. With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
   /** The scaler has said of a size, and has not given a picture of it. */
   #hasScaled = false;
 
+  /** Without reports, it says what is kept only. With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
   constructor(reports: ReportWriter | null, { keepsInfo }: { readonly keepsInfo: boolean }) {
     this.#reports = reports;
     this.#keepsInfo = keepsInfo;

@@ -25,7 +25,7 @@ export interface StreamOptions {
   /** Aborting kills the process. */
   readonly signal: AbortSignal;
   readonly maxStderrBytes: number;
-  /** Called with each part of the error output, as far as it is kept, as soon as it comes. */
+  /** Called with each part of the error output as soon as it comes, also with what is dropped. */
   readonly onStderr?: (part: Uint8Array) => void;
   /** As in {@link JobOptions}. */
   readonly reports?: SharedArrayBuffer;

@@ -4,7 +4,7 @@
 export const MAX_JSON_DEPTH = 64;
 
 export interface FoundValues {
-  /** The objects and lists that are part of no other one, in the order of the text; none of a text that is cut or too deep. */
+  /** The objects and lists that are part of no other one, in the order of the text; none of a text that is cut, too deep or too broken. */
   readonly values: readonly unknown[];
   /** The text ends in the middle of an object or a list: what the model wanted to say last is not known. */
   readonly isCut: boolean;
@@ -43,7 +43,8 @@ function valuesIn(text: string): FoundValues {
     } else {
       skippedTo = reading.lastClosed;
     }
-    if (stepsLeft < 0) break;
+    // What follows is not known, and may be the answer.
+    if (stepsLeft < 0) return { values: [], isCut: false };
   }
   return { values, isCut: false };
 }

@@ -42,11 +42,11 @@ interface Seen {
   readonly brightness: number;
 }
 
-async function decoded(path: string, maxFrame: Extent): Promise<Seen[]> {
+async function decoded(path: string, maxFrame: Extent, ffmpeg = TOOLS.ffmpeg): Promise<Seen[]> {
   const ended = Promise.withResolvers<string>();
   const seen: Seen[] = [];
   await using _decoder = PulledDecoder.start({
-    runner: localRunner(TOOLS),
+    runner: localRunner({ ...TOOLS, ffmpeg }),
     world: WORLD,
     input: fileInput(path),
     room: freeRoom(maxFrame),
@@ -98,3 +98,17 @@ for (const [name, encoder] of [["H.264", H264], ["JPEGs", MJPEG]] as const) {
     });
   }
 }
+
+Deno.test("pictures change their size behind more words of ffmpeg than are kept", async () => {
+  using folder = new TempFolder();
+  const sizes = ["96x64", "64x48", "128x96"];
+  const film = changing(folder, MJPEG, sizes);
+  const words = "[mjpeg @ 0x1] [warning] one of many words that ffmpeg may have for a camera";
+  const ffmpeg = folder.script(
+    "ffmpeg",
+    `{ ${TOOLS.ffmpeg} "$@" 2>&1 >&3 3>&- | awk '{ print; fflush() }
+      /rawvideo/ && !said++ { for (i = 0; i < 1000; i++) print "${words}" }' >&2; } 3>&1`,
+  );
+  const seen = await decoded(film, { width: 128, height: 96 }, ffmpeg);
+  assert.deepEqual(seen.map(({ frame }) => frame), sizes.flatMap((size) => new Array(FRAMES).fill(size)));
+});

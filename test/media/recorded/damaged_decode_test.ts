@@ -3,18 +3,29 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { World } from "../../../src/base/world.ts";
 import { fileInput } from "../../../src/media/input.ts";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
 import type { DecodedChunk } from "../../../src/media/recorded/frame_stream.ts";
 import { artifactKindOf } from "../../../src/model/frames/detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD, type SignalColumns } from "../../../src/model/frames/signals.ts";
 import { cutOut, flipped, zeroed } from "../../support/damage.ts";
-import { make, NEVER, openDecoder, packetsOf, probeOnce, TempFolder, tools } from "../../support/media.ts";
+import {
+  make,
+  NEVER,
+  openDecoder,
+  packetsOf,
+  probeOnce,
+  TempFolder,
+  tools,
+  world,
+} from "../../support/media.ts";
 
 const FILM = fileURLToPath(new URL("../../../fixtures/clips/bbb120.mp4", import.meta.url));
 const WIDTH = 214, HEIGHT = 120;
 /** Mean difference of luma from which on a frame is damaged, and up to which it is whole. */
 const DAMAGED = 1, WHOLE = 0.02;
+const DAY_MS = 24 * 3_600_000;
 const EVERY_FRAME = { policy: "source_fps_adaptive" as const, sampleFps: 60, sourceFps: 60 };
 
 const CODECS = {
@@ -76,6 +87,19 @@ for (const [name, [extension, encoder, damages]] of Object.entries(DAMAGED_FILMS
     }
   });
 }
+
+Deno.test("one thread has all of the time of a decode, however long the threads before it took", async () => {
+  using folder = new TempFolder();
+  const film = folder.file("damaged.ts", cutOut(Deno.readFileSync(encoded(folder, "H.264"))));
+  const started = join(folder.path, "started");
+  const ffmpeg = folder.script("ffmpeg", `echo >> ${started}; exec ${tools().ffmpeg} "$@"`);
+  const starts = () => folder.names().includes("started") ? Deno.statSync(started).size : 0;
+  const real = world();
+  const late: World = { ...real, monotonicMs: () => real.monotonicMs() + (starts() > 0 ? DAY_MS : 0) };
+  await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null }, world: late });
+  ok((await damageIn(decoder, film)).some(Boolean));
+  equal(starts(), 2);
+});
 
 Deno.test("H.264: frames that refer to lost ones are found, up to the next key frame", async () => {
   for (const codec of ["H.264", "H.264 with frames in between"] as const) {

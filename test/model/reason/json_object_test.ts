@@ -120,6 +120,14 @@ Deno.test("the time for a text of 64 KiB grows with its length alone", () => {
   }
 });
 
+Deno.test("a text that is too broken to be read to its end has no values, as the last one is the answer", () => {
+  for (let times = 1; times <= 100; times++) {
+    const text = `{"draft":1} ${"[1, ".repeat(times)}} {"answer":2}`;
+    const { values } = jsonValues(text);
+    if (values.length > 0) assert.deepEqual(values.at(-1), { answer: 2 }, text);
+  }
+});
+
 Deno.test("the depth of a value counts its arrays and objects", () => {
   for (const [json, depth] of [["1", 0], ["[]", 1], ['{"a":[{}]}', 3], ["[1,[2],[[3]]]", 3]] as const) {
     assert.equal(jsonDepth(JSON.parse(json)), depth, json);
