@@ -67,8 +67,8 @@ const CLUSTER = 0x1f43b675;
 const TIMESTAMP = 0xe7;
 const CHECKSUM = 0xbf;
 const CHECKSUM_BYTES = 6;
-/** Of its head: an id, a size of up to eight bytes, a checksum, and then the time. */
-const CLUSTER_BYTES = 28;
+/** Of its head: an id, a size of up to nine bytes, a checksum, and then the time. */
+const CLUSTER_BYTES = 29;
 
 /** Of Matroska's clusters, whose first element but a checksum is their time, in milliseconds as in nearly all files. */
 function clusterTimes(part: DataView): number[] {

@@ -71,8 +71,8 @@ export class FrameRing {
     bytes: Uint8Array,
     { isFullRange, sizeOf }: {
       readonly isFullRange: boolean;
-      /** Of the frame of this time; `first` is the size in the header of the stream. */
-      readonly sizeOf: (pts: number, first: Extent) => PictureSize;
+      /** Of the frame of this time; `first` is the size in the header of the stream, and `fits` says which sizes have as many bytes. */
+      readonly sizeOf: (pts: number, first: Extent, fits: (frame: Extent) => boolean) => PictureSize;
     },
     onPixels: (pixels: FramePixels, time: StreamTime) => void,
   ): UnplacedFrame | null {
@@ -89,7 +89,8 @@ export class FrameRing {
         continue;
       }
       const { width, height, framePts, frameOffset, frameBytes } = reader;
-      const size = sizeOf(framePts, { width, height });
+      const fits = (frame: Extent) => pixelBytes(frame) === frameBytes;
+      const size = sizeOf(framePts, { width, height }, fits);
       const waits = this.#waitingFor(size, frameBytes);
       if (waits) {
         if (!isFull) this.#waitsFrom = next;

@@ -124,8 +124,9 @@ export class LiveFfmpeg {
         // The description comes before the first frame, but through another pipe.
         if (!isDescribed) await hasEndedWithin(world, DESCRIPTION_WAIT_MS, described.known);
         isDescribed = true;
-        const sizeOf = (pts: number, first: Extent) =>
-          described.sizes.of(pts) ?? { frame: first, source: sourceExtent ?? described.inputExtent ?? first };
+        const sizeOf = (pts: number, first: Extent, fits: (frame: Extent) => boolean) =>
+          described.sizes.of(pts, (frame) => fits(frame ?? first)) ??
+            { frame: first, source: sourceExtent ?? described.inputExtent ?? first };
         const stream = { isFullRange: described.isFullRange, sizeOf };
         for (let at = 0; at < value.length;) {
           if (reports.isAwaited && !isLate) isLate = !await this.#isReported(world, signal);

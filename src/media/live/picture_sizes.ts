@@ -36,9 +36,13 @@ export class PictureSizes {
     this.#changes = [...this.#changes, change].slice(-CHANGES_MAX);
   }
 
-  /** That of the frame of this time; null where it is that of the first one. */
-  of(pts: number): PictureSize | null {
+  /**
+   * That of the frame of this time; null where it is that of the first one. Frames of one time get later ones, so that those before a
+   * change seem to be behind it: `fits` says which frames they can be, null for the first one.
+   */
+  of(pts: number, fits: (frame: Extent | null) => boolean): PictureSize | null {
     for (let next = this.#changes[0]; next && next.fromPts <= pts; next = this.#changes[0]) {
+      if (fits(this.#present?.frame ?? null) && !fits(next.size.frame)) break;
       this.#changes = this.#changes.slice(1);
       this.#first ??= next.size;
       this.#present = next.size;

@@ -319,7 +319,10 @@ Deno.test({
       server: Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => {
         const body = new ReadableStream<Uint8Array>({
           pull: async (controller) => {
-            await Promise.race([ended.promise, new Promise((resolve) => setTimeout(resolve, 50))]);
+            const due = Promise.withResolvers<void>();
+            const timer = setTimeout(due.resolve, 50);
+            await Promise.race([ended.promise, due.promise]);
+            clearTimeout(timer);
             controller.enqueue(joinedBytes(head, jpegs[shown]!));
           },
         });

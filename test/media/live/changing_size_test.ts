@@ -99,6 +99,16 @@ for (const [name, encoder] of [["H.264", H264], ["JPEGs", MJPEG]] as const) {
   }
 }
 
+Deno.test("pictures of one time that change their size have each its own", async () => {
+  using folder = new TempFolder();
+  const sizes = ["96x64", "64x48", "128x96"];
+  const film = changing(folder, MJPEG, sizes);
+  // Four of each time, as cameras send them whose clock is coarse.
+  const coarse = ["-i", film, "-c", "copy", "-bsf:v", "setts=ts=floor(N/4)*160"];
+  const seen = await decoded(make(join(folder.path, "coarse.mkv"), ...coarse), { width: 128, height: 96 });
+  assert.deepEqual(seen.map(({ frame }) => frame), sizes.flatMap((size) => new Array(FRAMES).fill(size)));
+});
+
 Deno.test("pictures change their size behind more words of ffmpeg than are kept", async () => {
   using folder = new TempFolder();
   const sizes = ["96x64", "64x48", "128x96"];
