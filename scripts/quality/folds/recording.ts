@@ -43,9 +43,7 @@ const CODE = [
   "../cuts/measure_rows.ts",
   "recording.ts",
   "reports.ts",
-  ...["concealed_frames.ts", "decoder_log.ts", "frame_reports.ts"].map((file) =>
-    `../../../src/media/reports/${file}`
-  ),
+  ...["decoder_log.ts", "frame_reports.ts"].map((file) => `../../../src/media/reports/${file}`),
 ];
 
 /** Records the videos, `jobs` side by side. The newest recording of each is kept in the folder `cache`. */

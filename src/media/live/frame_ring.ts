@@ -71,8 +71,8 @@ export class FrameRing {
     bytes: Uint8Array,
     { isFullRange, sizeOf }: {
       readonly isFullRange: boolean;
-      /** Of the frame of this time; `first` is the size in the header of the stream, and `fits` says which sizes have as many bytes. */
-      readonly sizeOf: (pts: number, first: Extent, fits: (frame: Extent) => boolean) => PictureSize;
+      /** Of the frame of this time, null while it is not known; `first` is the size in the header of the stream, and `fits` says which sizes have as many bytes. */
+      readonly sizeOf: (pts: number, first: Extent, fits: (frame: Extent) => boolean) => PictureSize | null;
     },
     onPixels: (pixels: FramePixels, time: StreamTime) => void,
   ): UnplacedFrame | null {
@@ -92,7 +92,7 @@ export class FrameRing {
       const fits = (frame: Extent) => pixelBytes(frame) === frameBytes;
       const size = sizeOf(framePts, { width, height }, fits);
       const waits = this.#waitingFor(size, frameBytes);
-      if (waits) {
+      if (size === null || waits) {
         if (!isFull) this.#waitsFrom = next;
         return waits;
       }
@@ -121,8 +121,8 @@ export class FrameRing {
     this.#at = at;
   }
 
-  #waitingFor(size: PictureSize, frameBytes: number): UnplacedFrame | null {
-    if (frameBytes !== pixelBytes(size.frame)) return { size: null };
+  #waitingFor(size: PictureSize | null, frameBytes: number): UnplacedFrame | null {
+    if (size === null || frameBytes !== pixelBytes(size.frame)) return { size: null };
     const known = this.#extent;
     return known?.width === size.frame.width && known.height === size.frame.height ? null : { size };
   }

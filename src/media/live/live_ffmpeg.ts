@@ -114,6 +114,9 @@ export class LiveFfmpeg {
     let buffer = new Uint8Array(RING_READ_BYTES);
     let isDescribed = false;
     let isLate = false;
+    /** The log does not come to the frames in time: it is not waited for again until it does. */
+    let isSilent = false;
+    let frames = 0;
     /** So many bytes end no more than one frame. */
     let pieceBytes = PIECE_BYTES;
     const described = this.#described, reports = this.#reports;
@@ -124,9 +127,13 @@ export class LiveFfmpeg {
         // The description comes before the first frame, but through another pipe.
         if (!isDescribed) await hasEndedWithin(world, DESCRIPTION_WAIT_MS, described.known);
         isDescribed = true;
-        const sizeOf = (pts: number, first: Extent, fits: (frame: Extent) => boolean) =>
-          described.sizes.of(pts, (frame) => fits(frame ?? first)) ??
-            { frame: first, source: sourceExtent ?? described.inputExtent ?? first };
+        const sizeOf = (pts: number, first: Extent, fits: (frame: Extent) => boolean) => {
+          // A change of which the bytes say nothing is in the log, which comes before the frame, but through another pipe.
+          if (described.sizes.saidFrames > frames) isSilent = false;
+          else if (!isSilent) return null;
+          const source = sourceExtent ?? described.inputExtent ?? first;
+          return described.sizes.of(pts, (frame) => fits(frame ?? first)) ?? { frame: first, source };
+        };
         const stream = { isFullRange: described.isFullRange, sizeOf };
         for (let at = 0; at < value.length;) {
           if (reports.isAwaited && !isLate) isLate = !await this.#isReported(world, signal);
@@ -135,6 +142,7 @@ export class LiveFfmpeg {
           at += piece.length;
           const push = (bytes: Uint8Array) =>
             ring.push(bytes, stream, (pixels, { pts, numerator, denominator }) => {
+              frames++;
               pieceBytes = Math.max(PIECE_BYTES, pixels.width * pixels.height);
               onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator), reports.takeNow());
             });
@@ -143,7 +151,9 @@ export class LiveFfmpeg {
             if (waits.size) {
               if (!await room.takeFor(waits.size)) throw new NoRoom(waits.size.source);
               ring.resize(waits.size.frame);
-            } else if (waitedMs < SIZE_WAIT_MS) {
+            } else if (!isSilent && waitedMs >= REPORT_WAIT_MS) isSilent = true;
+            else if (waitedMs < SIZE_WAIT_MS) {
+              reports.readOn();
               await pause(world, REPORT_POLL_MS, signal);
               waitedMs += REPORT_POLL_MS;
             } else throw new NutError("a frame of another size than ffmpeg says");

@@ -20,6 +20,8 @@ export class PictureSizes {
   #first: PictureSize | null = null;
   #present: PictureSize | null = null;
   #said: PictureSize | null = null;
+  /** How many frames the log has come to. */
+  saidFrames = 0;
   #changes: readonly { readonly fromPts: number; readonly size: PictureSize }[] = [];
 
   /** A line of the log. */
@@ -30,7 +32,9 @@ export class PictureSizes {
       this.#said = { frame: { width: frameWidth, height: frameHeight }, source: { width, height } };
     }
     const fromPts = FILTERED.exec(line)?.[1];
-    if (!this.#said || fromPts === undefined) return;
+    if (fromPts === undefined) return;
+    this.saidFrames++;
+    if (!this.#said) return;
     const change = { fromPts: Number(fromPts), size: this.#said };
     this.#said = null;
     this.#changes = [...this.#changes, change].slice(-CHANGES_MAX);

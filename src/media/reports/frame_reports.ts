@@ -122,6 +122,12 @@ export class ReportReader {
     return this.#takeFrom(Atomics.load(this.#state, STATE));
   }
 
+  /** Has the log read on at once up to the frame behind the next one, as that may say more of the next one than its report. */
+  readOn(): void {
+    Atomics.store(this.#state, WANTED, this.#next + 2);
+    Atomics.notify(this.#state, WANTED);
+  }
+
   /** Reports that were taken. */
   get taken(): number {
     return this.#next;
