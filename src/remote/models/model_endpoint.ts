@@ -92,7 +92,7 @@ export class ModelEndpoint {
    * Routers that stand before other servers give such.
    */
   async answer(exchange: Exchange): Promise<unknown> {
-    const { answer: { headers }, bytes } = await this.exchange(exchange);
+    const { answer: { headers }, bytes } = await this.exchange(exchange, ANSWER_BYTES_MAX);
     const answer = this.parsed(bytes);
     const error = errorIn(answer);
     if (error === null) return answer;
