@@ -38,7 +38,7 @@ export const REPORT_BYTES = STATE_BYTES + 2 * SLOTS;
 /** Set in the state when no more reports will come; the bits below it are the number of reports. */
 const ENDED = 1 << 30;
 /** Longest wait for a report of a frame that has come: a busy machine may read the log late. */
-const WAIT_MS = 2_000;
+const WAIT_MS = 10_000;
 
 /**
  * ```
