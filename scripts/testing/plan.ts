@@ -33,7 +33,6 @@ export const FIRST: readonly string[] = [
 /** Files or folders that run once for each ffmpeg, each with what differs between versions. */
 export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
   "test/media/recorded/broken_clocks_test.ts": "how ffmpeg times frames",
-  "test/media/recorded/damaged_decode_test.ts": "what ffmpeg says of damaged frames",
   "test/media/recorded/same_marks_test.ts": "what becomes of its frames and its words",
   "test/media/recorded/decoder_test.ts": "which arguments ffmpeg takes",
   "test/media/recorded/steady_rate_test.ts": "how ffmpeg times frames",
