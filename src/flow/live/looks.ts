@@ -1,5 +1,6 @@
 /** What callers read of their open live sessions: state, frames, the last picture, what is asked of the model. See docs/live.md#state-of-a-session. */
 
+import { isSameExtent } from "../../model/frames/coordinates.ts";
 import { refuse } from "../../base/refusal.ts";
 import type { LiveSessionLook, LiveSignals, WatchedSession } from "../../model/api/live.ts";
 import type { Snapshot } from "../../live/messages.ts";
@@ -80,8 +81,7 @@ function stateOf(session: LiveSession): LiveSessionLook["state"] {
 function pictureSizeOf({ pictureSize }: LiveSession): LiveSessionLook["picture_size"] {
   if (!pictureSize) return null;
   const { frame, source } = pictureSize;
-  const isScaled = frame.width !== source.width || frame.height !== source.height;
-  return { ...frame, scaled_from: isScaled ? source : null };
+  return { ...frame, scaled_from: isSameExtent(frame, source) ? null : source };
 }
 
 function signalsOf({ activity }: LiveSession, afterMs: number): LiveSignals {

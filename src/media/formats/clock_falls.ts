@@ -1,5 +1,6 @@
 /** Whether the clock of a file falls, so that two of its moments have one time, and a seek may end in the wrong one. Reads samples of the file. */
 
+import { FileBytes } from "./file_bytes.ts";
 import { timesFallIn } from "./mp4_times.ts";
 
 /** Parts that are read, evenly spread: a file of up to 32 MB is read as a whole. */
@@ -19,17 +20,10 @@ async function samplesFall(path: string, timesIn: (part: DataView) => number[]):
   using file = await Deno.open(path, { read: true });
   const { size } = await file.stat();
   const step = Math.max(PART_BYTES, size / PARTS);
-  const bytes = new Uint8Array(PART_BYTES);
+  const bytes = new FileBytes(file);
   let latest = -Infinity;
   for (let at = 0; at < size; at += step) {
-    await file.seek(Math.floor(at), Deno.SeekMode.Start);
-    let filled = 0;
-    while (filled < PART_BYTES) {
-      const got = await file.read(bytes.subarray(filled));
-      if (got === null) break;
-      filled += got;
-    }
-    for (const timeS of timesIn(new DataView(bytes.buffer, 0, filled))) {
+    for (const timeS of timesIn(await bytes.at(Math.floor(at), PART_BYTES))) {
       if (latest - timeS > FALL_S) return true;
       latest = Math.max(latest, timeS);
     }

@@ -1,5 +1,7 @@
 /** Whether a file ends before its container does, by the sizes that the container itself has. Reads a few bytes, wherever they are. */
 
+import { FileBytes } from "./file_bytes.ts";
+
 export interface CutOff {
   readonly isCutOff: boolean;
   /** How long the video is by its header, milliseconds, where ffprobe would say how long the rest of a cut file is; else null. */
@@ -18,32 +20,10 @@ export async function cutOff(path: string, formatName: string): Promise<CutOff> 
   if (!read) return WHOLE;
   using file = await Deno.open(path, { read: true });
   const { size } = await file.stat();
-  return await read(new Bytes(file), size);
+  return await read(new FileBytes(file), size);
 }
 
-/** Bytes of a file, at any place. */
-class Bytes {
-  readonly #file: Deno.FsFile;
-
-  constructor(file: Deno.FsFile) {
-    this.#file = file;
-  }
-
-  /** Up to `length` bytes from `at` on: fewer where the file ends. */
-  async at(at: number, length: number): Promise<DataView<ArrayBuffer>> {
-    const bytes = new Uint8Array(length);
-    await this.#file.seek(at, Deno.SeekMode.Start);
-    let filled = 0;
-    while (filled < length) {
-      const got = await this.#file.read(bytes.subarray(filled));
-      if (got === null) break;
-      filled += got;
-    }
-    return new DataView(bytes.buffer, 0, filled);
-  }
-}
-
-type Reader = (bytes: Bytes, size: number) => Promise<CutOff>;
+type Reader = (bytes: FileBytes, size: number) => Promise<CutOff>;
 
 const READERS: readonly (readonly [RegExp, Reader])[] = [
   [/^mov\b/, boxes],
@@ -57,7 +37,7 @@ const READERS: readonly (readonly [RegExp, Reader])[] = [
 ];
 
 /** Boxes follow each other; each begins with its size, and one without a size goes to the end of the file. */
-async function boxes(bytes: Bytes, size: number): Promise<CutOff> {
+async function boxes(bytes: FileBytes, size: number): Promise<CutOff> {
   let at = 0;
   for (let count = 0; at < size && count < BOXES_MAX; count++) {
     const head = await bytes.at(at, 16);
@@ -76,7 +56,7 @@ async function boxes(bytes: Bytes, size: number): Promise<CutOff> {
 }
 
 /** The EBML header, then the segment, whose size may be unknown. */
-async function matroska(bytes: Bytes, size: number): Promise<CutOff> {
+async function matroska(bytes: FileBytes, size: number): Promise<CutOff> {
   const head = await bytes.at(0, HEAD_BYTES);
   const header = element(head, 0);
   const segment = header && header.length !== null ? element(head, header.dataAt + header.length) : null;
@@ -109,7 +89,7 @@ const AVIH_AT = 24;
  *   0              12               24          32
  * ```
  */
-async function avi(bytes: Bytes, size: number): Promise<CutOff> {
+async function avi(bytes: FileBytes, size: number): Promise<CutOff> {
   const head = await bytes.at(0, 64);
   if (head.byteLength < 52 || head.getUint32(AVIH_AT) !== 0x61766968) return WHOLE;
   const isCutOff = head.getUint32(4, true) + 8 > size;
@@ -120,7 +100,7 @@ async function avi(bytes: Bytes, size: number): Promise<CutOff> {
 const FLV_TAG_HEAD = 11;
 
 /** The last four bytes are the length of the last tag, which begins so many bytes before them, with its own length. */
-async function flv(bytes: Bytes, size: number): Promise<CutOff> {
+async function flv(bytes: FileBytes, size: number): Promise<CutOff> {
   const last = await bytes.at(Math.max(0, size - 4), 4);
   if (last.byteLength < 4) return CUT;
   const length = last.getUint32(0);
@@ -141,7 +121,7 @@ const ASF_PROPERTIES = "a1dcab8c47a9cf118ee400c00c205365";
  *   0     16      24              40                48    56       64                  72                   80
  * ```
  */
-async function asf(bytes: Bytes, size: number): Promise<CutOff> {
+async function asf(bytes: FileBytes, size: number): Promise<CutOff> {
   const head = await bytes.at(0, HEAD_BYTES);
   const at = placeOf(ASF_PROPERTIES, head);
   if (at === null || at + 88 > head.byteLength) return WHOLE;
@@ -162,7 +142,7 @@ const MXF_PARTITION = "060e2b34020501010d01020101";
  *   0    16                     +0        +4    +8           +16                      +24
  * ```
  */
-async function mxf(bytes: Bytes, size: number): Promise<CutOff> {
+async function mxf(bytes: FileBytes, size: number): Promise<CutOff> {
   const head = await bytes.at(0, HEAD_BYTES);
   const at = placeOf(MXF_PARTITION, head);
   if (at === null || at + 64 > head.byteLength) return WHOLE;
@@ -175,7 +155,7 @@ const OGG_PAGE = "4f676753";
 const OGG_PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
 
 /** The last page ends with the file: of its parts the sizes are in its head. */
-async function ogg(bytes: Bytes, size: number): Promise<CutOff> {
+async function ogg(bytes: FileBytes, size: number): Promise<CutOff> {
   const from = Math.max(0, size - OGG_PAGE_BYTES_MAX);
   const tail = await bytes.at(from, OGG_PAGE_BYTES_MAX);
   const at = placeOf(OGG_PAGE, tail, true);
@@ -191,7 +171,7 @@ const GIF_END = 0x3b;
 /** Some writers put zeros behind the end. */
 const GIF_REST_BYTES = 64;
 
-async function gif(bytes: Bytes, size: number): Promise<CutOff> {
+async function gif(bytes: FileBytes, size: number): Promise<CutOff> {
   const tail = await bytes.at(Math.max(0, size - GIF_REST_BYTES), GIF_REST_BYTES);
   const rest = new Uint8Array(tail.buffer, 0, tail.byteLength);
   return rest.findLast((byte) => byte !== 0) === GIF_END ? WHOLE : CUT;

@@ -1,5 +1,6 @@
 /** What is wrong with the times of an MP4: whether they fall, and whether its edit list was made of wrong ones. Reads the tables of a track, wherever they are in the file. */
 
+import { FileBytes } from "./file_bytes.ts";
 import { boxesIn, boxOn, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
 
 /** More than a film of ten hours has; a file with more is taken as it is. */
@@ -61,23 +62,16 @@ function tablesOf(moov: Uint8Array, trak: Mp4Box): (type: string) => DataView | 
 async function readMoov(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
   using file = await Deno.open(path, { read: true });
   const { size } = await file.stat();
-  const head = new Uint8Array(16);
+  const bytes = new FileBytes(file);
   for (let at = 0, count = 0; at + 8 <= size && count < BOXES_MAX; count++) {
-    await file.seek(at, Deno.SeekMode.Start);
-    if ((await file.read(head) ?? 0) < 8) return null;
-    const view = new DataView(head.buffer);
+    const view = await bytes.at(at, 16);
+    if (view.byteLength < 8) return null;
     const short = view.getUint32(0);
     const length = short === 1 ? Number(view.getBigUint64(8)) : short;
     if (view.getUint32(4) === MOOV) {
       if (short === 1 || length > MOOV_BYTES_MAX || at + length > size) return null;
-      const moov = new Uint8Array(length);
-      await file.seek(at, Deno.SeekMode.Start);
-      for (let filled = 0; filled < length;) {
-        const got = await file.read(moov.subarray(filled));
-        if (got === null) return null;
-        filled += got;
-      }
-      return moov;
+      const { buffer, byteLength } = await bytes.at(at, length);
+      return byteLength < length ? null : new Uint8Array(buffer);
     }
     if (length < 8) return null;
     at += length;

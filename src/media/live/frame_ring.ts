@@ -1,6 +1,6 @@
 /** The pixels of the newest decoded frames of one live stream, in memory that is reused. */
 
-import type { Extent } from "../../model/frames/coordinates.ts";
+import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
 import type { PictureSize } from "./picture_sizes.ts";
 import { NutError, NutReader } from "../formats/nut.ts";
 
@@ -123,8 +123,7 @@ export class FrameRing {
 
   #waitingFor(size: PictureSize | null, frameBytes: number): UnplacedFrame | null {
     if (size === null || frameBytes !== pixelBytes(size.frame)) return { size: null };
-    const known = this.#extent;
-    return known?.width === size.frame.width && known.height === size.frame.height ? null : { size };
+    return this.#extent && isSameExtent(this.#extent, size.frame) ? null : { size };
   }
 
   /** Makes the oldest slot the current one and begins it with `rest`. */

@@ -7,6 +7,7 @@ import {
   type Extent,
   FULL_REGION,
   type ImageCoordinates,
+  isSameExtent,
   type NormalizedRegion,
   type Region,
 } from "../../model/frames/coordinates.ts";
@@ -281,8 +282,8 @@ export class LiveAnalysis implements Disposable {
   #placeIn({ width, height, sourceExtent }: FramePixels): Place | null {
     const known = this.#place;
     if (
-      known && isSame(known.frameExtent, { width, height }) &&
-      isSame(known.coordinates.source_extent, sourceExtent)
+      known && isSameExtent(known.frameExtent, { width, height }) &&
+      isSameExtent(known.coordinates.source_extent, sourceExtent)
     ) {
       return known;
     }
@@ -413,10 +414,6 @@ export class LiveAnalysis implements Disposable {
       isTriggerSignalMissing: (flags & MISSING_SIGNAL) !== 0,
     });
   }
-}
-
-function isSame(one: Extent, other: Extent): boolean {
-  return one.width === other.width && one.height === other.height;
 }
 
 interface Kernels {

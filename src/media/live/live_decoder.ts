@@ -2,7 +2,7 @@
 
 import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { Extent } from "../../model/frames/coordinates.ts";
+import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
@@ -222,7 +222,7 @@ export class LiveDecoder implements AsyncDisposable {
     if (!size) return false;
     const before = this.#size;
     this.#size = size;
-    return before !== null && (before.width !== size.width || before.height !== size.height);
+    return before !== null && !isSameExtent(before, size);
   }
 
   /** Writes the queued units. Only one of these runs at a time. */

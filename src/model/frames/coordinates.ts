@@ -10,6 +10,10 @@ export interface Extent {
   readonly height: number;
 }
 
+export function isSameExtent(one: Extent, other: Extent): boolean {
+  return one.width === other.width && one.height === other.height;
+}
+
 /** A rectangle, origin at the top left. Normalized, all four lie in [0,1]. */
 export interface Region {
   readonly x: number;
