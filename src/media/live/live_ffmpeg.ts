@@ -129,7 +129,8 @@ export class LiveFfmpeg {
         isDescribed = true;
         const sizeOf = (pts: number, first: Extent, fits: (frame: Extent) => boolean) => {
           // A change of which the bytes say nothing is in the log, which comes before the frame, but through another pipe.
-          if (described.sizes.saidFrames > frames) isSilent = false;
+          const isTold = reports.filtered > frames && described.sizes.saidSizes >= reports.scaled;
+          if (isTold) isSilent = false;
           else if (!isSilent) return null;
           const source = sourceExtent ?? described.inputExtent ?? first;
           return described.sizes.of(pts, (frame) => fits(frame ?? first)) ?? { frame: first, source };
@@ -153,7 +154,6 @@ export class LiveFfmpeg {
               ring.resize(waits.size.frame);
             } else if (!isSilent && waitedMs >= REPORT_WAIT_MS) isSilent = true;
             else if (waitedMs < SIZE_WAIT_MS) {
-              reports.readOn();
               await pause(world, REPORT_POLL_MS, signal);
               waitedMs += REPORT_POLL_MS;
             } else throw new NutError("a frame of another size than ffmpeg says");

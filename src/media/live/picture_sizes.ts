@@ -1,6 +1,6 @@
 /** Follows the size of the pictures of a live ffmpeg, which may change within the stream: NUT has that of the first one alone. */
 
-import type { Extent } from "../../model/frames/coordinates.ts";
+import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
 
 /** A size of the frames, and of the pictures that they are scaled down from. */
 export interface PictureSize {
@@ -9,6 +9,7 @@ export interface PictureSize {
 }
 
 /** `SCALED` and `FILTERED` of the log. */
+const SCALING = " -> w:";
 const SCALED = /\bw:(\d+) h:(\d+) fmt:.* -> w:(\d+) h:(\d+) fmt:/;
 const FILTERED = /\bfilter -> pts:(-?\d+) /;
 /** Changes that are not seen in a frame yet. */
@@ -20,21 +21,20 @@ export class PictureSizes {
   #first: PictureSize | null = null;
   #present: PictureSize | null = null;
   #said: PictureSize | null = null;
-  /** How many frames the log has come to. */
-  saidFrames = 0;
+  /** How many sizes the log has told of. */
+  saidSizes = 0;
   #changes: readonly { readonly fromPts: number; readonly size: PictureSize }[] = [];
 
   /** A line of the log. */
   read(line: string): void {
+    if (line.includes(SCALING)) this.saidSizes++;
     const sizes = SCALED.exec(line)?.slice(1).map(Number);
     if (sizes) {
       const [width, height, frameWidth, frameHeight] = sizes as [number, number, number, number];
       this.#said = { frame: { width: frameWidth, height: frameHeight }, source: { width, height } };
     }
     const fromPts = FILTERED.exec(line)?.[1];
-    if (fromPts === undefined) return;
-    this.saidFrames++;
-    if (!this.#said) return;
+    if (!this.#said || fromPts === undefined) return;
     const change = { fromPts: Number(fromPts), size: this.#said };
     this.#said = null;
     this.#changes = [...this.#changes, change].slice(-CHANGES_MAX);
@@ -51,11 +51,7 @@ export class PictureSizes {
       this.#first ??= next.size;
       this.#present = next.size;
     }
-    const isFirst = !this.#present || isSame(this.#present.source, this.#first!.source);
+    const isFirst = !this.#present || isSameExtent(this.#present.source, this.#first!.source);
     return isFirst ? null : this.#present;
   }
-}
-
-function isSame(one: Extent, other: Extent): boolean {
-  return one.width === other.width && one.height === other.height;
 }

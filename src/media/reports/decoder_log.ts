@@ -192,12 +192,16 @@ export class DecoderLog {
   #isOfScaling(level: LineLevel, bytes: Uint8Array, { start, text, end }: LinePlace): boolean {
     if (level === "detail") {
       const isScaling = beginsWith(bytes, start, end, SCALER) && indexOf(bytes, SCALED, text, end) !== -1;
+      if (isScaling) this.#reports?.noteScaled();
       this.#hasScaled ||= isScaling;
       return isScaling;
     }
-    const isFirst = this.#hasScaled && beginsWith(bytes, text, end, FILTERED) &&
+    const isFiltered = beginsWith(bytes, text, end, FILTERED) &&
       indexOf(bytes, VIDEO_TIMES, text, end) !== -1;
-    if (isFirst) this.#hasScaled = false;
+    if (!isFiltered) return false;
+    this.#reports?.noteFiltered();
+    const isFirst = this.#hasScaled;
+    this.#hasScaled = false;
     return isFirst;
   }
 

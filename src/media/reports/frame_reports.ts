@@ -31,9 +31,10 @@ export const REPORT = {
 
 /** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */
 const SLOTS = 4096;
-/** Places of the two numbers before the slots. */
-const STATE = 0, WANTED = 1;
-const STATE_BYTES = 8;
+/** Places of the numbers before the slots. */
+const STATE = 0, WANTED = 1, FILTERED = 2, SCALED = 3;
+const NUMBERS = 4;
+const STATE_BYTES = 4 * NUMBERS;
 export const REPORT_BYTES = STATE_BYTES + 2 * SLOTS;
 /** Set in the state when no more reports will come; the bits below it are the number of reports. */
 const ENDED = 1 << 30;
@@ -42,7 +43,7 @@ const WAIT_MS = 10_000;
 
 /**
  * ```
- *   | state, Int32: reports so far, and ENDED | wanted, Int32 | slot of frame 0, Uint16 | 1 | ... | 4095 |    frame n is in slot n % 4096
+ *   | state, Int32: reports so far, and ENDED | wanted, Int32 | filtered, Int32 | scaled, Int32 | slot of frame 0, Uint16 | 1 | ... | 4095 |    frame n is in slot n % 4096
  * ```
  *
  * `wanted` is the number of reports that a blocked reader waits for.
@@ -59,7 +60,7 @@ export class ReportWriter {
   #waits = true;
 
   constructor(reports: SharedArrayBuffer) {
-    this.#state = new Int32Array(reports, 0, 2);
+    this.#state = new Int32Array(reports, 0, NUMBERS);
     this.#slots = new Uint16Array(reports, STATE_BYTES, SLOTS);
   }
 
@@ -82,6 +83,16 @@ export class ReportWriter {
     this.#tell(++this.#count);
   }
 
+  /** A frame has left the filters. */
+  noteFiltered(): void {
+    Atomics.add(this.#state, FILTERED, 1);
+  }
+
+  /** The log tells of the size of the pictures from the next frame on. */
+  noteScaled(): void {
+    Atomics.add(this.#state, SCALED, 1);
+  }
+
   /** No more reports follow. */
   end(): void {
     this.#tell(this.#count | ENDED);
@@ -102,7 +113,7 @@ export class ReportReader {
   #isLost = false;
 
   constructor(reports: SharedArrayBuffer) {
-    this.#state = new Int32Array(reports, 0, 2);
+    this.#state = new Int32Array(reports, 0, NUMBERS);
     this.#slots = new Uint16Array(reports, STATE_BYTES, SLOTS);
   }
 
@@ -122,10 +133,14 @@ export class ReportReader {
     return this.#takeFrom(Atomics.load(this.#state, STATE));
   }
 
-  /** Has the log read on at once up to the frame behind the next one, as that may say more of the next one than its report. */
-  readOn(): void {
-    Atomics.store(this.#state, WANTED, this.#next + 2);
-    Atomics.notify(this.#state, WANTED);
+  /** Frames that have left the filters, as far as the log was read: each is told before its bytes come. */
+  get filtered(): number {
+    return Atomics.load(this.#state, FILTERED);
+  }
+
+  /** How often the log has told of a size of the pictures up to there. */
+  get scaled(): number {
+    return Atomics.load(this.#state, SCALED);
   }
 
   /** Reports that were taken. */

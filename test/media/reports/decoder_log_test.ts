@@ -36,7 +36,7 @@ function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
   const reader = new ReportReader(reports);
   const frames: number[] = [];
   for (let report = reader.take(); report !== 0; report = reader.take()) frames.push(report);
-  return { frames, kept };
+  return { frames, kept, filtered: reader.filtered, scaled: reader.scaled };
 }
 
 const { isReported, isCorrupt, isKey, isBidirectional, isReferenceLost, isIntra, tellsLosses } = REPORT;
@@ -141,6 +141,26 @@ Deno.test("errors are kept as without levels, and nothing else, least of all add
         "\n",
       ),
     );
+  }
+});
+
+Deno.test("frames that leave the filters are counted, and so are sizes, of which the first frame is kept", () => {
+  const scaled = (size: string) =>
+    `[Parsed_scale_0 @ 0x1] [verbose] w:64 h:48 fmt:yuv420p -> ${size} fmt:yuv420p flags:0x0`;
+  const filtered = (pts: number) => `[info] filter -> pts:${pts} pts_time:0 exact:0 time_base:1/90000`;
+  const sound = "[info] filter -> pts:7 pts_time:0 exact:7 time_base:1/48000";
+  const lines = [
+    scaled("w:32 h:24"),
+    filtered(0),
+    sound,
+    filtered(3000),
+    scaled("w:16 h:12"),
+    filtered(6000),
+  ];
+  for (const step of [Infinity, 7]) {
+    const found = read(`${lines.join("\n")}\n`, { keepsInfo: true, step });
+    deepEqual([found.filtered, found.scaled], [3, 2]);
+    deepEqual(found.kept.match(/-> (?:w:\d+|pts:\d+)/g), ["-> w:32", "-> pts:0", "-> w:16", "-> pts:6000"]);
   }
 });
 
