@@ -182,7 +182,6 @@ export class Whip {
     );
   }
 
-  /** Creates the run and starts the session's stages; where that fails, neither is left. */
   /** 503 where the machine's ffmpeg cannot do what the session needs. */
   async #checkTools(withSound: boolean): Promise<void> {
     try {
@@ -192,6 +191,7 @@ export class Whip {
     }
   }
 
+  /** Creates the run and starts the session's stages; where that fails, neither is left. */
   async #createRun(session: LiveSession, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
     const { timeline, registry, metrics } = this.#options;
     const { runId, sessionId, principalKey } = session.identity;

@@ -52,10 +52,12 @@ function wordsOf(text: string): string | null {
 }
 
 const ENTITIES: ReadonlyMap<string, string> = new Map([
-  ...[["&amp;", "&"], ["&lt;", "<"], ["&gt;", ">"], ["&quot;", '"'], ["&#39;", "'"], [
-    "&nbsp;",
-    " ",
-  ]] as const,
+  ["&amp;", "&"],
+  ["&lt;", "<"],
+  ["&gt;", ">"],
+  ["&quot;", '"'],
+  ["&#39;", "'"],
+  ["&nbsp;", " "],
 ]);
 
 /** Where servers have their words, the likeliest first. */

@@ -431,8 +431,10 @@ export class HlsRelay implements AsyncDisposable {
     return number;
   }
 
-  /** The relay's URL for it, with the same extension, because ffmpeg accepts only certain ones. */
-  /** ffmpeg refuses parts by the ending of their names, and servers give them any: what they are is looked at here. */
+  /**
+   * The relay's URL for it. ffmpeg refuses parts by the ending of their names, and servers give them any: what they are is looked at here,
+   * and one that ffmpeg does not know becomes the usual one.
+   */
   #addressOf(url: URL, number: number, usualEnding = ""): string {
     const ending = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
     const isKnown = usualEnding === "" || PART_ENDING.test(ending);
@@ -478,11 +480,11 @@ interface AskedAddress {
 const OF_ONE_PART =
   /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|GAP|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
 
-/** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
 /** By which ffmpeg knows playlists and media. */
 const PART_ENDING =
   /^\.(?:m3u8?|ts|m2t|m2ts|mts|mpegts|mp4|m4s|m4v|m4a|cmf[va]|mov|aac|ac3|eac3|mp3|mpg|mpeg|vtt|webvtt)$/i;
 
+/** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
 function faultOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (error instanceof AddressRefused || error instanceof PlaylistRefused) return sourceFault(error.message);
