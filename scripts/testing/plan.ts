@@ -34,6 +34,7 @@ export const FIRST: readonly string[] = [
 export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
   "test/media/recorded/broken_clocks_test.ts": "how ffmpeg times frames",
   "test/media/recorded/same_marks_test.ts": "what becomes of its frames and its words",
+  "test/media/recorded/damaged_decode_test.ts": "what ffmpeg says of damage, and in which order",
   "test/media/recorded/decoder_test.ts": "which arguments ffmpeg takes",
   "test/media/recorded/steady_rate_test.ts": "how ffmpeg times frames",
   "test/media/recorded/sampled_decode_test.ts": "how ffmpeg chooses frames",

@@ -57,6 +57,23 @@ const LOST_REFERENCE = [
   "Missing reference picture",
   "Could not find ref with POC",
 ].map(bytesOf);
+/** How the lines of the filter begin that chooses frames, which writes them in pieces, and how they end. */
+const CHOICE = ["n:", " interlace_type:"].map(bytesOf);
+const CHOICE_END = bytesOf(" -> select:");
+/** What threads say often that is no error, and how levels that are none are written. */
+const HARMLESS = [
+  " -> ",
+  " <- ",
+  "sq: ",
+  "nal_unit_type: ",
+  "frame with POC ",
+  "[debug] ",
+  "[verbose] ",
+  "[info] ",
+]
+  .map(bytesOf);
+/** An error whose level stands within a line. */
+const ERROR = bytesOf("[error] ");
 /** How the lines begin that `-debug_ts` adds for packets and frames. */
 const TIMES = ["decoder", "demuxer", "encoder", "filter", "muxer"].map(bytesOf);
 
@@ -164,14 +181,17 @@ export class DecoderLog {
       if (level !== null) return this.#judgeMessage(level, bytes, { start, level: at, text: close + 2, end });
       at = close + 2;
     }
+    this.#noteInserted(bytes, start, end);
     if (this.#isKept) this.#keep(bytes, start, end);
   }
 
   #judgeMessage(level: LineLevel, bytes: Uint8Array, place: LinePlace): void {
     const { start, text, end } = place;
-    if (level === "detail") this.#noteDecoder(bytes, place);
-    else {
-      this.#noteInterrupted(bytes, text, end);
+    if (level === "detail") {
+      this.#noteDecoder(bytes, place);
+      if (isBrokenChoice(bytes, text, end)) this.#noteInserted(bytes, text, end);
+    } else {
+      this.#noteFrameWithin(bytes, text, end);
       if (level !== "error" && beginsWith(bytes, text, end, JUMP)) this.#report |= REPORT.isJump;
     }
     if (level === "error" && this.#hasPackets) this.#report |= REPORT.isAfterError;
@@ -225,10 +245,24 @@ export class DecoderLog {
   }
 
   /**
-   * Some lines are written in pieces, the list of the output's streams for one, and a thread may put its own line between two of them.
+   * Some lines are written in pieces, and another thread may put its own line between two of them, of which nothing tells the level then.
+   * Of such a line all is noted that can be told by its words; what is none of these and not known as harmless counts as an error.
    * Before the first packet there are no threads yet, but texts of the film.
    */
-  #noteInterrupted(bytes: Uint8Array, text: number, end: number): void {
+  #noteInserted(bytes: Uint8Array, text: number, end: number): void {
+    if (!this.#hasPackets) return;
+    const holds = (words: Uint8Array) => indexOf(bytes, words, text, end) !== -1;
+    const told = (holds(CORRUPT) ? REPORT.isCorrupt : 0) | (holds(JUMP) ? REPORT.isJump : 0) |
+      (LOST_REFERENCE.some(holds) ? REPORT.isReferenceLost : 0) |
+      (holds(ANNOUNCEMENT) ? REPORT.isAnnounced : 0);
+    this.#report |= told;
+    if (holds(ERROR) || (told === 0 && !HARMLESS.some(holds))) this.#report |= REPORT.isAfterError;
+    if (holds(FILTERED) && holds(VIDEO_TIMES)) this.#reports?.noteFiltered();
+    this.#noteFrameWithin(bytes, text - 1, end);
+  }
+
+  /** The list of the output's streams is written in pieces, too. */
+  #noteFrameWithin(bytes: Uint8Array, text: number, end: number): void {
     if (!this.#hasPackets) return;
     const at = indexOf(bytes, FRAME, text + 1, end);
     if (at !== -1) this.#noteTimes(bytes, at, end);
@@ -284,6 +318,12 @@ function bytesOf(text: string): Uint8Array {
 function levelAt(bytes: Uint8Array, at: number, end: number): LineLevel | null {
   for (const { name, level } of LEVEL_NAMES) if (beginsWith(bytes, at, end, name)) return level;
   return null;
+}
+
+/** Whether a line of the filter that chooses frames has another thread's in it. */
+function isBrokenChoice(bytes: Uint8Array, at: number, end: number): boolean {
+  return CHOICE.some((words) => beginsWith(bytes, at, end, words)) &&
+    indexOf(bytes, CHOICE_END, at, end) === -1;
 }
 
 function isTime(bytes: Uint8Array, at: number, end: number): boolean {

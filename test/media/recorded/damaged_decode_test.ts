@@ -65,12 +65,7 @@ const DAMAGED_FILMS = {
   "MPEG-4": ["avi", "mpeg4 -q:v 4 -bf 2 -g 48", [flipped(8), zeroed]],
 } as const;
 
-const PICTURES = ["lumaMean", "perceptualHash", "cutScore"] as const;
-/** From 6 on ffmpeg reads, decodes and filters in threads of their own, whose words may come in another order each time. */
-const SAYS_IN_ORDER = /^ffmpeg version \D*5\./.test(
-  new TextDecoder().decode(new Deno.Command(tools().ffmpeg, { args: ["-version"] }).outputSync().stdout),
-);
-const COLUMNS = SAYS_IN_ORDER ? [...PICTURES, "artifactScore" as const] : PICTURES;
+const COLUMNS = ["lumaMean", "perceptualHash", "cutScore", "artifactScore"] as const;
 
 for (const [name, [extension, encoder, damages]] of Object.entries(DAMAGED_FILMS)) {
   Deno.test(`damaged ${name}: the rows are the same whatever the number of threads, whole or in chunks`, async () => {

@@ -113,6 +113,36 @@ Deno.test("a frame whose line stands within that of another thread is read", () 
   deepEqual(frames.map((report) => (report & isKey) !== 0), [true, false, false]);
 });
 
+Deno.test("what another thread says within a line of the filter that chooses frames is read", () => {
+  const choice = "[Parsed_select_4 @ 0xb0] [debug] n:34.000000 pts:203.000000 t:2.973765 key:1";
+  const rest =
+    "[Parsed_select_4 @ 0xb0] [debug]  interlace_type:P pict_type:B scene:nan -> select:1.000000 select_out:0";
+  const toldOf = (words: string) => {
+    const { frames } = read([packet7(0), `${choice}${words}`, rest, frame7(0, 2)].join("\n"));
+    return frames;
+  };
+  const harmless = [
+    ...[
+      packetTimes7(40),
+      "nal_unit_type: 1(Coded slice), nal_ref_idc: 2",
+      "[vf#0:0 @ 0xc0] [info] filter_raw -> pts:1",
+    ],
+    " interlace_type:P pict_type:B scene:nan -> select:1.000000 select_out:0",
+  ];
+  for (const words of harmless) deepEqual(toldOf(words), [isReported], words);
+  deepEqual(toldOf("corrupt decoded frame"), [isReported | isCorrupt]);
+  deepEqual(toldOf("Frame num gap 10 8"), [isReported | isReferenceLost]);
+  deepEqual(toldOf("nal_unit_type: 6(SEI), nal_ref_idc: 0"), [isReported | isAnnounced]);
+  for (const error of ["ac-tex damaged at 11 6", "[mpeg4 @ 0xd0] [error] ac-tex damaged at 11 6"]) {
+    deepEqual(toldOf(error), [isReported | isAfterError], error);
+  }
+  deepEqual(toldOf(times7(1, 1, 40)), [isReported | isKey | isIntra, isReported]);
+  const { filtered } = read(
+    [packet7(0), `${choice}filter -> pts:1 pts_time:1 exact:1 time_base:1/90000`].join("\n"),
+  );
+  equal(filtered, 1);
+});
+
 Deno.test("errors are kept as without levels, and nothing else, least of all addresses", () => {
   const text = [
     "prlimit: a warning",
