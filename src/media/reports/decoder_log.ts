@@ -60,20 +60,21 @@ const LOST_REFERENCE = [
 /** How the lines of the filter begin that chooses frames, which writes them in pieces, and how they end. */
 const CHOICE = ["n:", " interlace_type:"].map(bytesOf);
 const CHOICE_END = bytesOf(" -> select:");
-/** What threads say often that is no error, and how levels that are none are written. */
-const HARMLESS = [
-  " -> ",
-  " <- ",
-  "sq: ",
-  "nal_unit_type: ",
-  "frame with POC ",
-  "[debug] ",
-  "[verbose] ",
-  "[info] ",
-]
-  .map(bytesOf);
-/** An error whose level stands within a line. */
-const ERROR = bytesOf("[error] ");
+/** What errors say, of those that have no level of their own. */
+const ERROR_WORDS = [
+  ...[
+    "[error] ",
+    "[fatal] ",
+    "rror ",
+    "nvalid",
+    "damaged",
+    "concealing",
+    "missing",
+    "mismatch",
+    "out of range",
+  ],
+  ...["overread", "truncated", "illegal", "failed"],
+].map(bytesOf);
 /** How the lines begin that `-debug_ts` adds for packets and frames. */
 const TIMES = ["decoder", "demuxer", "encoder", "filter", "muxer"].map(bytesOf);
 
@@ -246,7 +247,7 @@ export class DecoderLog {
 
   /**
    * Some lines are written in pieces, and another thread may put its own line between two of them, of which nothing tells the level then.
-   * Of such a line all is noted that can be told by its words; what is none of these and not known as harmless counts as an error.
+   * Of such a line all is noted that can be told by its words. Decoders mostly tell of an error in several lines, and one of them is enough.
    * Before the first packet there are no threads yet, but texts of the film.
    */
   #noteInserted(bytes: Uint8Array, text: number, end: number): void {
@@ -256,7 +257,7 @@ export class DecoderLog {
       (LOST_REFERENCE.some(holds) ? REPORT.isReferenceLost : 0) |
       (holds(ANNOUNCEMENT) ? REPORT.isAnnounced : 0);
     this.#report |= told;
-    if (holds(ERROR) || (told === 0 && !HARMLESS.some(holds))) this.#report |= REPORT.isAfterError;
+    if (ERROR_WORDS.some(holds)) this.#report |= REPORT.isAfterError;
     if (holds(FILTERED) && holds(VIDEO_TIMES)) this.#reports?.noteFiltered();
     this.#noteFrameWithin(bytes, text - 1, end);
   }

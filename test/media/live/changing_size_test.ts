@@ -113,11 +113,11 @@ Deno.test("pictures change their size behind more words of ffmpeg than are kept"
   using folder = new TempFolder();
   const sizes = ["96x64", "64x48", "128x96"];
   const film = changing(folder, MJPEG, sizes);
-  const words = "[mjpeg @ 0x1] [warning] one of many words that ffmpeg may have for a camera";
+  const word = "[mjpeg @ 0x1] [warning] one of many words that ffmpeg may have for a camera\n";
+  const words = folder.file("words", new TextEncoder().encode(word.repeat(1000)));
   const ffmpeg = folder.script(
     "ffmpeg",
-    `{ ${TOOLS.ffmpeg} "$@" 2>&1 >&3 3>&- | awk '{ print; fflush() }
-      /rawvideo/ && !said++ { for (i = 0; i < 1000; i++) print "${words}" }' >&2; } 3>&1`,
+    `{ ${TOOLS.ffmpeg} "$@" 2>&1 >&3 3>&- | sed -u -e '0,/rawvideo/{/rawvideo/r ${words}' -e '}' >&2; } 3>&1`,
   );
   const seen = await decoded(film, { width: 128, height: 96 }, ffmpeg);
   assert.deepEqual(seen.map(({ frame }) => frame), sizes.flatMap((size) => new Array(FRAMES).fill(size)));
