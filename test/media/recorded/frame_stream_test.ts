@@ -539,6 +539,8 @@ Deno.test("an endless source gives chunks as its frames come, until its deadline
   equal((await endless.next())!.images.length, 2);
   elapse.forEach((pass) => pass());
   const rest = await allChunks(endless);
-  for (const { signals, images } of rest) equal(images.length, chosenPositions(signals.count, 2).length);
+  const missing = rest.map(({ signals, images }) => chosenPositions(signals.count, 2).length - images.length);
+  // The JPEGs of the last chunk may not have come before the deadline.
+  equal(missing.slice(0, -1).filter((count) => count !== 0).length, 0);
   deepEqual(childProcesses("rtsp://"), []);
 });
