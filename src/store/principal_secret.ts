@@ -1,8 +1,8 @@
 /** The secret behind the names of principals: a file of the data directory, made at the first start with an API key. */
 
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import type { World } from "../base/world.ts";
 import { PrincipalNames } from "../model/principal_names.ts";
 import { knownFormat, raiseFormat, SEALED_NAMES_FORMAT } from "./data_format.ts";
 import { readSecretFile } from "./secret_file.ts";
@@ -20,10 +20,11 @@ const SECRET_BYTES = 32;
 export async function openPrincipalNames(
   dataDir: string,
   apiKeys: readonly string[],
+  world: Pick<World, "randomBytes">,
 ): Promise<PrincipalNames> {
   let secret = readPrincipalSecret(dataDir, knownFormat(dataDir) ?? 0);
   if (apiKeys.length > 0) {
-    secret ??= makeSecret(dataDir);
+    secret ??= makeSecret(dataDir, world);
     await raiseFormat(dataDir, SEALED_NAMES_FORMAT);
   }
   return new PrincipalNames(secret, apiKeys);
@@ -45,9 +46,9 @@ export function readPrincipalSecret(dataDir: string, format: number): Uint8Array
   );
 }
 
-function makeSecret(dataDir: string): Uint8Array {
-  const secret = randomBytes(SECRET_BYTES);
-  replaceSmallFile(dataDir, PRINCIPAL_SECRET_FILE, { text: textOf(secret.toString("hex")), isSynced: true });
+function makeSecret(dataDir: string, world: Pick<World, "randomBytes">): Uint8Array {
+  const secret = world.randomBytes(SECRET_BYTES);
+  replaceSmallFile(dataDir, PRINCIPAL_SECRET_FILE, { text: textOf(secret.toHex()), isSynced: true });
   return secret;
 }
 

@@ -142,7 +142,7 @@ export class Timeline implements AsyncDisposable {
     const lock = DirectoryLock.acquire(dataDir);
     try {
       requireKnownFormat(dataDir);
-      const names = await openPrincipalNames(dataDir, options.apiKeys ?? []);
+      const names = await openPrincipalNames(dataDir, options.apiKeys ?? [], world);
       const read = readTimeline(
         directory,
         acceptedLosses(dataDir),
