@@ -28,6 +28,7 @@ export interface Store {
 export interface StoreOptions {
   readonly places: Pick<Places, "dataDir" | "tempDir" | "uploadRoot">;
   readonly walSync: TimelineOptions["sync"];
+  readonly apiKeys: readonly string[];
   readonly world: World;
   readonly metrics: Metrics;
   readonly storageQuotaBytes: number | undefined;
@@ -36,17 +37,19 @@ export interface StoreOptions {
 /** Errors: another process owns the data directory. */
 export async function openStore(
   opening: AsyncDisposableStack,
-  { places, walSync, world, metrics, storageQuotaBytes: quotaBytes }: StoreOptions,
+  { places, walSync, apiKeys, world, metrics, storageQuotaBytes: quotaBytes }: StoreOptions,
 ): Promise<Store> {
   const { dataDir, tempDir, uploadRoot } = places;
-  const timeline = opening.use(await Timeline.open({ dataDir, world, sync: walSync }));
+  const timeline = opening.use(await Timeline.open({ dataDir, world, sync: walSync, apiKeys }));
   emptyTempFolder(tempDir, world.log); // only its owner may: `Timeline.open` has locked the data directory
   const stored = opening.use(
     StoredBytes.open({ dataDir, uploadRoot, timeline, quotaBytes, world, metrics }),
   );
   timeline.limitBy(stored);
   const syncs = walSync === "group";
-  const answers = opening.use(KeptAnswers.open({ dataDir, syncs, view: timeline.view, stored, world }));
+  const answers = opening.use(
+    KeptAnswers.open({ dataDir, syncs, view: timeline.view, names: timeline.names, stored, world }),
+  );
   opening.use(timeline.observe(({ runId }, _seq, kind) => {
     if (kind === "run_deleted" || kind === EVENTS_REMOVED) answers.forgetRun(runId);
   }));

@@ -1,5 +1,6 @@
 /** Every run of the log, by id and by principal, and how many of a principal's runs are active. */
 
+import { PrincipalNames } from "../principal_names.ts";
 import { EVENTS_REMOVED, isGone, isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
 /** The part of the timeline that a decision may read. */
@@ -21,9 +22,15 @@ export interface TimelineView {
 }
 
 export class RunRegister implements TimelineView {
+  readonly #names: Pick<PrincipalNames, "current">;
   readonly #runs = new Map<string, Run>();
   readonly #principals = new Map<string, PrincipalRuns>();
   lastSeq = 0;
+
+  /** Owners have the names of `names`, whatever the data call them; those of the data unless given. */
+  constructor(names: Pick<PrincipalNames, "current"> = new PrincipalNames(null)) {
+    this.#names = names;
+  }
 
   run(runId: string): RunView | undefined {
     const run = this.#runs.get(runId);
@@ -87,19 +94,21 @@ export class RunRegister implements TimelineView {
     if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += run.logBytes - bytesBefore;
     if (wasGone) return;
     if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
-    else this.#principal(run.principalKey).add(run);
+    else this.#adopt(run);
   }
 
   /** Adds a run that was folded before, from a snapshot. */
   adopt(run: Run): void {
     this.#runs.set(run.runId, run);
-    if (run.isCreated) this.#principal(run.principalKey).add(run);
+    if (run.isCreated) this.#adopt(run);
   }
 
-  #principal(principalKey: string): PrincipalRuns {
-    let principal = this.#principals.get(principalKey);
-    if (principal === undefined) this.#principals.set(principalKey, principal = new PrincipalRuns());
-    return principal;
+  /** Gives the run to its owner. */
+  #adopt(run: Run): void {
+    run.principalKey = this.#names.current(run.principalKey);
+    let owner = this.#principals.get(run.principalKey);
+    if (owner === undefined) this.#principals.set(run.principalKey, owner = new PrincipalRuns());
+    owner.add(run);
   }
 }
 

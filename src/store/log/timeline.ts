@@ -14,6 +14,7 @@ import {
   type Run,
   type RunView,
 } from "../../model/runs/run.ts";
+import type { PrincipalNames } from "../../model/principal_names.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
 import { RecordRemoval, removeCopies, type RemovedRecords } from "../removal/record_removal.ts";
 import { type AcceptedLosses, acceptedLosses } from "../accepted_losses.ts";
@@ -21,6 +22,7 @@ import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
 import { requireKnownFormat } from "../data_format.ts";
+import { openPrincipalNames } from "../principal_secret.ts";
 import { startRunAgain } from "./folding_sink.ts";
 import { DirectoryLock } from "../directory_lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
@@ -48,6 +50,8 @@ export interface TimelineOptions {
    * disk has them. See docs/deployment.md#durability.
    */
   readonly sync: "none" | "group";
+  /** Those that are configured; none unless given. The data have other names for their principals. */
+  readonly apiKeys?: readonly string[];
   /** A segment that would become larger is closed and the next one started; 64 MiB. */
   readonly segmentBytes?: number;
   /** Called for every damaged range, for the metrics; the log gets a message anyway. */
@@ -93,6 +97,8 @@ const SNAPSHOT_GROWTH_MIN = 4;
  * be read at once. See docs/protocols.md#log-format.
  */
 export class Timeline implements AsyncDisposable {
+  /** How principals are called in the log, and in all else that is kept. */
+  readonly names: PrincipalNames;
   readonly #world: World;
   readonly #log: Log;
   readonly #directory: string;
@@ -128,7 +134,6 @@ export class Timeline implements AsyncDisposable {
    * Reads the snapshot and the part of the log after it, or the whole log without a usable snapshot. Damage is reported
    * and does not stop it. Throws when another process owns the data directory.
    */
-  // deno-lint-ignore require-await
   static async open(options: TimelineOptions): Promise<Timeline> {
     const { world, dataDir } = options;
     const startedMs = world.monotonicMs();
@@ -137,13 +142,15 @@ export class Timeline implements AsyncDisposable {
     const lock = DirectoryLock.acquire(dataDir);
     try {
       requireKnownFormat(dataDir);
+      const names = await openPrincipalNames(dataDir, options.apiKeys ?? [], world);
       const read = readTimeline(
         directory,
         acceptedLosses(dataDir),
+        names,
         world.log.child("timeline"),
         options.onDamage,
       );
-      const timeline = new Timeline(options, directory, lock, read);
+      const timeline = new Timeline(options, directory, { lock, names, read });
       timeline.#log.info("timeline open", {
         ...timeline.stats,
         next_seq: read.end.nextSeq,
@@ -157,13 +164,22 @@ export class Timeline implements AsyncDisposable {
     }
   }
 
-  private constructor(options: TimelineOptions, directory: string, lock: DirectoryLock, read: ReadTimeline) {
+  private constructor(
+    options: TimelineOptions,
+    directory: string,
+    { lock, names, read }: {
+      readonly lock: DirectoryLock;
+      readonly names: PrincipalNames;
+      readonly read: ReadTimeline;
+    },
+  ) {
     const { world, sync, syncData = (file) => file.syncData(), segmentBytes = SEGMENT_BYTES } = options;
     this.#world = world;
     this.#log = read.log;
     this.#directory = directory;
     this.#segmentBytes = segmentBytes;
     this.#lock = lock;
+    this.names = names;
     this.#register = read.register;
     this.#index = read.index;
     this.#segments = read.segments;
@@ -646,13 +662,14 @@ interface ReadTimeline {
 function readTimeline(
   directory: string,
   accepted: AcceptedLosses,
+  names: PrincipalNames,
   log: Log,
   onDamage: TimelineOptions["onDamage"],
 ): ReadTimeline {
   const damage = new DamageReport(directory, log, onDamage);
   removeCopies(directory);
   const found = findSegments(directory);
-  const snapshot = loadSnapshot(directory, found, accepted, log);
+  const snapshot = loadSnapshot(directory, found, { accepted, names, log });
   const { register, index, segments } = snapshot;
   damage.records = snapshot.damagedRecords;
   const snapshotPosition = segments.endPosition;

@@ -7,6 +7,7 @@ import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
 import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
+import type { PrincipalNames } from "../../model/principal_names.ts";
 import { blobBytes } from "../blobs.ts";
 import type { Timeline } from "../log/timeline.ts";
 import type { GrowingBytes } from "../partial_file.ts";
@@ -14,7 +15,7 @@ import type { GrowingBytes } from "../partial_file.ts";
 export interface StoredBytesOptions {
   readonly dataDir: string;
   readonly uploadRoot: string;
-  readonly timeline: Pick<Timeline, "view" | "readAll">;
+  readonly timeline: Pick<Timeline, "view" | "readAll" | "names">;
   /** SERVICE_STORAGE_QUOTA_BYTES; without it nothing is counted. */
   readonly quotaBytes: number | undefined;
   readonly world: World;
@@ -54,7 +55,7 @@ export class StoredBytes implements Disposable {
       removeIfThere(path); // it would miss what is stored from now on
       return new StoredBytes(options, new Map(), undefined);
     }
-    const blobs = readLedger(path) ?? countBlobs(options);
+    const blobs = readLedger(path, options.timeline.names) ?? countBlobs(options);
     return new StoredBytes(options, blobs, writeLedger(path, blobs));
   }
 
@@ -68,7 +69,7 @@ export class StoredBytes implements Disposable {
     this.#blobs = blobs;
     this.#ledger = ledger;
     this.#countedMs = options.world.monotonicMs();
-    this.#uploads = ledger === undefined ? new Map() : countUploads(options.uploadRoot);
+    this.#uploads = ledger === undefined ? new Map() : countUploads(options);
   }
 
   /** What the principal stores, and what is being written for it. */
@@ -167,7 +168,7 @@ export class StoredBytes implements Disposable {
     const nowMs = this.#options.world.monotonicMs();
     if (nowMs - this.#countedMs < RECOUNT_MS) return;
     this.#countedMs = nowMs;
-    this.#uploads = countUploads(this.#options.uploadRoot);
+    this.#uploads = countUploads(this.#options);
   }
 }
 
@@ -177,7 +178,8 @@ function addTo(counts: Map<string, number>, key: string, bytes: number): void {
   else counts.set(key, sum);
 }
 
-function countUploads(uploadRoot: string): Map<string, number> {
+/** By the prefix that names their owner now. */
+function countUploads({ uploadRoot, timeline: { names } }: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
   const seen = new Set<number>();
   for (const { name, isFile } of Deno.readDirSync(uploadRoot)) {
@@ -186,13 +188,13 @@ function countUploads(uploadRoot: string): Map<string, number> {
     const { size, ino } = statOf(join(uploadRoot, name));
     if (ino !== null && seen.has(ino)) continue; // bytes that have two names, both of one owner
     if (ino !== null) seen.add(ino);
-    addTo(counts, prefix, size);
+    addTo(counts, names.current(prefix), size);
   }
   return counts;
 }
 
 /** Null where there is no ledger. A line that a crash cut off is left out. */
-function readLedger(path: string): Map<string, number> | null {
+function readLedger(path: string, names: PrincipalNames): Map<string, number> | null {
   let text: string;
   try {
     text = Deno.readTextFileSync(path);
@@ -202,7 +204,7 @@ function readLedger(path: string): Map<string, number> | null {
   }
   const counts = new Map<string, number>();
   for (const [, bytes, principalKey] of text.matchAll(/^(-?\d{1,15}) (\S+)\n/gm)) {
-    addTo(counts, principalKey!, Number(bytes));
+    addTo(counts, names.current(principalKey!), Number(bytes));
   }
   return counts;
 }
