@@ -5,6 +5,7 @@ import type { Listener, Receiver } from "../flow/events/listener.ts";
 import { cloudEvent, envelopeHead, onOneLine } from "../model/events/cloudevent.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
+import type { SentBytes } from "./untaken_answers.ts";
 
 export const SSE_ROUTES: readonly Route[] = [
   {
@@ -63,35 +64,67 @@ function oneLine(kind: string): string {
   return /[\r\n]/.test(kind) ? kind.replaceAll(/[\r\n]/g, " ") : kind;
 }
 
+/** In one piece. More is kept here until the connection has taken the piece before it. */
+const PIECE_BYTES = 32 * 1024;
+
 /**
- * The body of one response, read as fast as the connection takes it. With a high water mark of 0 nothing is queued here,
- * and bytes are passed on without a copy, the same array to every client.
+ * The body of one response, read as fast as the client takes it. With a high water mark of 0 nothing is queued here, and what fits into
+ * a piece is passed on without a copy, the same array to every client.
  */
 class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #listener: Listener;
+  readonly #sent: SentBytes;
+  /** Of what the listener has sent last. */
+  #rest: Uint8Array<ArrayBuffer> | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
   constructor(call: RouteCall, query: Parameters<RouteCall["follower"]["follow"]>[2]) {
     this.#listener = call.follower.follow(call.caller, parameter(call, "id"), query, this);
+    this.#sent = call.untaken.open({
+      ...{ principalKey: call.caller.principalKey, client: call.caller.client },
+      resume: () => this.#resume(),
+    });
     this.stream = new ReadableStream(this, { highWaterMark: 0 });
   }
 
   pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void {
     this.#controller = controller;
-    this.#listener.request();
+    if (this.#sent.mayGoOn()) this.#goOn();
   }
 
   /** The client has disconnected. */
   cancel(): void {
+    this.#rest = undefined;
+    this.#sent[Symbol.dispose]();
     this.#listener.leave();
   }
 
   send(bytes: Uint8Array<ArrayBuffer>): void {
-    this.#controller!.enqueue(bytes);
+    const { length, buffer } = bytes;
+    // A part of an array would keep all of it.
+    const piece = length <= PIECE_BYTES && length === buffer.byteLength ? bytes : bytes.slice(0, PIECE_BYTES);
+    this.#rest = length > PIECE_BYTES ? bytes.subarray(PIECE_BYTES) : undefined;
+    this.#sent.add(piece.length);
+    this.#controller!.enqueue(piece);
   }
 
   end(): void {
+    this.#sent[Symbol.dispose]();
+    if (this.#rest !== undefined) this.#controller!.enqueue(this.#rest); // to the end of the message
     this.#controller!.close();
+  }
+
+  #goOn(): void {
+    if (this.#rest === undefined) this.#listener.request();
+    else this.send(this.#rest);
+  }
+
+  #resume(): void {
+    try {
+      this.#goOn();
+    } catch (error) {
+      this.#controller!.error(error);
+    }
   }
 }

@@ -68,9 +68,9 @@ export class Feed implements ListenersFeed {
     return timeline.view.run(runId)?.lastSeq ?? 0;
   }
 
-  read(seq: number): readonly StoredEvent[] | number | undefined {
+  read(seq: number, batchBytes = QUEUE_BYTES): readonly StoredEvent[] | number | undefined {
     const { timeline, runId } = this.#options;
-    const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents };
+    const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents, batchBytes };
     const kinds = this.#isWanted;
     return timeline.readFirst(runId, kinds === undefined ? query : { ...query, kinds });
   }
@@ -88,9 +88,9 @@ export class Feed implements ListenersFeed {
     return this.#options.wire.messages(events);
   }
 
-  async *longMessage(seq: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  async *longMessage(seq: number, pieceBytes: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const { timeline, wire } = this.#options;
-    const event = await timeline.readOneInPieces(seq);
+    const event = await timeline.readOneInPieces(seq, pieceBytes);
     if (event === undefined || this.#isWanted?.(event.kind) === false) return;
     if ("pieces" in event) yield* wire.longMessage(event);
     else yield wire.messages([event]);
