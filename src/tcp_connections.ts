@@ -21,7 +21,7 @@ function look({ hostname, port }: ListenedAt, clients: readonly string[]): Conne
       const client = state === ESTABLISHED ? left.get(key) : undefined;
       if (client === undefined) continue;
       connected.add(client);
-      if (unsentOf(connection) > 0) behind.push(client);
+      if (unsentOf(connection) > BEHIND_BYTES) behind.push(client);
     }
   } catch {
     return null;
@@ -29,6 +29,8 @@ function look({ hostname, port }: ListenedAt, clients: readonly string[]): Conne
   return { open, gone: clients.filter((client) => !connected.has(client)), behind };
 }
 
+/** Acknowledgements come late, so a client that takes everything has some bytes left, too. A socket that is full has more. */
+const BEHIND_BYTES = 4096;
 const ESTABLISHED = "01";
 /** CLOSE_WAIT: the other side has sent its last byte. */
 const CLOSED_BY_PEER = "08";

@@ -8,7 +8,7 @@ export interface ConnectionsSeen {
   readonly open: number;
   /** Of the clients that were asked about: whose connection they have closed, or that is gone. */
   readonly gone: readonly string[];
-  /** Of them: whose system has not acknowledged everything that was sent. */
+  /** Of them: who has not acknowledged more than a little of what was sent. */
   readonly behind: readonly string[];
 }
 
@@ -113,7 +113,7 @@ export class Connections implements AsyncDisposable {
     return seen?.open ?? NaN;
   }
 
-  /** Of these clients those whose system has not acknowledged everything that was sent to them; null where that is not known. */
+  /** Of these clients those that have not acknowledged more than a little of what was sent to them; null where that is not known. */
   async behind(clients: readonly string[]): Promise<ReadonlySet<string> | null> {
     const seen = await this.#look(clients);
     return seen && new Set(seen.behind);

@@ -1,9 +1,10 @@
-/** Event streams whose clients do not take what they are sent: how far each may be ahead of its client. See docs/events.md#event-stream. */
+/** Event streams whose clients do not take what they are sent: how far they may be ahead of their clients. See docs/events.md#event-stream. */
 
 import { timer, yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
+import { LIMITS } from "../model/limits.ts";
 
-/** One event stream. Disposing it ends the accounts. */
+/** What one event stream has sent. Disposing it ends the account. */
 export interface SentBytes extends Disposable {
   /** Whether more may be sent. Where not, `resume` is called once it may. */
   mayGoOn(): boolean;
@@ -20,36 +21,30 @@ export interface SentBytesOptions {
 
 export interface UntakenAnswersOptions {
   readonly world: Pick<World, "sleep" | "monotonicMs">;
-  /** Of these clients those whose system has not acknowledged everything; null where it is not known. */
+  /** Of these clients those that have not acknowledged more than a little; null where it is not known. */
   readonly behind: (clients: readonly string[]) => Promise<ReadonlySet<string> | null>;
-  /** How many bytes may be under way to one event stream of the principal. */
-  readonly shareOf: (principalKey: string) => number;
 }
-
-/**
- * Deno 2.9 keeps some 410 KB in front of a socket that is full, and asks for 64 KB more (measured on 28 November 2026). A stream that may
- * be ahead by as much needs no account: it is not asked for more.
- */
-export const RUNTIME_BYTES = 480 * 1024;
 
 /** From one look at the connections to the next. */
 const LOOK_MS = 250;
 /** A look at thousands of connections takes long: at most a twentieth of the time. */
 const PAUSE_FOR_LOOK = 20;
+/** Deno 2.9 keeps so much of one answer in front of a socket that is full, and asks for no more (measured on 28 November 2026). */
+const RUNTIME_BYTES = 480 * 1024;
 
 /**
  * What a stream has sent counts until its client has taken it, which only the system knows:
  *
  *     sent ─▶ runtime ─▶ socket ─▶ acknowledged by the client
- *     └────── counts as under way ───────┘
+ *     └───── counts as untaken ─────┘
  *
- * A stream whose part is used up waits until its connection has nothing left to send. Where that is not known, and of HTTP/3, everything
- * counts as taken at the next look.
+ * While the streams of a principal together have as much untaken as they may, each goes on only up to a small part of its own. The
+ * others wait until connections are seen to have nothing left to send, and then go on in the order in which they came. Where that cannot
+ * be seen, and of HTTP/3, everything counts as taken at the next look.
  */
 export class UntakenAnswers implements Disposable {
   readonly #options: UntakenAnswersOptions;
-  /** Those with bytes under way. */
-  readonly #ahead = new Set<Account>();
+  readonly #principals = new Map<string, Principal>();
   #timer: Disposable | undefined;
   #isLooking = false;
   #isClosed = false;
@@ -58,25 +53,26 @@ export class UntakenAnswers implements Disposable {
     this.#options = options;
   }
 
-  open(options: SentBytesOptions): SentBytes {
-    const account = new Account(options);
+  open({ principalKey, client, resume }: SentBytesOptions): SentBytes {
+    const stream: Stream = { client, resume, untaken: 0 };
+    const principal = () => this.#principals.getOrInsertComputed(principalKey, () => new Principal());
     return {
       mayGoOn: () => {
-        const share = this.#options.shareOf(options.principalKey);
-        account.isWaiting = share < RUNTIME_BYTES && account.bytes >= share;
-        if (account.isWaiting) this.#schedule(LOOK_MS);
-        return !account.isWaiting;
+        if (principal().admits(stream)) return true;
+        principal().waiting.add(stream);
+        this.#schedule(LOOK_MS);
+        return false;
       },
       add: (bytes) => {
-        account.bytes += bytes;
-        this.#ahead.add(account);
-        const share = this.#options.shareOf(options.principalKey);
-        // Before it has to wait: so a client that takes everything seldom does.
-        if (share < RUNTIME_BYTES && account.bytes >= share / 2) this.#schedule(LOOK_MS);
+        principal().set(stream, stream.untaken + bytes);
+        // Before any has to wait: those whose clients take everything seldom do then.
+        if (principal().untaken >= LIMITS.sse.untakenBytesPerPrincipal / 2) this.#schedule(LOOK_MS);
       },
       [Symbol.dispose]: () => {
-        account.isWaiting = false;
-        this.#ahead.delete(account);
+        const left = this.#principals.get(principalKey);
+        left?.waiting.delete(stream);
+        left?.set(stream, 0);
+        if (left?.ahead.size === 0 && left.waiting.size === 0) this.#principals.delete(principalKey);
       },
     };
   }
@@ -96,48 +92,63 @@ export class UntakenAnswers implements Disposable {
 
   /** Never rejects. */
   async #look(): Promise<void> {
+    const { world, behind } = this.#options;
     this.#isLooking = true;
-    const startedMs = this.#options.world.monotonicMs();
-    const asked = new Map([...this.#ahead].map((account) => [account, account.bytes] as const));
-    // What was sent until now is in the socket then, or behind other bytes there.
-    await yieldToEventLoop();
-    const behind = await this.#options.behind(clientsOf(asked.keys())).catch(() => null);
-    const tookMs = this.#options.world.monotonicMs() - startedMs;
-    this.#isLooking = false;
-    for (const [account, bytes] of asked) {
-      if (account.client !== undefined && behind?.has(account.client)) continue;
-      account.bytes -= bytes;
-      if (account.bytes === 0) this.#ahead.delete(account);
+    const startedMs = world.monotonicMs();
+    const asked = [...this.#principals.values()].map((principal) => ({
+      principal,
+      sent: [...principal.ahead].map((stream) => [stream, stream.untaken] as const),
+    }));
+    await yieldToEventLoop(); // what was sent until now is in a socket then, or behind what is in one
+    const clients = asked.flatMap(({ sent }) => sent.flatMap(([{ client }]) => client ?? []));
+    const late = await behind(clients).catch(() => null);
+    const tookMs = world.monotonicMs() - startedMs;
+    for (const { principal, sent } of asked) {
+      for (const [stream, bytes] of sent) {
+        if (stream.client !== undefined && late?.has(stream.client)) continue;
+        principal.set(stream, Math.max(0, stream.untaken - bytes));
+      }
+      principal.resume();
     }
-    for (const account of asked.keys()) this.#resume(account);
-    if (this.#ahead.values().some(({ isWaiting }) => isWaiting)) {
+    this.#isLooking = false;
+    if (asked.some(({ principal }) => principal.waiting.size > 0)) {
       this.#schedule(Math.max(LOOK_MS, tookMs * PAUSE_FOR_LOOK));
     }
   }
-
-  #resume(account: Account): void {
-    if (!account.isWaiting || account.bytes >= this.#options.shareOf(account.principalKey)) return;
-    account.isWaiting = false;
-    account.resume();
-  }
 }
 
-/** Of one event stream. */
-class Account {
-  readonly principalKey: string;
+interface Stream {
   readonly client: string | undefined;
   readonly resume: () => void;
-  /** Under way. */
-  bytes = 0;
-  isWaiting = false;
-
-  constructor({ principalKey, client, resume }: SentBytesOptions) {
-    this.principalKey = principalKey;
-    this.client = client;
-    this.resume = resume;
-  }
+  untaken: number;
 }
 
-function clientsOf(accounts: Iterable<Account>): string[] {
-  return [...accounts].flatMap(({ client }) => client ?? []);
+/** The streams of one principal. */
+class Principal {
+  /** Of all streams, of each at most what the runtime keeps. */
+  untaken = 0;
+  /** With untaken bytes. */
+  readonly ahead = new Set<Stream>();
+  /** Those that came first are first. */
+  readonly waiting = new Set<Stream>();
+
+  admits({ untaken }: Stream): boolean {
+    const { untakenBytesPerPrincipal, untakenBytesOfEach } = LIMITS.sse;
+    return this.untaken < untakenBytesPerPrincipal || untaken < untakenBytesOfEach;
+  }
+
+  set(stream: Stream, untaken: number): void {
+    this.untaken += Math.min(untaken, RUNTIME_BYTES) - Math.min(stream.untaken, RUNTIME_BYTES);
+    stream.untaken = untaken;
+    if (untaken > 0) this.ahead.add(stream);
+    else this.ahead.delete(stream);
+  }
+
+  resume(): void {
+    for (const stream of [...this.waiting]) {
+      if (!this.admits(stream)) continue;
+      this.waiting.delete(stream);
+      stream.resume();
+    }
+  }
 }

@@ -50,11 +50,7 @@ export async function openHttp(
   const limits = openRequestLimits(config, world);
   const bodies = opening.use(new ReceivedBodies(world));
   const untaken = opening.use(
-    new UntakenAnswers({
-      world,
-      behind: (clients) => connections.behind(clients),
-      shareOf: (principalKey) => useCases.follower.shareOf(principalKey),
-    }),
+    new UntakenAnswers({ world, behind: (clients) => connections.behind(clients) }),
   );
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({

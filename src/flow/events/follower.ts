@@ -147,18 +147,14 @@ export class Follower implements AsyncDisposable, Listeners {
     return feed;
   }
 
-  /** How many bytes may be under way to one event stream of the principal: an even part of what all of them may have. */
-  shareOf(principalKey: string): number {
-    const streams = Math.max(1, this.#ofPrincipal.get(principalKey) ?? 0);
-    return Math.floor(LIMITS.sse.untakenBytesPerPrincipal / streams);
-  }
-
   turn({ principalKey }: Listener): Promise<void> | undefined {
     return this.#turns.take(principalKey);
   }
 
+  /** What was read and not sent yet is an even part of what all streams of the principal may have untaken. */
   readBytesOf({ principalKey }: Listener): number {
-    return Math.min(READ_BYTES_MAX, this.shareOf(principalKey));
+    const even = Math.floor(LIMITS.sse.untakenBytesPerPrincipal / this.#ofPrincipal.get(principalKey)!);
+    return Math.min(READ_BYTES_MAX, even);
   }
 
   onSent(listener: Listener, events: number, replayed: number): void {

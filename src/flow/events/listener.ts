@@ -10,9 +10,12 @@ export interface KindFilter {
   readonly withoutKind?: string | undefined;
 }
 
+/** Encoded messages in pieces, which may be shared with other listeners. At least one. */
+export type Pieces = readonly Uint8Array<ArrayBuffer>[];
+
 /** Where the bytes go. `send` is called at most once after each {@link Listener.request}. */
 export interface Receiver {
-  send(bytes: Uint8Array<ArrayBuffer>): void;
+  send(pieces: Pieces): void;
   end(): void;
 }
 
@@ -35,7 +38,7 @@ export interface FeedBatch {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly eventCount: number;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly pieces: Pieces;
   readonly end: FeedPosition;
 }
 
@@ -54,7 +57,7 @@ export interface ListenersFeed {
   expired(
     cursor: number,
   ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly removedSeq: number } | undefined;
-  messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer>;
+  messages(events: readonly StoredEvent[]): Pieces;
   /** The message of one event of any length, in pieces of about `pieceBytes`; none when the event is not wanted or cannot be read. */
   longMessage(seq: number, pieceBytes: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
   add(listener: Listener): void;
@@ -196,7 +199,7 @@ export class Listener {
 
   /** Nothing was sent for a while. A receiver that has not read the last bytes yet needs no keepalive. */
   sendKeepalive(): void {
-    if (this.#isRequesting) this.#send(this.#listeners.keepalive, 0, 0);
+    if (this.#isRequesting) this.#send([this.#listeners.keepalive], 0, 0);
     else this.#listeners.onSent(this, 0, 0);
   }
 
@@ -223,7 +226,7 @@ export class Listener {
       if (batch.firstSeq > this.#cursor) {
         this.#position = batch.end;
         this.#cursor = batch.lastSeq;
-        this.#send(batch.bytes, batch.eventCount, 0);
+        this.#send(batch.pieces, batch.eventCount, 0);
       } else if (batch.lastSeq <= this.#cursor) this.#position = batch.end;
       else this.#position = undefined; // it has a part of the batch from the log, so it reads the rest there too
     }
@@ -235,7 +238,7 @@ export class Listener {
     const expired = feed.expired(this.#cursor);
     if (expired !== undefined) {
       this.#cursor = expired.removedSeq;
-      return this.#send(expired.bytes, 0, 0);
+      return this.#send([expired.bytes], 0, 0);
     }
     const readBytes = this.#listeners.readBytesOf(this);
     const events = feed.lastSeq > this.#cursor ? feed.read(this.#cursor, readBytes) : undefined;
@@ -262,7 +265,7 @@ export class Listener {
       if (this.#isEnded) return;
       if (!done) {
         message.hasPieces = true;
-        this.#send(value, 0, 0);
+        this.#send([value], 0, 0);
         return;
       }
       this.#longMessage = undefined;
@@ -277,9 +280,9 @@ export class Listener {
     }
   }
 
-  #send(bytes: Uint8Array<ArrayBuffer>, events: number, replayed: number): void {
+  #send(pieces: Pieces, events: number, replayed: number): void {
     this.#isRequesting = false;
     this.#listeners.onSent(this, events, replayed);
-    this.#receiver.send(bytes);
+    this.#receiver.send(pieces);
   }
 }
