@@ -5,7 +5,6 @@ import { getPath } from "hono/utils/url";
 import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
-import type { Caller } from "../flow/caller.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -14,7 +13,7 @@ import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
 import type { HttpCaller, Once, Route, RouteCall, UseCases } from "./call.ts";
 import { compressed } from "./compress.ts";
-import { ClientGone, type Connections, nameOf } from "./connections.ts";
+import { ClientGone, clientName, type Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
@@ -337,7 +336,7 @@ class RequestCaller implements HttpCaller, Disposable {
   }
 
   get client(): string | undefined {
-    return this.#watching && nameOf(this.#watching.client);
+    return this.#watching && clientName(this.#watching.client);
   }
 
   get isOnLoopback(): boolean {

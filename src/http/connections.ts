@@ -75,7 +75,7 @@ export class Connections implements AsyncDisposable {
    * request is answered.
    */
   watch(address: Deno.NetAddr, request: AbortSignal): Disposable & { readonly signal: AbortSignal } {
-    const client = nameOf(address);
+    const client = clientName(address);
     const controller = new AbortController();
     abortWith(request, controller); // for good: a body may be written long after the answer has begun
     const ofClient = this.#waiting.get(client) ?? new Set();
@@ -94,7 +94,7 @@ export class Connections implements AsyncDisposable {
 
   /** Counts the connection of a request, unless an earlier request of it was counted. */
   count(address: Deno.NetAddr): void {
-    const client = nameOf(address);
+    const client = clientName(address);
     if (this.#counted.has(client)) return;
     this.#total++;
     this.#counted.add(client);
@@ -189,6 +189,6 @@ interface Watch {
 }
 
 /** As {@link LookAtConnections} names a client. */
-export function nameOf({ hostname, port }: Deno.NetAddr): string {
+export function clientName({ hostname, port }: Deno.NetAddr): string {
   return `${hostname} ${port}`;
 }

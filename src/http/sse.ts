@@ -1,7 +1,7 @@
 /** The event stream of a run as Server-Sent Events. See docs/events.md#event-stream. */
 
 import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
-import type { Listener, Pieces, Receiver } from "../flow/events/listener.ts";
+import type { EncodedPieces, Listener, Receiver } from "../flow/events/listener.ts";
 import { cloudEvent, envelopeHead, onOneLine } from "../model/events/cloudevent.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
@@ -68,7 +68,7 @@ function oneLine(kind: string): string {
 /** What one write takes. */
 const PIECE_BYTES = 32 * 1024;
 
-function inPieces(bytes: Uint8Array<ArrayBuffer>): Pieces {
+function inPieces(bytes: Uint8Array<ArrayBuffer>): EncodedPieces {
   if (bytes.length <= PIECE_BYTES) return [bytes];
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) pieces.push(bytes.slice(at, at + PIECE_BYTES));
@@ -84,7 +84,7 @@ class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuf
   readonly #listener: Listener;
   readonly #sent: SentBytes;
   /** Of what the listener has sent last, in the order of sending. */
-  #rest: Pieces = [];
+  #rest: EncodedPieces = [];
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
   constructor(call: RouteCall, query: Parameters<RouteCall["follower"]["follow"]>[2]) {
@@ -108,7 +108,7 @@ class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuf
     this.#listener.leave();
   }
 
-  send([piece, ...rest]: Pieces): void {
+  send([piece, ...rest]: EncodedPieces): void {
     this.#rest = rest;
     this.#sent.add(piece!.length);
     this.#controller!.enqueue(piece!);

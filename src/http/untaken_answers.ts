@@ -44,7 +44,7 @@ const RUNTIME_BYTES = 480 * 1024;
  */
 export class UntakenAnswers implements Disposable {
   readonly #options: UntakenAnswersOptions;
-  readonly #principals = new Map<string, Principal>();
+  readonly #principals = new Map<string, PrincipalStreams>();
   #timer: Disposable | undefined;
   #isLooking = false;
   #isClosed = false;
@@ -54,8 +54,8 @@ export class UntakenAnswers implements Disposable {
   }
 
   open({ principalKey, client, resume }: SentBytesOptions): SentBytes {
-    const stream: Stream = { client, resume, untaken: 0 };
-    const principal = () => this.#principals.getOrInsertComputed(principalKey, () => new Principal());
+    const stream: FollowedStream = { client, resume, untaken: 0 };
+    const principal = () => this.#principals.getOrInsertComputed(principalKey, () => new PrincipalStreams());
     return {
       mayGoOn: () => {
         if (principal().admits(stream)) return true;
@@ -117,27 +117,26 @@ export class UntakenAnswers implements Disposable {
   }
 }
 
-interface Stream {
+interface FollowedStream {
   readonly client: string | undefined;
   readonly resume: () => void;
   untaken: number;
 }
 
 /** The streams of one principal. */
-class Principal {
+class PrincipalStreams {
   /** Of all streams, of each at most what the runtime keeps. */
   untaken = 0;
   /** With untaken bytes. */
-  readonly ahead = new Set<Stream>();
+  readonly ahead = new Set<FollowedStream>();
   /** Those that came first are first. */
-  readonly waiting = new Set<Stream>();
+  readonly waiting = new Set<FollowedStream>();
 
-  admits({ untaken }: Stream): boolean {
-    const { untakenBytesPerPrincipal, untakenBytesOfEach } = LIMITS.sse;
-    return this.untaken < untakenBytesPerPrincipal || untaken < untakenBytesOfEach;
+  admits({ untaken }: FollowedStream): boolean {
+    return this.untaken < LIMITS.sse.untakenBytesPerPrincipal || untaken < LIMITS.sse.untakenBytesOfEach;
   }
 
-  set(stream: Stream, untaken: number): void {
+  set(stream: FollowedStream, untaken: number): void {
     this.untaken += Math.min(untaken, RUNTIME_BYTES) - Math.min(stream.untaken, RUNTIME_BYTES);
     stream.untaken = untaken;
     if (untaken > 0) this.ahead.add(stream);

@@ -5,7 +5,7 @@ import { quietLog } from "../../src/base/log.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import { Follower, type FollowWire } from "../../src/flow/events/follower.ts";
 import { KeepaliveTimer } from "../../src/flow/events/keepalive_timer.ts";
-import type { Listener, Pieces, Receiver } from "../../src/flow/events/listener.ts";
+import type { EncodedPieces, Listener, Receiver } from "../../src/flow/events/listener.ts";
 import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
@@ -56,7 +56,7 @@ class Reader implements Receiver {
     this.listener.request();
   }
 
-  send(pieces: Pieces): void {
+  send(pieces: EncodedPieces): void {
     assert.ok(this.isWaiting, "sent without a request");
     this.isWaiting = false;
     for (const { buffer } of pieces) this.seqs.push(...new Uint32Array(buffer));

@@ -6,13 +6,13 @@ import { LIMITS } from "../../model/limits.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
-import type { FeedPosition, KindFilter, Listener, ListenersFeed, Pieces } from "./listener.ts";
+import type { EncodedPieces, FeedPosition, KindFilter, Listener, ListenersFeed } from "./listener.ts";
 
 /** Encodes events. */
 export interface Wire {
   /** For a listener at `cursor` where the first event that is left of the run is `firstSeq`. */
   readonly expired: (runId: string, cursor: number, firstSeq: number) => Uint8Array<ArrayBuffer>;
-  readonly messages: (events: readonly StoredEvent[]) => Pieces;
+  readonly messages: (events: readonly StoredEvent[]) => EncodedPieces;
   /** One message, in pieces. */
   readonly longMessage: (event: LongEvent) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 }
@@ -84,7 +84,7 @@ export class Feed implements ListenersFeed {
     return { bytes: wire.expired(runId, cursor, firstSeq), removedSeq };
   }
 
-  messages(events: readonly StoredEvent[]): Pieces {
+  messages(events: readonly StoredEvent[]): EncodedPieces {
     return this.#options.wire.messages(events);
   }
 

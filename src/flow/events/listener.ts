@@ -11,11 +11,11 @@ export interface KindFilter {
 }
 
 /** Encoded messages in pieces, which may be shared with other listeners. At least one. */
-export type Pieces = readonly Uint8Array<ArrayBuffer>[];
+export type EncodedPieces = readonly Uint8Array<ArrayBuffer>[];
 
 /** Where the bytes go. `send` is called at most once after each {@link Listener.request}. */
 export interface Receiver {
-  send(pieces: Pieces): void;
+  send(pieces: EncodedPieces): void;
   end(): void;
 }
 
@@ -38,7 +38,7 @@ export interface FeedBatch {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly eventCount: number;
-  readonly pieces: Pieces;
+  readonly pieces: EncodedPieces;
   readonly end: FeedPosition;
 }
 
@@ -57,7 +57,7 @@ export interface ListenersFeed {
   expired(
     cursor: number,
   ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly removedSeq: number } | undefined;
-  messages(events: readonly StoredEvent[]): Pieces;
+  messages(events: readonly StoredEvent[]): EncodedPieces;
   /** The message of one event of any length, in pieces of about `pieceBytes`; none when the event is not wanted or cannot be read. */
   longMessage(seq: number, pieceBytes: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
   add(listener: Listener): void;
@@ -280,7 +280,7 @@ export class Listener {
     }
   }
 
-  #send(pieces: Pieces, events: number, replayed: number): void {
+  #send(pieces: EncodedPieces, events: number, replayed: number): void {
     this.#isRequesting = false;
     this.#listeners.onSent(this, events, replayed);
     this.#receiver.send(pieces);
