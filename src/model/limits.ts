@@ -265,9 +265,9 @@ export const LIMITS = deepFrozen({
     /** Open event streams of one principal. */
     streamsPerPrincipal: 1024,
     /** Of all streams of one principal together, in bytes: sent, and not known to be taken by the clients. */
-    untakenBytesPerPrincipal: 16 * 2 ** 20,
+    untakenBytesPerPrincipal: 8 * 2 ** 20,
     /** Each stream may have so many, whatever the others have. */
-    untakenBytesOfEach: 16 * 2 ** 10,
+    untakenBytesOfEach: 8 * 2 ** 10,
     kindBytes: range(1, 96),
   },
 

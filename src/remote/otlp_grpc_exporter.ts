@@ -76,7 +76,10 @@ export class OtlpGrpcExporter implements SpanExporter {
       throw new Error(`the collector answered with HTTP status ${response.status}`);
     }
     const status = response.headers.get("grpc-status") ?? "0";
-    if (status !== "0") throw new Error(`the collector answered with gRPC status ${status}`);
+    if (status !== "0") {
+      const known = /^\d{1,3}$/.test(status) ? status : "that is no number";
+      throw new Error(`the collector answered with gRPC status ${known}`);
+    }
     if (bytes < FRAME_HEAD_BYTES) throw new Error("the collector did not take the spans");
   }
 }

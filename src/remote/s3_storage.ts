@@ -5,7 +5,7 @@ import { AwsClient } from "aws4fetch";
 import { createHash } from "node:crypto";
 import { Deadline, pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import type { BackupObject, BackupStorage } from "../model/backup_storage.ts";
+import { BACKUP_PART_BYTES, type BackupObject, type BackupStorage } from "../model/backup_storage.ts";
 
 export interface S3Place {
   /** `https://s3.eu-central-1.amazonaws.com`, or that of another provider. */
@@ -22,6 +22,10 @@ export interface S3Place {
 const ATTEMPT_MS = 180_000;
 const ATTEMPTS_MAX = 5;
 const FIRST_PAUSE_MS = 500;
+/** Of one listing: ten million objects of 16 MiB, 160 TB. */
+const PAGES_MAX = 10_000;
+const TOKEN_CHARACTERS_MAX = 4096;
+const FIRST_ROOM_BYTES = 64 * 1024;
 const SERVER_FAULT = 500;
 const TOO_MANY = 429;
 
@@ -63,7 +67,7 @@ export class S3Storage implements BackupStorage {
   async *list(prefix: string): AsyncIterable<BackupObject> {
     let token: string | undefined;
     const tokens = new Set<string>();
-    while (true) {
+    for (let page = 1; page <= PAGES_MAX; page++) {
       const query = {
         ...{ "list-type": "2", "encoding-type": "url", prefix: this.#place.prefix + prefix },
         ...(token !== undefined && { "continuation-token": token }),
@@ -72,8 +76,9 @@ export class S3Storage implements BackupStorage {
       if (answer.status !== 200) throw this.#refused("list", answer);
       const xml = new TextDecoder().decode(answer.body);
       if (!LIST_RESULT.test(xml)) throw this.#noStorage("is no whole ListBucketResult");
-      for (const [, content] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        const object = objectIn(content!);
+      for (const content of xml.split("<Contents>").slice(1)) {
+        const end = content.indexOf("</Contents>");
+        const object = end < 0 ? null : objectIn(content.slice(0, end));
         if (object === null || !spaced(object.name).startsWith(spaced(query.prefix))) {
           throw this.#noStorage(`names an object that is not below ${query.prefix}, or has no size`);
         }
@@ -82,9 +87,13 @@ export class S3Storage implements BackupStorage {
       if (elementIn(xml, "IsTruncated") !== "true") return;
       token = elementIn(xml, "NextContinuationToken");
       if (token === undefined) throw this.#noStorage("has no NextContinuationToken, and is not the last one");
+      if (token.length > TOKEN_CHARACTERS_MAX) {
+        throw this.#noStorage(`has a NextContinuationToken of more than ${TOKEN_CHARACTERS_MAX} characters`);
+      }
       if (tokens.has(token)) throw this.#noStorage("has the same NextContinuationToken as one before");
       tokens.add(token);
     }
+    throw this.#noStorage(`has more than ${PAGES_MAX} pages`);
   }
 
   async get(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
@@ -114,6 +123,7 @@ export class S3Storage implements BackupStorage {
         const answer = await this.#attempt(request);
         if (isLast || answer.status < SERVER_FAULT && answer.status !== TOO_MANY) return answer;
       } catch (error) {
+        if (error instanceof AnswerTooLong) throw error;
         // A message of the runtime has the whole address and nothing of the headers.
         const why = errorText(error);
         if (isLast) throw new Error(`${this.#place.endpoint} cannot be reached: ${why}`);
@@ -136,7 +146,27 @@ export class S3Storage implements BackupStorage {
       ...(body !== undefined && { body }),
     });
     const response = await fetch(signed, { redirect: "manual", signal: deadline.signal });
-    return { status: response.status, body: await response.bytes() };
+    return { status: response.status, body: await this.#bodyOf(response) };
+  }
+
+  async #bodyOf({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
+    let room = new Uint8Array(FIRST_ROOM_BYTES);
+    let bytes = 0;
+    // No object is longer, and no page of a listing, with its 1,000 names. It may come in millions of pieces, so none is kept.
+    for await (const piece of body ?? []) {
+      const end = bytes + piece.length;
+      if (end > BACKUP_PART_BYTES) {
+        throw new AnswerTooLong(`${this.#place.endpoint} answers with more than ${BACKUP_PART_BYTES} bytes`);
+      }
+      if (end > room.length) {
+        const larger = new Uint8Array(Math.max(end, room.length * 2));
+        larger.set(room.subarray(0, bytes));
+        room = larger;
+      }
+      room.set(piece, bytes);
+      bytes = end;
+    }
+    return room.subarray(0, bytes);
   }
 
   #noStorage(why: string): Error {
@@ -151,6 +181,11 @@ export class S3Storage implements BackupStorage {
       `${this.name} did not ${what} an object: status ${answer.status}${code ? ` ${code}` : ""}`,
     );
   }
+}
+
+/** The next attempt would be the same. */
+class AnswerTooLong extends Error {
+  override readonly name = "AnswerTooLong";
 }
 
 /** From its root to its end: the list of an answer that is cut would be too short. */

@@ -14,6 +14,7 @@ import { S3Storage } from "../../src/remote/s3_storage.ts";
 import type { SleepSignal } from "../../src/base/world.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { DataDirectory, world } from "../support/data_directory.ts";
+import { serveRaw } from "../support/http/tls_server.ts";
 import { S3_KEYS, S3Server } from "../support/s3_server.ts";
 import { TempFolder } from "../support/media.ts";
 import { event, RUN } from "../support/timeline.ts";
@@ -337,6 +338,68 @@ Deno.test("an answer that is no whole listing is an error, before anything is st
   assert.deepEqual(await Array.fromAsync(storage.list("objects/")), [{ name: "objects/x", bytes: 1 }]);
   server.body = "<ListBucketResult/>";
   assert.deepEqual(await backupIds(storage), []);
+});
+
+Deno.test("a storage that answers absurdly is an error soon, and fills no memory: without end, too long a token, names that never end", async () => {
+  let answer: () => Response = () => new Response();
+  let requests = 0;
+  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, () => {
+    requests++;
+    return answer();
+  });
+  const endpoint = `http://127.0.0.1:${server.addr.port}`;
+  const place = { endpoint, region: "r", bucket: "b", prefix: "", ...S3_KEYS };
+  const storage = new S3Storage(place, world);
+  const listed = () => Array.fromAsync(storage.list("x"));
+  const tooLong = { message: `${endpoint} answers with more than 16777216 bytes` };
+  const page = (content: string) => () => new Response(`<ListBucketResult>${content}</ListBucketResult>`);
+  let sent = 0;
+  const endless = new Uint8Array(2 ** 20).fill(97);
+  answer = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          sent += endless.length;
+          controller.enqueue(endless);
+        },
+      }),
+    );
+  await assert.rejects(storage.get("x"), tooLong);
+  await assert.rejects(storage.put("x", new Uint8Array(1)), tooLong);
+  await assert.rejects(listed(), tooLong);
+  assert.equal(requests, 3, "none is repeated");
+  assert.ok(sent < 3 * 40 * 2 ** 20, `${sent} bytes`);
+
+  const bomb = await new Response(
+    new Blob([new Uint8Array(2 ** 25)]).stream().pipeThrough(new CompressionStream("gzip")),
+  ).bytes();
+  answer = () => new Response(bomb, { headers: { "content-encoding": "gzip" } });
+  await assert.rejects(storage.get("x"), tooLong);
+
+  answer = page("<Contents>".repeat(1_600_000));
+  await assert.rejects(listed(), /names an object that is not below x, or has no size/);
+  answer = page(
+    `<IsTruncated>true</IsTruncated><NextContinuationToken>${"t".repeat(5000)}</NextContinuationToken>`,
+  );
+  await assert.rejects(listed(), /has a NextContinuationToken of more than 4096 characters/);
+  answer = () => new Response(null, { status: 302, headers: { location: "http://169.254.169.254/" } });
+  await assert.rejects(storage.get("x"), /did not read an object: status 302/);
+
+  await using silent = serveRaw("", () => new Promise(() => {}));
+  await using dribbling = serveRaw(
+    "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\na",
+    () => new Promise(() => {}),
+  );
+  await using short = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc");
+  await using endlessHead = serveRaw(
+    `HTTP/1.1 200 OK\r\nx: ${"y".repeat(8 * 2 ** 20)}`,
+    () => new Promise(() => {}),
+  );
+  const hasty = { ...world, sleep: (ms: number, signal?: SleepSignal) => world.sleep(ms / 1000, signal) };
+  for (const { port } of [silent, dribbling, short, endlessHead]) {
+    const at = new S3Storage({ ...place, endpoint: `http://127.0.0.1:${port}` }, hasty);
+    await assert.rejects(at.get("x"), /^Error: http:.* cannot be reached: /);
+  }
 });
 
 Deno.test("backups that are dropped take with them what only they had, and whatever is broken off leaves the others whole", async () => {

@@ -188,7 +188,7 @@ export class Follower implements AsyncDisposable, Listeners {
 
 /** Of the log at once, and for all streams of a principal together: as text, encoded and in pieces, it is in memory several times. */
 const READ_BYTES_MAX = 1024 * 1024;
-const READ_BYTES_OF_PRINCIPAL = 4 * 1024 * 1024;
+const READ_BYTES_OF_PRINCIPAL = 2 * 1024 * 1024;
 
 /** Streams are long, so a client that finds all of them taken should not ask often. */
 const RETRY_AFTER_SECONDS = 10;

@@ -5,6 +5,7 @@ import { decode, encode } from "@msgpack/msgpack";
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
 import { LIMITS } from "../limits.ts";
+import { isWithinLevels } from "./message_pack_depth.ts";
 import {
   AUDIO_PROFILES,
   type AudioProfile,
@@ -216,7 +217,13 @@ const DECODE_LIMITS = {
   maxExtLength: 0,
 };
 
+/** A valid answer has a list of maps in a map, and room for a later version. */
+const LEVELS_MAX = 8;
+
 function unpacked<T>(schema: z.ZodType<T>, packed: Uint8Array): T {
+  if (!isWithinLevels(packed, LEVELS_MAX)) {
+    throw new ProtocolFault(`Cannot read the metadata as it has more than ${LEVELS_MAX} levels`);
+  }
   let value: unknown;
   try {
     value = decode(packed, DECODE_LIMITS);

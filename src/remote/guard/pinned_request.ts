@@ -124,6 +124,9 @@ class RequestEnd implements Disposable {
   }
 }
 
+/** Of an answer that nobody wants: each takes as long as a new connection does, however short it is. */
+const DRAINED_CHUNKS_MAX = 256;
+
 /**
  * The body of an answer, to be read once. Reading rejects with `RequestFailed` when the connection or the time ends.
  */
@@ -153,10 +156,10 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * All chunks, or those up to the first that makes them longer than `maxBytes`: then the connection is closed. It costs
-   * less than the loop.
+   * All chunks, or those up to the first that makes them longer than `maxBytes`, or more than `maxChunks`: then the connection is
+   * closed. It costs less than the loop.
    */
-  collect(maxBytes: number): Promise<Uint8Array[]> {
+  collect(maxBytes: number, maxChunks = Infinity): Promise<Uint8Array[]> {
     const message = this.#message;
     return new Promise((resolve, reject) => {
       const chunks: Uint8Array[] = [];
@@ -177,7 +180,7 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
         if (isOver) return;
         chunks.push(chunk);
         bytes += chunk.length;
-        if (bytes > maxBytes) succeed();
+        if (bytes > maxBytes || chunks.length > maxChunks) succeed();
       });
       message.once("end", () => message.complete ? succeed() : fail(cut));
       message.once("error", (error) => fail(() => error));
@@ -186,10 +189,10 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** Reads and drops the rest, so that the connection can be used again. A rest over `maxBytes` closes it instead. */
+  /** Reads and drops the rest, so that the connection can be used again. A rest over `maxBytes`, or in many chunks, closes it instead. */
   async drain(maxBytes: number): Promise<void> {
     try {
-      await this.collect(maxBytes);
+      await this.collect(maxBytes, DRAINED_CHUNKS_MAX);
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error; // the rest is not needed
     }

@@ -125,6 +125,7 @@ export const MALFORMED: Readonly<Record<string, AudioScript>> = {
     observed([]),
     (bytes) => new DataView(bytes.buffer).setUint32(12, 16 * 2 ** 20 + 1),
   ),
+  "a list in each byte": changed(observed([]), (bytes) => void bytes.fill(0x9f, 16)),
   "garbled MessagePack": changed(observed([]), (bytes) => void bytes.fill(0xc1, 16)),
   "a key that nobody knows": observed([], { surprise: 1 } as Partial<LocalAudio>),
   "an observation that ends before it starts": observed([observation(20, 10)]),
