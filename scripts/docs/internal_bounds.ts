@@ -28,12 +28,7 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
     "DRAINED_CHUNKS_MAX",
     "Chunks of an answer that are read for the sake of its connection alone",
   ],
-  [
-    "remote/s3_storage.ts",
-    "ANSWER_BYTES_MAX",
-    "An answer of the S3 storage of backups; a longer one is an error",
-  ],
-  ["remote/s3_storage.ts", "PAGES_MAX", "Pages of one of its listings"],
+  ["remote/s3_storage.ts", "PAGES_MAX", "Pages of one listing of the S3 storage of backups"],
   ["remote/s3_storage.ts", "TOKEN_CHARACTERS_MAX", "Characters of the token that names the next page"],
   ["remote/models/model_endpoint.ts", "ANSWER_BYTES_MAX", "A backend's answer; a longer one is invalid"],
   ["remote/models/model_endpoint.ts", "LIST_BYTES_MAX", "A backend's list of models; a longer one is none"],
