@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
+import { joinedBytes } from "../../src/base/bytes.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { NewEvent } from "../../src/model/runs/run.ts";
 import { Blobs } from "../../src/store/blobs.ts";
 import { ForeignProgram } from "../support/foreign/foreign_program.ts";
+import { hasAnswerOn, http2Preface, referringHead } from "../support/http/http2_heads.ts";
 import { BOUNDARY, filePart, form } from "../support/http/multipart.ts";
 import { PROXIES, type Proxy, startProxy } from "../support/http/proxies.ts";
 import { TEST_ROOT } from "../support/http/tls_server.ts";
@@ -28,6 +30,16 @@ const HEAD_DEADLINE = {
   caddy: ["read_header 10s", "read_header 1s"],
 } as const;
 
+/** What the other side sends until it ends the connection in any way. */
+async function* untilEnd(connection: Deno.Conn): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(65_536);
+  for (;;) {
+    const count = await connection.read(buffer).catch(() => null);
+    if (count === null) return;
+    yield buffer.subarray(0, count);
+  }
+}
+
 /** Resolves when the other side has ended the connection, whatever it sent before. */
 async function endOf(connection: Deno.Conn): Promise<void> {
   const buffer = new Uint8Array(65_536);
@@ -39,11 +51,45 @@ async function endOf(connection: Deno.Conn): Promise<void> {
   connection.close();
 }
 
+async function sendAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+}
+
 function send(connection: Deno.Conn, text: string): Promise<unknown> {
   return connection.write(new TextEncoder().encode(text));
 }
 
 for (const { name, need } of PROXIES) {
+  Deno.test({
+    ...needing(need, `${name} turns heads of HTTP/2 away that name a long header thousands of times`),
+    async fn() {
+      const reached: string[] = [];
+      await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, ({ url }) => {
+        reached.push(new URL(url).pathname);
+        return new Response("ok");
+      });
+      await using proxy = await startProxy(name, { url: `http://127.0.0.1:${server.addr.port}` });
+      using connection = await Deno.connectTls({
+        ...{ hostname: "127.0.0.1", port: proxy.port, caCerts: [TEST_ROOT], alpnProtocols: ["h2"] },
+      });
+      const authority = `127.0.0.1:${proxy.port}`;
+      let sent = joinedBytes(http2Preface(), referringHead(1, authority, "/short", 4));
+      for (const stream of [3, 5, 7]) {
+        sent = joinedBytes(sent, referringHead(stream, authority, "/long", 10_000));
+      }
+      const writing = sendAll(connection, sent).catch(() => {/* it has ended the connection */});
+      let answers: Uint8Array = new Uint8Array();
+      for await (const bytes of untilEnd(connection)) {
+        answers = joinedBytes(answers, bytes);
+        if (hasAnswerOn(7, answers)) break;
+      }
+      await writing;
+      await until("a short head has come through", () => reached.includes("/short"));
+      assert.equal(await (await proxy.fetch("/after")).text(), "ok");
+      assert.ok(!reached.includes("/long"), reached.join());
+    },
+  });
+
   Deno.test({
     ...needing(need, `${name} ends a connection whose request head does not come to its end`),
     async fn() {

@@ -34,7 +34,7 @@ export interface Proxy extends AsyncDisposable {
 /** Starts a proxy with its shipped configuration in front of `test`, on loopback. */
 export async function startProxy(
   name: ProxyName,
-  test: TestService,
+  test: Pick<TestService, "url">,
   changes: Changes = [],
 ): Promise<Proxy> {
   const folder = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-proxy-" }));
