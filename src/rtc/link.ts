@@ -27,6 +27,7 @@ import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { isRepeatedFlight } from "./repeated_flight.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
+import { firstSenderReport } from "./rtcp.ts";
 
 export interface LinkSettings {
   /** URLs such as `stun:stun.example.org:3478`; all of them are asked. */
@@ -262,6 +263,7 @@ export class Link {
         updateRolloverCount(sequence: number, state: RolloverState): void;
       };
       context.updateRolloverCount = followRollover;
+      this.#readOnlySenderReports();
       this.#isConnected = true;
       this.#noteReceived();
       this.#events.onConnected();
@@ -270,10 +272,18 @@ export class Link {
       this.#noteReceived();
       this.#events.onRtp(packet);
     });
-    this.#dtls.onRtcp.subscribe((packet) => {
+    this.#dtls.onRtcp.subscribe((packet) => this.#events.onRtcp(packet));
+  }
+
+  /** Before werift parses what was decrypted. */
+  #readOnlySenderReports(): void {
+    const { srtcp } = this.#dtls;
+    const decrypt = srtcp.decrypt.bind(srtcp);
+    srtcp.decrypt = (data) => {
+      const datagram = decrypt(data);
       this.#noteReceived();
-      this.#events.onRtcp(packet);
-    });
+      return firstSenderReport(datagram);
+    };
   }
 
   #handshake(): void {

@@ -1,5 +1,6 @@
-/** Writes the RTCP packets that a receiver sends (RFC 3550, 4585, 5104 and REMB). */
+/** Writes the RTCP packets that a receiver sends (RFC 3550, 4585, 5104 and REMB), and finds the one that it needs. */
 
+const SENDER_REPORT = 200;
 const RECEIVER_REPORT = 201;
 const TRANSPORT_FEEDBACK = 205;
 const PAYLOAD_FEEDBACK = 206;
@@ -17,6 +18,28 @@ export interface ReportBlock {
 }
 
 const BLOCK_BYTES = 24;
+
+/** Header and sender info. */
+const SENDER_REPORT_BYTES = 28;
+
+/**
+ * The first sender report of a datagram, as a part of it; empty where it has none. The rest says nothing to a receiver, and costs much:
+ * werift takes 18 ms for feedback of 1,400 bytes that names packets by thousands (measured on 28 November 2026), so a publisher with
+ * a hundred of them a second would keep the Worker from everybody else's media.
+ */
+export function firstSenderReport<T extends Uint8Array>(datagram: T): T {
+  const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
+  for (let at = 0; at + 4 <= datagram.length;) {
+    const bytes = (view.getUint16(at + 2) + 1) * 4;
+    const isWhole = at + bytes <= datagram.length;
+    if (view.getUint8(at + 1) === SENDER_REPORT && isWhole) {
+      const blocks = view.getUint8(at) & 0x1f;
+      if (bytes >= SENDER_REPORT_BYTES + blocks * BLOCK_BYTES) return datagram.subarray(at, at + bytes) as T;
+    }
+    at += bytes;
+  }
+  return datagram.subarray(0, 0) as T;
+}
 
 export function receiverReport(ssrc: number, blocks: readonly ReportBlock[]): Uint8Array<ArrayBuffer> {
   const [bytes, view] = packet(RECEIVER_REPORT, blocks.length, 8 + blocks.length * BLOCK_BYTES);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
+import { RtcpPacketConverter } from "werift";
 import { readOffer } from "../../src/model/live/offer.ts";
 import type { VideoUnit } from "../../src/rtc/receive/assembler.ts";
 import type { AudioUnit } from "../../src/rtc/receive/audio_track.ts";
@@ -242,6 +243,20 @@ Deno.test("datagrams of strangers change nothing, and media may pause", async ()
   const session = await publish(["--video", LARGE, "--garbage", "2000", "--silence", "10,0.5"]);
   assertWhole(session, [await readVideo(LARGE)]);
   assert.deepEqual(session.ended, []);
+});
+
+Deno.test("reports of a publisher that take long to read hold no frame up, and its sender report is answered", async () => {
+  const args = ["--video", LARGE, "--video", LARGE, "--video", LARGE, "--fps", "10", "--reports", "300"];
+  const parse = RtcpPacketConverter.deSerialize;
+  let longest = 0;
+  RtcpPacketConverter.deSerialize = (bytes) => {
+    longest = Math.max(longest, bytes.length);
+    return parse(bytes);
+  };
+  const session = await publish(args).finally(() => RtcpPacketConverter.deSerialize = parse);
+  assert.equal(longest, 28, "what is parsed is a sender report");
+  assertWhole(session, Array(3).fill(await readVideo(LARGE)));
+  assert.equal(fact(session, "sent").senderReport, 0x5678_9abc);
 });
 
 Deno.test("a publisher that stays connected and sends no more media is ended", async () => {

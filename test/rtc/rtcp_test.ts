@@ -1,9 +1,18 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { RtcpPacketConverter } from "werift";
+import { RtcpPacketConverter, RtcpSenderInfo, RtcpSrPacket } from "werift";
+import { joinedBytes } from "../../src/base/bytes.ts";
 import { Reception } from "../../src/rtc/receive/reception.ts";
 import { followRollover } from "../../src/rtc/receive/rollover.ts";
-import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "../../src/rtc/rtcp.ts";
+import {
+  firstSenderReport,
+  fullIntra,
+  genericNack,
+  maximumBitrate,
+  pictureLoss,
+  receiverReport,
+} from "../../src/rtc/rtcp.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 import { Unwrapper } from "../../src/rtc/receive/unwrap.ts";
 
 /** Reads a packet with another implementation, werift. */
@@ -53,6 +62,39 @@ Deno.test("another implementation reads our feedback packets correctly", () => {
     );
     assert.deepEqual(feedback.ssrcFeedbacks, [2]);
   }
+});
+
+Deno.test("of what a publisher sends only its first sender report is read, whatever the bytes are", () => {
+  const report = Buffer.from(
+    new RtcpSrPacket({
+      ssrc: 7,
+      senderInfo: new RtcpSenderInfo({
+        ...{ ntpTimestamp: 5n << 32n, rtpTimestamp: 90_000, packetCount: 3, octetCount: 4 },
+      }),
+    }).serialize(),
+  );
+  const others = [receiverReport(1, []), genericNack(1, 2, [5, 900]), maximumBitrate(1, 2, 1e6)];
+  const found = (...parts: Uint8Array[]) => Buffer.from(firstSenderReport(joinedBytes(...parts)));
+  assert.deepEqual(found(...others), Buffer.alloc(0));
+  assert.deepEqual(found(...others, report, ...others, report), report);
+  assert.deepEqual(found(report.subarray(0, 24)), Buffer.alloc(0), "cut");
+  const more = Buffer.from(report);
+  more[0] = 0x9f; // 31 blocks that are not there
+  assert.deepEqual(found(more, report), report);
+  const random = seededRandom(20261128);
+  const below = (count: number) => Math.floor(random() * count);
+  let reports = 0;
+  for (let round = 0; round < 20_000; round++) {
+    const datagram = joinedBytes(
+      ...Array.from({ length: 1 + below(4) }, () => [...others, report][below(4)]!),
+    );
+    for (let count = below(4); count > 0; count--) datagram[below(datagram.length)] = below(256);
+    const part = Buffer.from(firstSenderReport(datagram.subarray(0, below(datagram.length + 1))));
+    const packets = RtcpPacketConverter.deSerialize(part);
+    assert.ok(packets.length <= 1 && packets.every((packet) => "senderInfo" in packet), `round ${round}`);
+    reports += packets.length;
+  }
+  assert.ok(reports > 2_000, `${reports}`);
 });
 
 Deno.test("a receiver report has the losses, the jitter and the last sender report", () => {

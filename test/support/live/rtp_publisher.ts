@@ -21,6 +21,7 @@
  * | `--seed N`          | of the random faults (1)                                                           |
  * | `--silence AT,S`    | before frame AT no media is sent for S seconds                                     |
  * | `--garbage N`       | N random datagrams to the server's port before the first frame                     |
+ * | `--reports N`       | before the fourth frame N datagrams with a sender report and feedback that takes long to parse |
  * | `--plain`           | retransmits under the same SSRC, without RTX                                       |
  * | `--no-ssrc`         | no `a=ssrc` lines in the offer                                                     |
  * | `--trickle`         | candidates follow the offer in a PATCH                                             |
@@ -32,7 +33,7 @@
  * |                     | `forge`: a close_notify that is not authentic, then nothing more                     |
  *
  * Prints JSON lines: `{"event":"answered"}`, `connected`, `keyframe_request`, `restarted`, `sent` (at the end: frames,
- * packets, lost, retransmissions, audioPackets, timestamps of the frames), `refused` with the status, `failed`.
+ * packets, lost, retransmissions, audioPackets, timestamps of the frames, senderReport that was answered or 0), `refused` with the status, `failed`.
  */
 
 import { Buffer } from "node:buffer";
@@ -50,6 +51,9 @@ import {
   RTCIceTransport,
   type RtcpPacket,
   RtcpPayloadSpecificFeedback,
+  RtcpRrPacket,
+  RtcpSenderInfo,
+  RtcpSrPacket,
   RtcpTransportLayerFeedback,
   RtpHeader,
 } from "werift";
@@ -87,6 +91,7 @@ const { values: options } = parseArgs({
     seed: { type: "string", default: "1" },
     silence: { type: "string", default: "0,0" },
     garbage: { type: "string", default: "0" },
+    reports: { type: "string", default: "0" },
     plain: { type: "boolean", default: false },
     "no-ssrc": { type: "boolean", default: false },
     trickle: { type: "boolean", default: false },
@@ -144,10 +149,20 @@ const frameCount = Number(options.repeat) * videos.reduce((sum, { frames }) => s
 const history = new Map<number, { header: RtpHeader; payload: Buffer }>();
 const late: { header: RtpHeader; payload: Buffer; after: number }[] = [];
 const timestamps: number[] = [];
+/** The middle of the time of a sender report, as the service's reports repeat it. */
+let senderReport = 0;
 
 await sendGarbage();
 await Promise.all([sendVideos(), ...tracks.map(sendAudio)]);
-report("sent", { frames: timestamps.length, packets, lost, retransmissions, audioPackets, timestamps });
+report("sent", {
+  frames: timestamps.length,
+  packets,
+  lost,
+  retransmissions,
+  audioPackets,
+  timestamps,
+  senderReport,
+});
 await end();
 
 /** Sends hellos and, as a DTLS server, all of flight 4 once more, in one datagram right before the change to encryption. */
@@ -179,6 +194,7 @@ async function sendVideos(): Promise<void> {
           dueMs += silentS * 1000;
         }
         if (timestamps.length === Number(options["restart-at"])) await restart();
+        if (timestamps.length === 3) await sendReports(Number(options.reports));
         isLastFrame = timestamps.length === frameCount - 1;
         await sendFrame(codec, frame, timestamp >>> 0);
         timestamps.push(timestamp);
@@ -191,6 +207,26 @@ async function sendVideos(): Promise<void> {
   for (const packet of late.splice(0)) await transmit(packet);
   // Time for the last retransmissions.
   if (videos.length > 0) await pause(400);
+}
+
+/** A sender report, and 1,400 bytes of feedback on 65,535 packets. */
+async function sendReports(count: number): Promise<void> {
+  if (count === 0) return;
+  const feedback = Buffer.alloc(1400, 0xff);
+  feedback.set([0x8f, 205]);
+  feedback.writeUInt16BE(feedback.length / 4 - 1, 2);
+  const { srtcp } = dtls;
+  const report = new RtcpSrPacket({
+    ssrc: VIDEO_SSRC,
+    senderInfo: new RtcpSenderInfo({
+      ...{ ntpTimestamp: 0x1234_5678_9abc_def0n, rtpTimestamp: 0, packetCount: 1, octetCount: 1 },
+    }),
+  });
+  const datagram = Buffer.concat([report.serialize(), feedback]);
+  for (let sent = 0; sent < count; sent++) {
+    await ice.connection.send(srtcp.encrypt(datagram));
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
 }
 
 async function sendFrame(codec: EncodedVideo["codec"], frame: Uint8Array, timestamp: number): Promise<void> {
@@ -261,6 +297,7 @@ function midOf(mid: string): Partial<RtpHeader> {
 }
 
 function answerRequest(packet: RtcpPacket): void {
+  if (packet instanceof RtcpRrPacket) senderReport ||= packet.reports.find(({ lsr }) => lsr !== 0)?.lsr ?? 0;
   if (packet instanceof RtcpPayloadSpecificFeedback && packet.feedback instanceof PictureLossIndication) {
     report("keyframe_request");
   }
