@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Assembler, type AssemblerActions, type VideoUnit } from "../../src/rtc/receive/assembler.ts";
 import type { VideoCodec } from "../../src/model/live/offer.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 import { ivfFrames } from "../support/live/encoded_media.ts";
 import { ffmpegEncoder, needing } from "../support/needs.ts";
 
@@ -227,4 +229,56 @@ Deno.test("AV1 elements, aggregated and fragmented, become a temporal unit of si
   check([0x68, 4, ...sequence, ...frame.slice(0, 100)], [0x90, ...frame.slice(100)]);
   check([0x58, ...sequence.slice(0, 2)], [0xa0, 2, ...sequence.slice(2), ...frame]);
   check([0x38, 1, 0x10, 4, ...sequence, ...frame]);
+});
+
+Deno.test("packets of a real stream with wrong bits, cut and repeated parts make no unit of a wrong size, and throw nothing", async () => {
+  const stream = await encode(["-c:v", "libx264", "-g", "6"], "h264", "322x182", [
+    "-bsf:v",
+    "h264_metadata=aud=insert",
+  ]);
+  const units = unitsOf(stream!, (nal) => (nal[0]! & 31) === 9);
+  const head = (nal: Uint8Array, type: number) => [(nal[0]! & 0xe0) | type];
+  const h264 = units.map((nals) =>
+    nalPayloads(nals, head, { aggregate: 24, fragment: 28, mask: 31, shift: 0 })
+  );
+  // A sequence parameter set as H.265 packets have it, and what it is for, so that its size is read.
+  const h265 = h264.map((payloads) =>
+    payloads.map((payload, index) => Uint8Array.of(...index === 0 ? [0x42, 1] : [0x26, 1], ...payload))
+  );
+  const alone = (...before: number[]) => h264.map(([first]) => [Uint8Array.of(...before, ...first!)]);
+  const vp9 = alone(
+    ...[0xae, 0x81, 0x02, 0, 9, 0x18, 1, 64, 0, 180, 1, 0x04, 1],
+    ...[0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30],
+  );
+  const av1 = alone(0x28, 4, 0x08, 1, 2, 3, 0x30);
+  const vp8 = alone(0x10, 0, 0, 0, 0x9d, 1, 0x2a, 64, 1, 180, 0);
+  const random = seededRandom(20261128);
+  const below = (count: number) => Math.floor(random() * count);
+  const mutated = (payload: Uint8Array) => {
+    if (random() < 0.5) return payload;
+    const bytes = Uint8Array.from(payload);
+    for (let count = below(6); count > 0; count--) {
+      // Most of what is parsed is at the beginning.
+      const at = below(random() < 0.8 ? Math.min(60, bytes.length) : bytes.length);
+      if (random() < 0.2) bytes.copyWithin(at, below(bytes.length));
+      else bytes[at] = random() < 0.5 ? [0, 255][below(2)]! : bytes[at]! ^ (1 << below(8));
+    }
+    return bytes.subarray(0, random() < 0.2 ? below(bytes.length + 1) : bytes.length);
+  };
+  for (const [codec, whole] of Object.entries({ h264, h265, vp9, av1, vp8 } as const)) {
+    let count = 0;
+    for (let round = 0; round < 600; round++) {
+      for (const unit of assembled(codec as VideoCodec, whole.map((payloads) => payloads.map(mutated)))) {
+        count++;
+        assert.ok(unit.data.length > 0 && unit.data.length <= LIMITS.live.videoUnitBytesMax, codec);
+        for (const side of [unit.width, unit.height]) {
+          assert.ok(
+            side === null || Number.isInteger(side) && side >= 1 && side <= 65_536,
+            `${codec} ${side}`,
+          );
+        }
+      }
+    }
+    assert.ok(count > 100, `${codec}: ${count} units`);
+  }
 });

@@ -32,7 +32,8 @@ export class Vp8Depacketizer implements Depacketizer {
     if ((bytes[0]! & 1) === 1) return DELTA_UNIT;
     if (bytes.length < 10 || START_CODE.some((byte, index) => bytes[3 + index] !== byte)) return null;
     const size = (at: number) => (bytes[at]! | (bytes[at + 1]! << 8)) & 0x3fff;
-    return { isKeyframe: true, width: size(6), height: size(8) };
+    const [width, height] = [size(6), size(8)];
+    return width > 0 && height > 0 ? { isKeyframe: true, width, height } : null;
   }
 }
 
