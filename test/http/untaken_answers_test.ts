@@ -72,7 +72,7 @@ function streams(behind: (clients: readonly string[]) => ReadonlySet<string> | n
     return sent;
   };
   const look = async () => {
-    await clock.advance(100);
+    await clock.advance(25);
     await new Promise((resolve) => setTimeout(resolve, 20)); // a turn, and the answer
     await clock.advance(0);
   };
