@@ -109,6 +109,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     places,
     walSync: config.walSync,
     storageQuotaBytes: config.storageQuotaBytes,
+    runBytes: config.retention.runBytes,
     world,
     metrics,
   });

@@ -16,6 +16,7 @@ import { Recordings } from "../../src/store/recordings/recordings.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
+import { StoredBytes } from "../../src/store/space/stored_bytes.ts";
 import { all, Bench, created, event } from "../support/timeline.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,6 +24,7 @@ const SMALL = { segmentBytes: 4_000 };
 const OFF: RetentionRules = {
   runHours: undefined,
   runBytes: undefined,
+  endedRuns: undefined,
   pictureHours: undefined,
   pictureBytes: undefined,
   clipHours: undefined,
@@ -82,7 +84,14 @@ function place(
       recordings: new RecordingRemoval({ recordings, named: sources, metrics, world: clock, log: world.log }),
     },
     room: () => Promise.resolve(room === undefined ? null : { free_bytes: room() }),
-    stored: { recountBlobs: () => Promise.resolve() },
+    stored: {
+      recountBlobs: () => Promise.resolve(),
+      blobBytesOfRuns: (signal) =>
+        StoredBytes.open({
+          ...{ dataDir, uploadRoot, timeline, world, metrics },
+          quotaBytes: undefined,
+        }).blobBytesOfRuns(signal),
+    },
     sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world: clock, log: world.log, onRemoval }),
   });
   return { timeline, retention, blobs: Blobs.open(dataDir, world), uploadRoot, recordings };
