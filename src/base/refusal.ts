@@ -136,13 +136,13 @@ export const REFUSALS = {
   storage_unavailable: {
     status: 503,
     code: "storage_unavailable",
-    when: "The disk refuses a write, or too many uploads wait.",
+    when: "The disk refuses a write, too many uploads wait, or the log has as many runs as it takes.",
   },
   storage_quota: {
     status: 507,
     code: "storage_quota",
     when:
-      "The caller would store more than SERVICE_STORAGE_QUOTA_BYTES. A retry fails until the operator makes room.",
+      "The caller would store more than SERVICE_STORAGE_QUOTA_BYTES, or its runs on hold would have more than they may. A retry fails until the operator makes room, or a hold ends.",
   },
 } as const satisfies Record<string, { status: number; code: string; when: string }>;
 

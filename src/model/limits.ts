@@ -204,6 +204,8 @@ export const LIMITS = deepFrozen({
     blobGraceMs: 3_600_000,
     /** After which the events of a deleted run go, where the age of runs is limited. */
     deletedHours: 24,
+    /** Of SERVICE_RETENTION_RUN_BYTES: what the records of one principal's runs on hold may have. */
+    heldPart: 0.5,
     /** Runs in the report, those that go and those that stay each. */
     reportedRuns: 1_000,
   },
@@ -423,6 +425,8 @@ export const LIMITS = deepFrozen({
   /** All events of one commit: the rows of the longest decode, and room for their run. */
   timeline: {
     commitBytesMax: 256 * 2 ** 20,
+    /** Of all principals, those that were deleted or removed too: the register of runs takes 2 ** 24 entries. */
+    runsMax: 16_000_000,
     /** Of the last events that are kept in memory, of all runs together. */
     recentBytesMax: 4 * 2 ** 20,
     /** Of one run. At least half as many are kept where there is room. */

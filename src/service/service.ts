@@ -111,6 +111,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     walSync: config.walSync,
     apiKeys: config.apiKeys,
     storageQuotaBytes: config.storageQuotaBytes,
+    runBytes: config.retention.runBytes,
     world,
     metrics,
   });

@@ -77,11 +77,11 @@ export async function openUseCases(
 ): Promise<UseCases> {
   const { config, local, feedback, mirror, follower, webhooks, store, media, live, metrics } = options;
   const { models: { inference }, work, isShared, world } = options;
-  const { timeline, searchIndex, uploads, answers } = store;
+  const { timeline, searchIndex, uploads, answers, held } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
   const signals = new SignalReads({ timeline, gate: media.gate, thresholds: config.gateThresholds });
   return {
-    runs: new Runs({ timeline, world, metrics, work, inference, activeStreamLimit, streamTtlMs }),
+    runs: new Runs({ timeline, world, metrics, work, held, inference, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
     ...analysisUseCases(opening, options),
     triggers: new Triggers(await TriggerKernel.load()),

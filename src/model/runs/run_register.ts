@@ -17,6 +17,8 @@ export interface TimelineView {
   everyRun(): Iterable<RunView>;
   /** The size of all records of the principal's runs, of deleted ones too: their records stay until retention removes them. */
   logBytes(principalKey: string): number;
+  /** The same of its runs that are on hold. */
+  heldBytes(principalKey: string): number;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
 }
@@ -55,6 +57,10 @@ export class RunRegister implements TimelineView {
     return this.#principals.get(principalKey)?.logBytes ?? 0;
   }
 
+  heldBytes(principalKey: string): number {
+    return this.#principals.get(principalKey)?.heldBytes ?? 0;
+  }
+
   get count(): number {
     return this.#runs.size;
   }
@@ -87,11 +93,16 @@ export class RunRegister implements TimelineView {
     const wasCreated = run.isCreated;
     const wasGone = isGone(run);
     const bytesBefore = run.logBytes;
+    const heldBefore = heldBytesOf(run);
     run.fold(seq, ptsMs, kind, payload);
     run.logBytes = kind === EVENTS_REMOVED ? recordBytes : bytesBefore + recordBytes;
     this.lastSeq = seq;
     if (!run.isCreated) return;
-    if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += run.logBytes - bytesBefore;
+    if (wasCreated) {
+      const principal = this.#principals.get(run.principalKey)!;
+      principal.logBytes += run.logBytes - bytesBefore;
+      principal.heldBytes += heldBytesOf(run) - heldBefore;
+    }
     if (wasGone) return;
     if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
     else this.#adopt(run);
@@ -112,6 +123,10 @@ export class RunRegister implements TimelineView {
   }
 }
 
+function heldBytesOf({ onHold, logBytes }: Run): number {
+  return onHold ? logBytes : 0;
+}
+
 /**
  * One principal's runs. `#candidates` holds the runs that may be active, so that counting does not visit 100,000 old
  * runs: an expired run is removed from it and added again with its next event, which makes it active again.
@@ -121,6 +136,7 @@ class PrincipalRuns {
   runs: Run[] = [];
   /** Of all its runs, deleted ones included. */
   logBytes = 0;
+  heldBytes = 0;
   readonly #candidates = new Set<Run>();
   /** Runs that were idle since before this time have been removed from the candidates. */
   #droppedBeforeMs = -Infinity;
@@ -128,6 +144,7 @@ class PrincipalRuns {
 
   add(run: Run): void {
     this.logBytes += run.logBytes;
+    this.heldBytes += heldBytesOf(run);
     // A clock that was set back can give a later run an earlier creation time.
     let at = this.runs.length;
     while (at > 0 && this.runs[at - 1]!.createdMs > run.createdMs) at--;
