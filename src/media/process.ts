@@ -227,7 +227,7 @@ function lowerSession(pid: number, value: number): void {
   }
 }
 
-function limitWords(limits: ResourceLimits | undefined): string[] {
+export function limitWords(limits: ResourceLimits | undefined): string[] {
   if (!limits?.prlimit) return [];
   return [
     limits.prlimit,

@@ -60,6 +60,16 @@ export function toolLimits(
   };
 }
 
+/** What ffmpeg starts of its own: each of a decoder, a filter and an encoder has up to one and a half threads for each processor. */
+const THREADS_PER_PROCESSOR = 8;
+/** And those that do not grow with the processors, such as the 64 of a decoder that splits its work as the file says. */
+const THREADS = 256;
+
+/** How many threads may run in one cage, where the cage can bound them. */
+export function threadsMax(): number {
+  return THREADS + processors() * THREADS_PER_PROCESSOR;
+}
+
 export function processors(): number {
   return navigator.hardwareConcurrency;
 }
