@@ -10,7 +10,14 @@ import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
 import { hidesByMistake } from "./formats/mp4_times.ts";
 import type { MediaInput } from "./input.ts";
-import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
+import {
+  faultIn,
+  largerThanAllowed,
+  mediaFault,
+  moreStreamsThanAllowed,
+  timeFault,
+  tooLargeSize,
+} from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
 import { fileFacts, refusePointers } from "./source.ts";
 import { BUSY_FACTOR } from "./tool_limits.ts";
@@ -77,8 +84,8 @@ export interface ProbeContext {
 }
 
 /**
- * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container, and (422
- * `video_stream`) a chosen stream that is no video stream of it.
+ * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, no media container, or larger than
+ * LIMITS.media allows, and (422 `video_stream`) a chosen stream that is no video stream of it.
  */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const { path, kind } = input;
@@ -122,7 +129,10 @@ async function probeWith(
     throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
   if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
-  const info = mediaInfo(parsedAnswer(outcome.stdout), context.videoStream);
+  const answer = parsedAnswer(outcome.stdout);
+  if (answer.streams.length > LIMITS.media.streamsMax) throw mediaFault(moreStreamsThanAllowed());
+  const info = mediaInfo(answer, context.videoStream);
+  if (info.video) refuseLargePictures(info.video, outcome.stderr);
   if (input.path === null) return info;
   if (ignoresEdits) return { ...info, ignoresEdits };
   const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
@@ -130,6 +140,15 @@ async function probeWith(
   const isMistaken = MP4.test(info.formatName) && info.video !== null &&
     await hidesByMistake(input.path, info.video.streamIndex);
   return isMistaken ? await probeWith(input, context, head, true) : info;
+}
+
+/** A size that the container says is in `video`; of one that the decoder refused only its message tells, and there is none. */
+function refuseLargePictures({ width, height }: VideoStream, stderr: string): void {
+  const pixels = width * height;
+  const size = pixels === 0 ? tooLargeSize(stderr) : { width, height };
+  if (size && size.width * size.height > LIMITS.media.picturePixelsMax) {
+    throw mediaFault(largerThanAllowed(size));
+  }
 }
 
 const MP4 = /^mov\b/;

@@ -6,7 +6,7 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { COPY_OFFSET_MS, VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../formats/clock.ts";
-import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
+import { DECODED_MAX, inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
 import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../reports/decoder_log.ts";
 import { ReportWriter } from "../reports/frame_reports.ts";
 import type { ResourceLimits } from "../process.ts";
@@ -447,7 +447,7 @@ function clipFile({ file, clipBytesMax }: Pick<JobOf<"copy_clip">, "file" | "cli
 /** The height follows, even. A picture is never made wider. */
 function pictureArgs({ width }: JobOf<"scale_picture">, { input, output }: Ends): string[] {
   return [
-    ...["-nostdin", "-v", "error", "-threads", "1", "-f", "jpeg_pipe", "-i", input],
+    ...["-nostdin", "-v", "error", "-threads", "1", ...DECODED_MAX, "-f", "jpeg_pipe", "-i", input],
     ...["-map", "0:v:0", "-frames:v", "1", "-threads", "1", "-filter_threads", "1"],
     ...["-vf", `scale=w='min(iw,${width})':h=-2:flags=area`, "-c:v", "mjpeg"],
     ...[
@@ -479,7 +479,7 @@ function liveDecodeArgs(
   const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
   return liveArgs({
     // Must not contain `-fflags nobuffer`: with IVF every frame would be invalid.
-    input: ["-probesize", "32", ...decoder, "-f", "ivf", "-i", input],
+    input: [...DECODED_MAX, "-probesize", "32", ...decoder, "-f", "ivf", "-i", input],
     stream: "0:v:0",
     setpts: null,
     maxFrame,

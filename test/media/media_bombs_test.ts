@@ -1,0 +1,97 @@
+/** Small files that would take much memory or time are refused after the probe, with the rule that they break. */
+
+import { equal, match, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { Refusal } from "../../src/base/refusal.ts";
+import { fileInput } from "../../src/media/input.ts";
+import { planSampling } from "../../src/model/frames/sampling.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { make, makeClip, NEVER, openDecoder, probeOnce, TempFolder } from "../support/media.ts";
+import { tinyGif } from "../support/media_bombs.ts";
+
+const { picturePixelsMax, streamsMax } = LIMITS.media;
+
+function isRefused(error: unknown, expected: RegExp): true {
+  ok(error instanceof Refusal, String(error));
+  equal(error.status, 422);
+  equal(error.details[0]!.field, "source_uri");
+  match(error.message, expected);
+  return true;
+}
+
+Deno.test("a small file of very large pictures is refused with their size", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  const check = (path: string) =>
+    rejects(
+      decoder.probe(fileInput(path), NEVER),
+      (error) => isRefused(error, new RegExp(`of 16000x16000 have more than the ${picturePixelsMax} pixels`)),
+    );
+  await check(folder.file("large.gif", tinyGif(16_000, 16_000)));
+  // The container says the size, so that no decoder is asked for it.
+  const stated = make(
+    join(folder.path, "stated.avi"),
+    ...["-f", "gif", "-i", folder.file("small.gif", tinyGif(64, 64)), "-c", "copy"],
+  );
+  const bytes = Deno.readFileSync(stated);
+  const format = new TextDecoder("latin1").decode(bytes).indexOf("strf") + 8;
+  const view = new DataView(bytes.buffer);
+  view.setInt32(format + 4, 16_000, true);
+  view.setInt32(format + 8, 16_000, true);
+  await check(folder.file("patched.avi", bytes));
+});
+
+Deno.test("the largest pictures that are allowed, whatever their shape, pass the probe", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  for (const [width, height] of [[8192, 4352], [4352, 8192], [65_535, 544]] as const) {
+    ok(width * height <= picturePixelsMax);
+    const path = folder.file(`${width}.gif`, tinyGif(width, height));
+    const { video } = await decoder.probe(fileInput(path), NEVER);
+    equal(`${video!.width}x${video!.height}`, `${width}x${height}`);
+  }
+});
+
+Deno.test("streams of all kinds count, and one more than are allowed is refused", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 2, size: "64x64" });
+  for (const end of ["mp4", "mkv", "ts"]) {
+    const many = (count: number) =>
+      make(
+        join(folder.path, `${count}.${end}`),
+        ...["-i", clip, ...Array.from({ length: count }, () => ["-map", "0:v"]).flat(), "-c", "copy"],
+      );
+    const { videoStreams } = await decoder.probe(fileInput(many(streamsMax)), NEVER);
+    equal(videoStreams, streamsMax, end);
+    await rejects(
+      decoder.probe(fileInput(many(streamsMax + 1)), NEVER),
+      (error) => isRefused(error, new RegExp(`more than the ${streamsMax} streams`)),
+      end,
+    );
+    await rejects(
+      decoder.probe(fileInput(many(300)), NEVER),
+      (error) => isRefused(error, /more than the/),
+      end,
+    );
+  }
+});
+
+Deno.test("pictures that become too large on the way are left out, and the answer says so", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  const jpegs = (name: string, size: string, count: number) =>
+    Deno.readFileSync(make(
+      join(folder.path, name),
+      ...["-f", "lavfi", "-i", `color=s=${size}:r=5`, "-frames:v", String(count), "-c:v", "mjpeg"],
+    ));
+  const small = jpegs("small.mjpeg", "160x120", 4), large = jpegs("large.mjpeg", "6400x6000", 1);
+  const path = folder.file("changing.mjpeg", new Uint8Array([...small, ...large, ...small]));
+  const info = await probeOnce(decoder, path, NEVER);
+  const { signals, end } = await decoder.decodeSignals({
+    ...{ input: fileInput(path), info, maxFrames: 100, signal: NEVER },
+    plan: planSampling({}, info.video!.averageFps, "ingest"),
+  });
+  equal(signals.count, 8);
+  match(end.source_warning ?? "", new RegExp(`6400x6000 have more than the ${picturePixelsMax} pixels`));
+});
