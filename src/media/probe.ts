@@ -19,7 +19,7 @@ import {
   tooLargeSize,
 } from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
-import { fileFacts, refusePointers } from "./source.ts";
+import { fileFacts, type FileStart, refusePointers } from "./source.ts";
 import { BUSY_FACTOR } from "./tool_limits.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
@@ -90,22 +90,23 @@ export interface ProbeContext {
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const { path, kind } = input;
   if (path === null) return await probeWith(input, context);
-  const { head, facts } = await refusePointers(path);
+  const start = await refusePointers(path);
+  const { facts } = start;
   // What was fetched from a server is a new file each time.
   const known = kind === "file" && context.videoStream === undefined ? context.known : undefined;
   const found = known?.find(facts);
   if (found) return found;
-  const info = await probeWith(input, context, head);
+  const info = await probeWith(input, context, start);
   const after = known && await fileFacts(path);
   if (after) known.keep(facts, after, info);
   return info;
 }
 
-/** `head` is the start of a file, for the reason of a refusal. */
+/** `start` is that of a file, for the reason of a refusal. */
 async function probeWith(
   input: MediaInput,
   context: ProbeContext,
-  head?: Uint8Array,
+  start?: FileStart,
   ignoresEdits?: true,
 ): Promise<MediaInfo> {
   const isStream = input.path === null;
@@ -116,6 +117,7 @@ async function probeWith(
     input,
     ...(context.isWatched && { isWatched: true }),
     ...(ignoresEdits && { ignoresEdits }),
+    ...(start && { sizeBytes: start.facts.size }),
   }, {
     world: context.world,
     signal: context.signal,
@@ -128,7 +130,7 @@ async function probeWith(
     const work = "looking into it";
     throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
-  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
+  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, start?.head);
   const answer = parsedAnswer(outcome.stdout);
   if (answer.streams.length > LIMITS.media.streamsMax) throw mediaFault(moreStreamsThanAllowed());
   const info = mediaInfo(answer, context.videoStream);
@@ -139,7 +141,7 @@ async function probeWith(
   if (isCutOff) return { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null };
   const isMistaken = MP4.test(info.formatName) && info.video !== null &&
     await hidesByMistake(input.path, info.video.streamIndex);
-  return isMistaken ? await probeWith(input, context, head, true) : info;
+  return isMistaken ? await probeWith(input, context, start, true) : info;
 }
 
 /** A size that the container says is in `video`; of one that the decoder refused only its message tells, and there is none. */

@@ -4,10 +4,14 @@ import { equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
 import { fileInput } from "../../src/media/input.ts";
+import type { DecodedSignals, Decoder } from "../../src/media/recorded/decoder.ts";
+import { Extractor } from "../../src/media/windows/extractor.ts";
+import { croppedFrame } from "../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../src/model/frames/sampling.ts";
 import { LIMITS } from "../../src/model/limits.ts";
-import { make, makeClip, NEVER, openDecoder, probeOnce, TempFolder } from "../support/media.ts";
-import { tinyGif } from "../support/media_bombs.ts";
+import { localRunner } from "../support/local_runner.ts";
+import { make, makeClip, NEVER, openDecoder, probeOnce, TempFolder, tools, world } from "../support/media.ts";
+import { manyFramesMp4, tinyGif } from "../support/media_bombs.ts";
 
 const { picturePixelsMax, streamsMax } = LIMITS.media;
 
@@ -18,6 +22,22 @@ function isRefused(error: unknown, expected: RegExp): true {
   match(error.message, expected);
   return true;
 }
+
+async function decodeAll(decoder: Decoder, path: string): Promise<DecodedSignals> {
+  const info = await probeOnce(decoder, path, NEVER);
+  return await decoder.decodeSignals({
+    ...{ input: fileInput(path), info, maxFrames: 100, signal: NEVER },
+    plan: planSampling({}, info.video!.averageFps, "ingest"),
+  });
+}
+
+function openExtractor(folder: TempFolder): Extractor {
+  const tempDir = join(folder.path, "temp");
+  return new Extractor({ runner: localRunner(tools()), tempDir, world: world(), maxConcurrent: 1 });
+}
+
+/** Its own region makes a clip of it be encoded. */
+const HALF = { x: 0, y: 0, width: 1, height: 0.9 };
 
 Deno.test("a small file of very large pictures is refused with their size", async () => {
   using folder = new TempFolder();
@@ -87,11 +107,40 @@ Deno.test("pictures that become too large on the way are left out, and the answe
     ));
   const small = jpegs("small.mjpeg", "160x120", 4), large = jpegs("large.mjpeg", "6400x6000", 1);
   const path = folder.file("changing.mjpeg", new Uint8Array([...small, ...large, ...small]));
-  const info = await probeOnce(decoder, path, NEVER);
-  const { signals, end } = await decoder.decodeSignals({
-    ...{ input: fileInput(path), info, maxFrames: 100, signal: NEVER },
-    plan: planSampling({}, info.video!.averageFps, "ingest"),
-  });
+  const { signals, end } = await decodeAll(decoder, path);
   equal(signals.count, 8);
   match(end.source_warning ?? "", new RegExp(`6400x6000 have more than the ${picturePixelsMax} pixels`));
+});
+
+Deno.test("tables of a short MP4 that announce eighty million frames do not fill the memory", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  const clip = makeClip(join(folder.path, "one.mp4"), { frames: 1, size: "64x64" });
+  const path = folder.file("many.mp4", manyFramesMp4(Deno.readFileSync(clip), 80_000_000));
+  await rejects(decodeAll(decoder, path), (error) => isRefused(error, /source_uri/));
+});
+
+Deno.test("films of 7680x4320 are decoded, and clips of them made", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  for (const format of ["yuv420p", "yuv420p10le"]) {
+    const film = make(
+      join(folder.path, `${format}.mp4`),
+      ...["-f", "lavfi", "-i", "testsrc2=s=7680x4320:r=24", "-frames:v", "4", "-pix_fmt", format],
+      ...["-c:v", "libx264", "-preset", "ultrafast"],
+    );
+    const { signals, width, height } = await decodeAll(decoder, film);
+    equal(`${signals.count} of ${width}x${height}`, "4 of 7680x4320", format);
+    await using extractor = openExtractor(folder);
+    const { bytes } = await extractor.clip({
+      ...{ input: fileInput(film), info: await probeOnce(decoder, film, NEVER), signal: NEVER },
+      ...{
+        startMs: 0,
+        durationMs: 160,
+        withAudio: false,
+        coordinates: croppedFrame({ width, height }, HALF),
+      },
+    });
+    ok(bytes.length > 0);
+  }
 });

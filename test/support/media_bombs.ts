@@ -8,3 +8,17 @@ export function tinyGif(width: number, height: number): Uint8Array<ArrayBuffer> 
   const header = [...new TextEncoder().encode("GIF89a"), ...edges, 0x80, 0, 0, 0, 0, 0, 255, 255, 255];
   return new Uint8Array([...header, ...frame, ...frame, 0x3b]);
 }
+
+/** The MP4 of one frame, with tables that say that there are `frames` of the same size behind each other. */
+export function manyFramesMp4(mp4: Uint8Array, frames: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(mp4);
+  const view = new DataView(bytes.buffer);
+  const text = new TextDecoder("latin1").decode(bytes);
+  const set = (box: string, offset: number, value: number) =>
+    view.setUint32(text.indexOf(box) + offset, value);
+  set("stts", 12, frames);
+  set("stsc", 16, frames);
+  set("stsz", 8, 100);
+  set("stsz", 12, frames);
+  return bytes;
+}

@@ -15,6 +15,7 @@ import { readTracks } from "../formats/mp4_samples.ts";
 import { firstFrameMs } from "./first_frame.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
+import { mediaSizeOf } from "../media_memory.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import type { JobOf } from "../tools/job.ts";
@@ -391,6 +392,7 @@ export class Extractor implements AsyncDisposable {
       {
         ...{ kind: "list_packets", input, streamIndex: info.video!.streamIndex, deadlineMs },
         ...(info.ignoresEdits && { ignoresEdits: info.ignoresEdits }),
+        size: mediaSizeOf(info),
         part: { fromMs: part.fromMs + (info.startMs ?? 0), toMs: part.toMs + (info.startMs ?? 0) },
       },
       this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),
