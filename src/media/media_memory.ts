@@ -28,31 +28,45 @@ export type MediaWork = "probe" | "stream_probe" | "decode" | "window" | "live" 
 
 /** Programs, their libraries and their queues of packets, without pictures: 65 MB for two processors. */
 const OWN_BYTES = 96 * MIB;
-/** The most that H.264 and its successors refer to, and the one that is decoded. */
+/** The largest pictures, of more than three quarters of what is allowed, have fewer references: eight of AV1 and VP9, six of H.265. */
 const REFERENCES = 17;
+const REFERENCES_LARGE = 10;
 /** Of ffmpeg, whatever the number of processors. */
 const DECODER_THREADS_MAX = 16;
+/** In filters, and in the queues between them. */
+const FILTERED = 8;
 
-/** Pictures in the memory of a program at once, by the number of processors. */
-const PICTURES: Readonly<Record<MediaWork, (processors: number) => number>> = {
-  probe: () => 8,
-  stream_probe: () => 8,
-  /** Each thread has a picture, and filters and the queues between them have eight. */
-  decode: (processors) => REFERENCES + Math.min(processors + 1, DECODER_THREADS_MAX) + 8,
-  /** The same, queues of pictures before the encoder, and two for each thread of it, of which there are three for two processors. */
-  window: (processors) => PICTURES.decode(processors) + 24 + 3 * processors,
+interface Held {
+  /** Pictures of the source in memory at once. */
+  readonly decoded: number;
+  /** Pictures for an encoder, in 4:2:0 with 8 bits. */
+  readonly encoded?: number;
+}
+
+/** By the number of processors, and by the references of a picture. */
+const HELD: Readonly<Record<MediaWork, (processors: number, references: number) => Held>> = {
+  probe: () => ({ decoded: 8 }),
+  stream_probe: () => ({ decoded: 8 }),
+  /** Each thread has a picture. */
+  decode: (processors, references) => ({
+    decoded: references + Math.min(processors + 1, DECODER_THREADS_MAX) + FILTERED,
+  }),
+  /** The same, and two pictures for each thread of the encoder, of which there are three for two processors. */
+  window: (processors, references) => ({
+    ...HELD.decode(processors, references),
+    encoded: 24 + 3 * processors,
+  }),
   /** On one thread. */
-  live: () => REFERENCES + 3,
-  jpeg: () => 6,
+  live: () => ({ decoded: REFERENCES + 3 }),
+  jpeg: () => ({ decoded: 6 }),
 };
 
-/** Pictures of a source may become as large as these on the way, whatever they are at first. */
-const GROWN: MediaSize = { width: 1920, height: 1080, pixelFormat: "yuv420p", sizeBytes: 0 };
 /** For work that begins before the size is known, and for sources whose size may change at any time. */
-const LARGEST = LIMITS.media.picturePixelsMax * 1.5;
-/** The pictures of nearly all cameras. Larger ones have room as well, as a probe of a stream sees few of them. */
-const CAMERA: MediaSize = { width: 3840, height: 2160, pixelFormat: "yuv420p", sizeBytes: 0 };
-
+const YUV420 = 1.5;
+const LARGEST: PictureInMemory = {
+  pixels: LIMITS.media.picturePixelsMax,
+  bytes: LIMITS.media.picturePixelsMax * YUV420,
+};
 /** The index of a file takes so much less than the file, and no more than a film of days has. */
 const INDEX_SHARE = 16;
 const INDEX_BYTES_MAX = 1024 * MIB;
@@ -60,19 +74,28 @@ const INDEX_BYTES_MAX = 1024 * MIB;
 /** Bytes that a program may fill; `size` is null where it is not known. */
 export function memoryBytes(work: MediaWork, size: MediaSize | null, processors: number): number {
   const index = Math.min(INDEX_BYTES_MAX, (size?.sizeBytes ?? 0) / INDEX_SHARE);
-  return Math.ceil(OWN_BYTES + index + PICTURES[work](processors) * pictureOf(work, size));
+  const { pixels, bytes } = pictureOf(work, size);
+  const isLarge = pixels > LIMITS.media.picturePixelsMax * 0.75;
+  const { decoded, encoded = 0 } = HELD[work](processors, isLarge ? REFERENCES_LARGE : REFERENCES);
+  return Math.ceil(OWN_BYTES + index + decoded * bytes + encoded * pixels * YUV420);
 }
 
-function pictureOf(work: MediaWork, size: MediaSize | null): number {
-  if (work === "stream_probe") return pictureBytes(CAMERA);
+interface PictureInMemory {
+  readonly pixels: number;
+  readonly bytes: number;
+}
+
+function pictureOf(work: MediaWork, size: MediaSize | null): PictureInMemory {
+  if (work === "stream_probe") return inMemory(CAMERA);
   if (work === "probe" || work === "live" || size === null) return LARGEST;
-  return work === "jpeg" ? pictureBytes(size) : Math.max(pictureBytes(GROWN), pictureBytes(size));
+  const picture = inMemory(size);
+  return work === "jpeg" || picture.bytes > GROWN.bytes ? picture : GROWN;
 }
 
 /** One picture in memory, with the edges that decoders add. No larger one is decoded than is allowed, whatever `size` says. */
-function pictureBytes({ width, height, pixelFormat }: MediaSize): number {
-  const pixels = padded(width) * padded(height);
-  return Math.min(pixels, PADDED_PIXELS_MAX) * bytesPerPixel(pixelFormat);
+function inMemory({ width, height, pixelFormat }: Omit<MediaSize, "sizeBytes">): PictureInMemory {
+  const pixels = Math.min(padded(width) * padded(height), PADDED_PIXELS_MAX);
+  return { pixels, bytes: pixels * bytesPerPixel(pixelFormat) };
 }
 
 /** Edges are multiples of 64 and have as much around them. */
@@ -104,3 +127,8 @@ const DEPTH: readonly (readonly [RegExp, number])[] = [
   [/f32/, 4],
   [/(9|10|12|14|16|48|64)(le|be)$|^p\d\d\d|^y2\d\d/, 2],
 ];
+
+/** Pictures of a source may become as large as these on the way, whatever they are at first. */
+const GROWN = inMemory({ width: 1920, height: 1080, pixelFormat: "yuv420p" });
+/** The pictures of nearly all cameras. Larger ones have room as well, as a probe of a stream sees few of them. */
+const CAMERA = { width: 3840, height: 2160, pixelFormat: "yuv420p" };

@@ -50,6 +50,8 @@ export const LIMITS = deepFrozen({
     picturePixelsMax: 139_264 * 256,
     /** Of all kinds: pictures, sound, subtitles, covers, fonts. Each takes memory before the first picture is decoded. */
     streamsMax: 128,
+    /** For memory, while other decodes have it. */
+    memoryWaitMs: 30_000,
   },
 
   /** Named sources, and cameras that are always watched. */
