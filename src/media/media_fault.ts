@@ -69,11 +69,21 @@ export function moreStreamsThanAllowed(): string {
   return `it has more than the ${LIMITS.media.streamsMax} streams that are allowed, covers and subtitles included`;
 }
 
-/** The size of a picture that a decoder refused, in what ffmpeg or ffprobe said; null where none was too large. */
-export function tooLargeSize(stderr: string): Extent | null {
-  const [width, height] = /Picture size (\d+)x(\d+) exceeds specified max/.exec(stderr)?.slice(1) ?? [];
-  return width === undefined ? null : { width: Number(width), height: Number(height) };
+/**
+ * The size of a picture of the video, whose codec is given, that its decoder refused, in what ffmpeg or ffprobe said; null where none was too
+ * large. Of a cover, which has a decoder for pictures, nothing is said to the caller.
+ */
+export function tooLargeSize(stderr: string, codec: string): Extent | null {
+  for (const [, decoder, width, height] of stderr.matchAll(TOO_LARGE)) {
+    if (decoder === codec || !COVER_CODECS.has(decoder!)) {
+      return { width: Number(width), height: Number(height) };
+    }
+  }
+  return null;
 }
+
+const TOO_LARGE = /\[(\w+) @ [^\]]*\].*Picture size (\d+)x(\d+) exceeds specified max/g;
+const COVER_CODECS = new Set(["png", "mjpeg", "gif", "bmp", "webp", "tiff"]);
 
 const NOT_FETCHED = "it cannot be fetched from its server";
 const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";

@@ -145,9 +145,9 @@ async function probeWith(
 }
 
 /** A size that the container says is in `video`; of one that the decoder refused only its message tells, and there is none. */
-function refuseLargePictures({ width, height }: VideoStream, stderr: string): void {
+function refuseLargePictures({ codec, width, height }: VideoStream, stderr: string): void {
   const pixels = width * height;
-  const size = pixels === 0 ? tooLargeSize(stderr) : { width, height };
+  const size = pixels === 0 ? tooLargeSize(stderr, codec) : { width, height };
   if (size && size.width * size.height > LIMITS.media.picturePixelsMax) {
     throw mediaFault(largerThanAllowed(size));
   }

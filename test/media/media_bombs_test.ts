@@ -1,10 +1,11 @@
 /** Small files that would take much memory or time are refused after the probe, with the rule that they break. */
 
-import { equal, match, ok, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
 import { fileInput } from "../../src/media/input.ts";
 import type { DecodedSignals, Decoder } from "../../src/media/recorded/decoder.ts";
+import { PulledDecoder } from "../../src/media/live/pulled_decoder.ts";
 import { Extractor } from "../../src/media/windows/extractor.ts";
 import { croppedFrame } from "../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../src/model/frames/sampling.ts";
@@ -31,13 +32,24 @@ async function decodeAll(decoder: Decoder, path: string): Promise<DecodedSignals
   });
 }
 
+/** Four small pictures, one that is too large, and four small ones. */
+function changingJpegs(folder: TempFolder): string {
+  const jpegs = (name: string, size: string, count: number) =>
+    Deno.readFileSync(make(
+      join(folder.path, name),
+      ...["-f", "lavfi", "-i", `color=s=${size}:r=5`, "-frames:v", String(count), "-c:v", "mjpeg"],
+    ));
+  const small = jpegs("small.mjpeg", "160x120", 4), large = jpegs("large.mjpeg", "6400x6000", 1);
+  return folder.file("changing.mjpeg", new Uint8Array([...small, ...large, ...small]));
+}
+
 function openExtractor(folder: TempFolder): Extractor {
   const tempDir = join(folder.path, "temp");
   return new Extractor({ runner: localRunner(tools()), tempDir, world: world(), maxConcurrent: 1 });
 }
 
 /** Its own region makes a clip of it be encoded. */
-const HALF = { x: 0, y: 0, width: 1, height: 0.9 };
+const PART = { x: 0, y: 0, width: 1, height: 0.9 };
 
 Deno.test("a small file of very large pictures is refused with their size", async () => {
   using folder = new TempFolder();
@@ -100,13 +112,7 @@ Deno.test("streams of all kinds count, and one more than are allowed is refused"
 Deno.test("pictures that become too large on the way are left out, and the answer says so", async () => {
   using folder = new TempFolder();
   await using decoder = openDecoder(folder);
-  const jpegs = (name: string, size: string, count: number) =>
-    Deno.readFileSync(make(
-      join(folder.path, name),
-      ...["-f", "lavfi", "-i", `color=s=${size}:r=5`, "-frames:v", String(count), "-c:v", "mjpeg"],
-    ));
-  const small = jpegs("small.mjpeg", "160x120", 4), large = jpegs("large.mjpeg", "6400x6000", 1);
-  const path = folder.file("changing.mjpeg", new Uint8Array([...small, ...large, ...small]));
+  const path = changingJpegs(folder);
   const { signals, end } = await decodeAll(decoder, path);
   equal(signals.count, 8);
   match(end.source_warning ?? "", new RegExp(`6400x6000 have more than the ${picturePixelsMax} pixels`));
@@ -120,27 +126,51 @@ Deno.test("tables of a short MP4 that announce eighty million frames do not fill
   await rejects(decodeAll(decoder, path), (error) => isRefused(error, /source_uri/));
 });
 
-Deno.test("films of 7680x4320 are decoded, and clips of them made", async () => {
+Deno.test("a film of 7680x4320 with 10 bits is decoded, and a clip of it made", async () => {
   using folder = new TempFolder();
   await using decoder = openDecoder(folder);
-  for (const format of ["yuv420p", "yuv420p10le"]) {
-    const film = make(
-      join(folder.path, `${format}.mp4`),
-      ...["-f", "lavfi", "-i", "testsrc2=s=7680x4320:r=24", "-frames:v", "4", "-pix_fmt", format],
-      ...["-c:v", "libx264", "-preset", "ultrafast"],
-    );
-    const { signals, width, height } = await decodeAll(decoder, film);
-    equal(`${signals.count} of ${width}x${height}`, "4 of 7680x4320", format);
-    await using extractor = openExtractor(folder);
-    const { bytes } = await extractor.clip({
-      ...{ input: fileInput(film), info: await probeOnce(decoder, film, NEVER), signal: NEVER },
-      ...{
-        startMs: 0,
-        durationMs: 160,
-        withAudio: false,
-        coordinates: croppedFrame({ width, height }, HALF),
-      },
-    });
-    ok(bytes.length > 0);
-  }
+  const film = make(
+    join(folder.path, "film.mp4"),
+    ...["-f", "lavfi", "-i", "color=size=7680x4320:rate=24", "-frames:v", "3", "-pix_fmt", "yuv420p10le"],
+    ...["-c:v", "libx264", "-preset", "ultrafast"],
+  );
+  const { signals, width, height } = await decodeAll(decoder, film);
+  equal(`${signals.count} of ${width}x${height}`, "3 of 7680x4320");
+  await using extractor = openExtractor(folder);
+  const { bytes } = await extractor.clip({
+    ...{ input: fileInput(film), info: await probeOnce(decoder, film, NEVER), signal: NEVER },
+    ...{ startMs: 0, durationMs: 120, withAudio: false, coordinates: croppedFrame({ width, height }, PART) },
+  });
+  ok(bytes.length > 0);
+});
+
+Deno.test("a cover that is too large is left alone, and its film is decoded", async () => {
+  using folder = new TempFolder();
+  await using decoder = openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 5 });
+  const cover = make(
+    join(folder.path, "cover.png"),
+    ...["-f", "lavfi", "-i", "color=size=6400x6000,format=monob", "-frames:v", "1"],
+  );
+  const film = make(
+    join(folder.path, "film.mp4"),
+    ...["-i", clip, "-i", cover, "-map", "0", "-map", "1", "-c", "copy", "-disposition:v:1", "attached_pic"],
+  );
+  const { signals, end } = await decodeAll(decoder, film);
+  equal(signals.count, 5);
+  deepEqual(end, {});
+});
+
+Deno.test("a live source goes on behind a picture that is too large", async () => {
+  using folder = new TempFolder();
+  const ended = Promise.withResolvers<string>();
+  const sizes: string[] = [];
+  await using _pulled = PulledDecoder.start({
+    ...{ runner: localRunner(tools()), world: world(), input: fileInput(changingJpegs(folder)) },
+    room: { maxFrame: { width: 3840, height: 2160 }, takeFor: () => true },
+    onFrame: ({ pixels }) => sizes.push(`${pixels.width}x${pixels.height}`),
+    onEnded: ended.resolve,
+  });
+  equal(await ended.promise, "it has ended");
+  deepEqual(sizes, Array(8).fill("160x120"));
 });

@@ -106,7 +106,7 @@ export function endOf(
   const complaint = outcome.stderr === "" && !hasFailed ? null : reasonIn(outcome.stderr);
   const early = endedEarly({ ...length, announcedMs: info.announcedEndMs ?? null, missing, complaint });
   if (early) return { ended_early: early };
-  const leftOut = tooLargeSize(outcome.stderr);
+  const leftOut = tooLargeSize(outcome.stderr, info.video?.codec ?? "");
   const warning = missing ?? (leftOut ? largerThanAllowed(leftOut) : hasFailed ? complaint : null);
   return warning === null ? {} : { source_warning: warning };
 }
