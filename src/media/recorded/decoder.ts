@@ -22,7 +22,7 @@ import type { MediaInput } from "../input.ts";
 import { mediaFault, reasonIn } from "../media_fault.ts";
 import { type MediaSize, mediaSizeOf } from "../media_memory.ts";
 import type { MemoryBudget } from "../memory_budget.ts";
-import { type MediaInfo, probeMedia } from "../probe.ts";
+import { type MediaInfo, probeMedia, type VideoStream } from "../probe.ts";
 import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
 import { fileFacts } from "../source.ts";
@@ -192,8 +192,7 @@ export class Decoder implements AsyncDisposable {
 
   #decodeSignals(request: DecodeRequest): Promise<DecodedSignals> {
     return this.#track(request.signal, async (signal) => {
-      const { video } = request.info;
-      if (!video) throw mediaFault("it has no video stream");
+      const video = videoOf(request.info);
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
@@ -245,8 +244,7 @@ export class Decoder implements AsyncDisposable {
 
   #streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
     return this.#track(request.signal, async (signal) => {
-      const { video } = request.info;
-      if (!video) throw mediaFault("it has no video stream");
+      const video = videoOf(request.info);
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
@@ -433,6 +431,15 @@ const PROGRAMS_WITH_JPEGS = 2;
 const STREAM_WAIT_MS = 30_000;
 /** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
+
+/** Refuses what has no video, or video of which neither the container nor its first packets tell the size. */
+function videoOf({ video }: MediaInfo): VideoStream {
+  if (!video) throw mediaFault("it has no video stream");
+  if (video.width === 0 || video.height === 0) {
+    throw mediaFault("nothing in it tells the size of its pictures");
+  }
+  return video;
+}
 
 /** Of a file that nothing else is known of; null where it is gone. */
 async function fileSize(path: string): Promise<MediaSize | null> {
