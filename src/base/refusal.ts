@@ -105,7 +105,7 @@ export const REFUSALS = {
     status: 503,
     code: "provider_saturated",
     when:
-      "The service is full: too many model calls, decodes, fetches or live sessions are under way, too many watch one session, or the machine is so busy that a file could not be looked into or decoded in time; then `Retry-After` says when to come back.",
+      "The service is full: too many model calls, decodes, fetches or live sessions are under way, too many watch one session, decodes have all the memory that they may take, or the machine is so busy that a file could not be looked into or decoded in time; after the last two `Retry-After` says when to come back.",
   },
   deadline_missed: {
     status: 503,

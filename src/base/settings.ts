@@ -271,6 +271,11 @@ export const SETTINGS = {
     integer(256 * 2 ** 20, 2 ** 40),
     "Bytes of memory that all live sessions may reserve together",
   ),
+  SERVICE_DECODE_MEMORY_BUDGET_BYTES: optional(
+    "decodeMemoryBudgetBytes",
+    integer(2 ** 30, 2 ** 40),
+    "Bytes of memory that decodes of recorded media, clips and all probes may take together; unset means 4 GiB and 1 GiB more for each processor",
+  ),
   SERVICE_MEDIA_WORKER_THREAD_BUDGET: setting(
     "mediaWorkerThreadBudget",
     "64",

@@ -44,6 +44,16 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
   },
 
+  /** What a file or a stream may have, whatever it is read for. More is either no film, or one that is made to fill the memory. */
+  media: {
+    /** Of one picture: the most that levels 6 to 6.2 of H.264, H.265 and AV1 allow. Films of 8192x4320 have less. */
+    picturePixelsMax: 139_264 * 256,
+    /** Of all kinds: pictures, sound, subtitles, covers, fonts. Each takes memory before the first picture is decoded. */
+    streamsMax: 128,
+    /** For memory, while other decodes have it. */
+    memoryWaitMs: 30_000,
+  },
+
   /** Named sources, and cameras that are always watched. */
   sources: {
     namedMax: 256,

@@ -137,6 +137,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     metrics,
     backend,
     devices,
+    memoryBudgetBytes: config.decodeMemoryBudgetBytes,
     isShared,
     knownTools: options.knownTools ?? false,
   });

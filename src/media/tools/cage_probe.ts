@@ -4,7 +4,7 @@ import { errorText } from "../../base/log.ts";
 import type { CageTools, Tools } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { run } from "../process.ts";
+import { type MemoryLimits, run } from "../process.ts";
 import { BUSY_FACTOR } from "../tool_limits.ts";
 import { type Cage, enclosureOf, NO_CAGE, type Starters, type Streams } from "./cage.ts";
 import type { UnshareTools } from "./cage_unshare.ts";
@@ -44,6 +44,8 @@ class Miss extends Error {}
 const TRIAL_PORT = 8000;
 /** Of the processor; a busy machine may take longer, and its cage must not be weaker for that. */
 const TRIAL_CPU_SECONDS = 10;
+/** Far more than a list of abilities needs. */
+const TRIAL_MEMORY: MemoryLimits = { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 };
 const TRIAL_DEADLINE_MS = TRIAL_CPU_SECONDS * 1000 * BUSY_FACTOR;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 
@@ -232,7 +234,7 @@ async function trial(
   const { end, code, stderr } = await run(program, ["-version"], {
     ...{ world, signal, deadlineMs: TRIAL_DEADLINE_MS },
     ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
-    limits: { prlimit, cpuSeconds: TRIAL_CPU_SECONDS, addressSpaceBytes: 2 ** 32 },
+    limits: { prlimit, cpuSeconds: TRIAL_CPU_SECONDS, memory: TRIAL_MEMORY },
     enclosure: enclosureOf(cage, program, touches, joining),
   });
   if (end === "exited" && code === 0) return;

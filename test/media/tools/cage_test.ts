@@ -383,7 +383,12 @@ for (const level of ["bubblewrap", "unshare", "limits"] as const) {
             maxStdoutBytes: 1000,
             maxStderrBytes: 1000,
           },
-          limits: { prlimit: tools().prlimit, cpuSeconds: 1, addressSpaceBytes: 2 ** 32, fileBytes: 1000 },
+          limits: {
+            prlimit: tools().prlimit,
+            cpuSeconds: 1,
+            memory: { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 },
+            fileBytes: 1000,
+          },
           enclosure: enclosureOf(cage, PERL, { ...NOTHING, writes: [file] }),
         });
         return `${end} ${code}`;
