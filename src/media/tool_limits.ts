@@ -8,7 +8,7 @@ const MIB = 2 ** 20;
 
 /** Of each thread: its stack counts as memory that may be filled, whatever of it is. */
 const STACK_BYTES = 8 * MIB;
-/** Threads of ffmpeg, most of which wait: some for its parts, and decoder and encoder one or two for each processor. */
+/** Threads that ffmpeg has as a rule, most of which wait: some for its parts, and decoder and encoder one or two for each processor. */
 const THREADS = 16;
 const THREADS_PER_PROCESSOR = 3;
 /** Addresses without memory behind them: libraries, and what the C library reserves for each thread. */
@@ -58,14 +58,14 @@ export function toolLimits(
   };
 }
 
-/** What ffmpeg starts of its own: each of a decoder, a filter and an encoder has up to one and a half threads for each processor. */
-const THREADS_PER_PROCESSOR = 8;
+/** The most that ffmpeg starts of its own: each of a decoder, a filter and an encoder has up to one and a half threads for each processor. */
+const MOST_THREADS_PER_PROCESSOR = 8;
 /** And those that do not grow with the processors, such as the 64 of a decoder that splits its work as the file says. */
-const THREADS = 256;
+const MOST_THREADS = 256;
 
 /** How many threads may run in one cage, where the cage can bound them. */
 export function threadsMax(): number {
-  return THREADS + processors() * THREADS_PER_PROCESSOR;
+  return MOST_THREADS + processors() * MOST_THREADS_PER_PROCESSOR;
 }
 
 export function processors(): number {

@@ -522,7 +522,8 @@ Deno.test({
   ),
   async fn() {
     const { cage } = await foundCage(tools(), { absent: ["bwrap"], filterDir: "/nonexistent" });
-    const limits = limitWords({ prlimit: tools().prlimit, cpuSeconds: 60, addressSpaceBytes: 2 ** 32 });
+    const memory = { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 };
+    const limits = limitWords({ prlimit: tools().prlimit, cpuSeconds: 60, memory });
     const words = enclosureOf(cage, PERL, NOTHING).commandLine(limits, ["-e", FORKS]);
     const user = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
     const { stdout, stderr } = await new Deno.Command("setpriv", {
