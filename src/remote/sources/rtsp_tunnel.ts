@@ -10,6 +10,7 @@ import { Authorization } from "../../model/sources/source_credentials.ts";
 import type { DatagramOutcome } from "./rtp_datagrams.ts";
 import { RtspConnection } from "./rtsp_connection.ts";
 import { RtspRefused } from "./rtsp_replies.ts";
+import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, sourceAddresses } from "./source_request.ts";
 import { failureOf } from "../guard/request_failed.ts";
 
@@ -39,6 +40,7 @@ export class RtspTunnel implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<RtspConnection>();
   readonly #countDatagrams: CountDatagrams;
+  readonly #budget: SourceBudget;
   #fault: Refusal | undefined;
   #end: string | undefined;
 
@@ -52,6 +54,7 @@ export class RtspTunnel implements AsyncDisposable {
     this.#countDatagrams = countDatagrams;
     this.#target = target;
     this.#context = context;
+    this.#budget = new SourceBudget(context.world, context.onChange);
     // Not with the path of the source, in which there may be a secret: who looks at the processes sees what ffmpeg opens.
     this.url = `rtsp://${host}/source`;
     server.on("connection", (client) => void this.#join(client));
@@ -75,7 +78,7 @@ export class RtspTunnel implements AsyncDisposable {
 
   /** Why that connection is over; undefined where ffmpeg or the service ended it. */
   get end(): string | undefined {
-    return this.#fault?.details[0]?.message ?? this.#end;
+    return this.#fault?.details[0]?.message ?? this.#end ?? this.#budget.reason;
   }
 
   /** Closes all connections. */
@@ -102,6 +105,7 @@ export class RtspTunnel implements AsyncDisposable {
         serverUrl: `${this.#target.origin}${this.#target.path}`,
         authorization: credentials ? new Authorization(credentials, world.randomBytes(8).toHex()) : null,
         mayUseUdp: !this.#target.isSecure,
+        budget: this.#budget,
         countDatagrams: this.#countDatagrams,
         onFault: (error) => this.#onFault(error),
         onEnded: (reason) => void (this.#end ??= reason),
