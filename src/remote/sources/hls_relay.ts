@@ -253,6 +253,7 @@ export class HlsRelay implements AsyncDisposable {
         signal: reader.signal,
       });
       this.#lost.delete(isPart ? "part" : "playlist");
+      this.#context.onChange?.();
     } catch (error) {
       // ffmpeg gets an error status, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
@@ -260,6 +261,7 @@ export class HlsRelay implements AsyncDisposable {
         const refused = refusedPart(fault);
         this.#fault ??= refused;
         this.#lost.set(isPart ? "part" : "playlist", (isPart ? refused : fault).details[0]!.message);
+        this.#context.onChange?.();
       }
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
@@ -282,10 +284,14 @@ export class HlsRelay implements AsyncDisposable {
     if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
     const part = this.#parts.get(target.number);
     if (part && this.#changesCodec(part, head)) {
+      this.#context.onChange?.();
       answer.body.cancel();
       return void response.writeHead(404).end();
     }
-    if (part) this.progress.note(part);
+    if (part) {
+      this.progress.note(part);
+      this.#context.onChange?.();
+    }
     const headers: Record<string, string> = {};
     for (const name of answer.isPacked ? ["content-type"] : PASSED_HEADERS) {
       const value = answer.headers.get(name);
@@ -412,6 +418,7 @@ export class HlsRelay implements AsyncDisposable {
     this.#fault ??= sourceFault(
       `its playlist does not say that it has ended, and had nothing new for ${seconds} s`,
     );
+    this.#context.onChange?.();
     return true;
   }
 

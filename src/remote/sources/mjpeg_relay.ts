@@ -109,6 +109,7 @@ export class MjpegRelay implements AsyncDisposable {
       const fault = faultOf(error);
       if (fault) this.#fault ??= fault;
       this.#end = fault?.details[0]?.message;
+      this.#context.onChange?.();
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     }
@@ -117,6 +118,7 @@ export class MjpegRelay implements AsyncDisposable {
   async #pass(answer: ServerResponse, signal: AbortSignal): Promise<void> {
     const { response: { body }, boundary } = await this.#ask(ENDLESS_MS, signal);
     this.#end = undefined;
+    this.#context.onChange?.();
     answer.writeHead(200, { "content-type": "multipart/x-mixed-replace;boundary=jpeg" });
     const parts = new JpegParts(boundary);
     for await (const bytes of body) {
@@ -128,6 +130,7 @@ export class MjpegRelay implements AsyncDisposable {
     const last = parts.end();
     if (last) writePart(answer, last);
     this.#end = "its server ended the series of pictures";
+    this.#context.onChange?.();
     answer.end();
   }
 }

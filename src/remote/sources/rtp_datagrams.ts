@@ -10,6 +10,8 @@ import { RtspRefused } from "./rtsp_replies.ts";
 /** What became of datagrams, as the metric counts them; `lost` are those that never came. */
 export type DatagramOutcome = "passed" | "lost" | "late" | "dropped" | "foreign";
 
+export type CountDatagrams = (outcome: DatagramOutcome, datagrams: number) => void;
+
 export interface RtpDatagramsOptions {
   readonly world: World;
   /** The address of this machine by which it reached the camera. */
@@ -22,7 +24,7 @@ export interface RtpDatagramsOptions {
   readonly onFrame: (frame: Uint8Array) => boolean;
   /** Pays for each datagram, whoever sends it. */
   readonly budget: SourceBudget;
-  readonly count: (outcome: DatagramOutcome, datagrams: number) => void;
+  readonly count: CountDatagrams;
 }
 
 /**

@@ -5,7 +5,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Authorization } from "../../model/sources/source_credentials.ts";
-import { type DatagramOutcome, RtpDatagrams } from "./rtp_datagrams.ts";
+import { type CountDatagrams, RtpDatagrams } from "./rtp_datagrams.ts";
 import {
   interleavedChannels,
   REDIRECTS,
@@ -34,7 +34,7 @@ export interface RtspConnectionOptions {
   readonly mayUseUdp: boolean;
   /** Pays for what the server sends. */
   readonly budget: SourceBudget;
-  readonly countDatagrams: (outcome: DatagramOutcome, datagrams: number) => void;
+  readonly countDatagrams: CountDatagrams;
   /** `RtspRefused` with the reason, or a flaw of ours. */
   readonly onFault: (reason: unknown) => void;
   /** The server has ended the connection, for a reason in words of ours. */
@@ -127,7 +127,7 @@ export class RtspConnection {
 
   /** Reads no further where the server has sent more than it may. */
   async #pay(bytes: number): Promise<void> {
-    const { budget, upstream } = this.#options;
+    const { budget } = this.#options;
     budget.spend({ bytes, pieces: 1 });
     const turn = budget.turn(this.#closing.signal);
     if (turn === undefined) return;

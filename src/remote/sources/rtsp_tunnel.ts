@@ -7,14 +7,12 @@ import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import { listenForFfmpeg } from "./listening.ts";
 import { Authorization } from "../../model/sources/source_credentials.ts";
-import type { DatagramOutcome } from "./rtp_datagrams.ts";
+import type { CountDatagrams } from "./rtp_datagrams.ts";
 import { RtspConnection } from "./rtsp_connection.ts";
 import { RtspRefused } from "./rtsp_replies.ts";
 import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, sourceAddresses } from "./source_request.ts";
 import { failureOf } from "../guard/request_failed.ts";
-
-type CountDatagrams = (outcome: DatagramOutcome, datagrams: number) => void;
 
 interface TunnelContext extends FetchContext {
   /** What became of the media that came over UDP. */
@@ -93,6 +91,7 @@ export class RtspTunnel implements AsyncDisposable {
   async #join(client: Socket): Promise<void> {
     this.#track(client);
     this.#fault = this.#end = undefined;
+    this.#context.onChange?.();
     try {
       const upstream = this.#track(
         await connectToFirst(this.#target, this.#context, this.#closing.signal),
@@ -108,12 +107,16 @@ export class RtspTunnel implements AsyncDisposable {
         budget: this.#budget,
         countDatagrams: this.#countDatagrams,
         onFault: (error) => this.#onFault(error),
-        onEnded: (reason) => void (this.#end ??= reason),
+        onEnded: (reason) => {
+          this.#end ??= reason;
+          this.#context.onChange?.();
+        },
       });
       this.#connections.add(connection);
       upstream.once("close", () => this.#connections.delete(connection));
     } catch (error) {
       if (error instanceof Refusal) this.#fault ??= error;
+      this.#context.onChange?.();
       client.destroy();
     }
   }
@@ -125,6 +128,7 @@ export class RtspTunnel implements AsyncDisposable {
       this.#context.world.log.error("an RTSP answer could not be read", { error: String(error) });
     }
     this.#fault ??= sourceFault(isExpected ? error.message : "its server's answer could not be read");
+    this.#context.onChange?.();
   }
 
   /** Closes the socket with the tunnel. */

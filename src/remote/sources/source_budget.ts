@@ -54,13 +54,12 @@ export class SourceBudget {
 const ADVANCE_MS = 1000;
 const SLOWED = "its server sends more than one source may, and is read slowly";
 
-const { budget } = LIMITS.sources;
 const PER_SECOND = {
-  bytes: budget.bytesPerSecond,
-  unpackedBytes: budget.unpackedBytesPerSecond,
-  pieces: budget.piecesPerSecond,
-  pictures: budget.picturesPerSecond,
-  datagrams: budget.datagramsPerSecond,
-  requests: budget.requestsPerSecond,
-  addresses: budget.addressesPerSecond,
+  bytes: LIMITS.sources.budget.bytesPerSecond,
+  unpackedBytes: LIMITS.sources.budget.unpackedBytesPerSecond,
+  pieces: LIMITS.sources.budget.piecesPerSecond,
+  pictures: LIMITS.sources.budget.picturesPerSecond,
+  datagrams: LIMITS.sources.budget.datagramsPerSecond,
+  requests: LIMITS.sources.budget.requestsPerSecond,
+  addresses: LIMITS.sources.budget.addressesPerSecond,
 } as const;
