@@ -20,11 +20,16 @@ export class GatheredChunks {
   /** Of the line of a size, and of all trailers. */
   #lineBytes = 0;
   #isEmptyLine = true;
+  /** For what is gathered of one piece. */
+  #room: Uint8Array = NOTHING;
 
   /** What the parser gets of the next bytes; empty where nothing is complete. */
   take(received: Uint8Array): Uint8Array {
     if (this.#next === "all") return received;
-    const gathered = new Uint8Array(HEAD_ROOM + received.length);
+    if (this.#room.length < HEAD_ROOM + received.length) {
+      this.#room = new Uint8Array(HEAD_ROOM + received.length);
+    }
+    const gathered = this.#room;
     let to = HEAD_ROOM;
     let at = 0;
     let tail: Uint8Array = NOTHING;

@@ -29,7 +29,10 @@ export interface PinnedRequest {
   /** Time from the first connection attempt to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Told of each piece of the body before it is given to a loop; the next ones are read when what it returns has resolved. */
+  /**
+   * Told before each piece of the body that a loop gets how many bytes the connection has received for it, with what stood between chunks.
+   * The next ones are read when what it returns has resolved.
+   */
   readonly pace?: (bytes: number) => Promise<void> | undefined;
 }
 
@@ -147,8 +150,11 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   /** Leaving the loop early closes the connection. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     try {
+      const { socket } = this.#message;
+      let receivedBytes = socket.bytesRead;
       for await (const chunk of this.#message) {
-        const turn = this.#pace(chunk.length);
+        const turn = this.#pace(Math.max(chunk.length, socket.bytesRead - receivedBytes));
+        receivedBytes = socket.bytesRead;
         if (turn !== undefined) await turn;
         yield chunk;
       }

@@ -11,8 +11,8 @@ export type RelayOrder =
   | { readonly kind: "start"; readonly settings: RelaySettings }
   | SourceOrder & { readonly kind: "open"; readonly options: RelayedStreamOrder }
   | SourceOrder & { readonly kind: "fetch" }
-  /** The bytes that came last were taken: more may come. */
-  | { readonly kind: "taken"; readonly id: number }
+  /** The bytes that came last were taken, and their memory is given back: more may come in it. */
+  | { readonly kind: "taken"; readonly id: number; readonly room: ArrayBuffer }
   /** Asks for `said`. */
   | { readonly kind: "ask"; readonly id: number }
   /** Answered by `closed`, also where it is open no more. */

@@ -1,6 +1,5 @@
 /** The relays of one Worker: does the orders of the service's thread, and reports what comes of them. */
 
-import { joinedBytes } from "../../base/bytes.ts";
 import { errorText, type Level, type Log } from "../../base/log.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { timer } from "../../base/wait.ts";
@@ -25,7 +24,7 @@ interface OrderedSource {
   done: Promise<void>;
   relay: SourceRelay | null;
   /** Resolved when the bytes that were passed on last were taken. */
-  taken: PromiseWithResolvers<void>;
+  taken: PromiseWithResolvers<ArrayBuffer>;
 }
 
 export class RelayTable {
@@ -44,7 +43,7 @@ export class RelayTable {
   take(order: RelayOrder): void {
     if (order.kind === "start") this.#relays = this.#start(order.settings);
     else if (order.kind === "open" || order.kind === "fetch") this.#begin(order);
-    else if (order.kind === "taken") this.#sources.get(order.id)?.taken.resolve();
+    else if (order.kind === "taken") this.#sources.get(order.id)?.taken.resolve(order.room);
     else if (order.kind === "ask") this.#say(order.id, true);
     else void this.#close(order.id);
   }
@@ -65,7 +64,7 @@ export class RelayTable {
   #begin(order: Extract<RelayOrder, { kind: "open" | "fetch" }>): void {
     const closing = new AbortController();
     const ordered: OrderedSource = {
-      ...{ closing, done: Promise.resolve(), relay: null, taken: Promise.withResolvers<void>() },
+      ...{ closing, done: Promise.resolve(), relay: null, taken: Promise.withResolvers<ArrayBuffer>() },
     };
     this.#sources.set(order.id, ordered);
     ordered.done = this.#do(order, ordered);
@@ -104,22 +103,26 @@ export class RelayTable {
   }
 
   async #fetch(source: RelayedSource, id: number, ordered: OrderedSource): Promise<void> {
-    let gathered: Uint8Array[] = [];
-    let gatheredBytes = 0;
+    let room = new Uint8Array(PASSED_BYTES);
+    let filled = 0;
     const pass = async () => {
-      const bytes = joinedBytes(...gathered);
-      [gathered, gatheredBytes] = [[], 0];
+      const bytes = room.subarray(0, filled);
+      filled = 0;
       ordered.taken = Promise.withResolvers();
       this.#post({ kind: "bytes", id, bytes }, [bytes.buffer]);
-      await ordered.taken.promise;
+      room = new Uint8Array(await ordered.taken.promise);
     };
     const sink = async (bytes: Uint8Array) => {
-      gathered.push(bytes);
-      gatheredBytes += bytes.length;
-      if (gatheredBytes >= PASSED_BYTES) await pass();
+      for (let at = 0; at < bytes.length;) {
+        const part = bytes.subarray(at, at + room.length - filled);
+        room.set(part, filled);
+        filled += part.length;
+        at += part.length;
+        if (filled === room.length) await pass();
+      }
     };
     await this.#relays!.fetchFile(source, sink, ordered.closing.signal);
-    if (gatheredBytes > 0) await pass();
+    if (filled > 0) await pass();
   }
 
   #say(id: number, isAnswer: boolean): void {
@@ -131,7 +134,7 @@ export class RelayTable {
     const ordered = this.#sources.get(id);
     try {
       ordered?.closing.abort(new Error("the source is closed"));
-      ordered?.taken.resolve();
+      ordered?.taken.resolve(new ArrayBuffer(PASSED_BYTES));
       await ordered?.done;
       await ordered?.relay?.[Symbol.asyncDispose]();
       this.#say(id, false);

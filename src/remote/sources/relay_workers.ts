@@ -130,10 +130,10 @@ class RelayWorker {
     return id;
   }
 
-  post(order: RelayOrder): void {
+  post(order: RelayOrder, moved: ArrayBuffer[] = []): void {
     if (this.#hasEnded) return;
     if (this.#early) this.#early.push(order);
-    else this.#worker.postMessage(order);
+    else this.#worker.postMessage(order, moved);
   }
 
   /** Ends the Worker, and with it all its sources. */
@@ -283,7 +283,7 @@ class WorkerRelay implements SourceRelay {
   async #take(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     try {
       await this.#sink(bytes);
-      this.#worker.post({ kind: "taken", id: this.#id });
+      this.#worker.post({ kind: "taken", id: this.#id, room: bytes.buffer }, [bytes.buffer]);
     } catch (error) {
       this.#done.reject(error);
     }

@@ -47,7 +47,7 @@ Deno.test("a file comes whole and in order, and its refusals, the signal and fai
     { isPlain: true },
   );
   const pieces: Uint8Array[] = [];
-  const sink = (bytes: Uint8Array) => Promise.resolve(void pieces.push(bytes));
+  const sink = (bytes: Uint8Array) => Promise.resolve(void pieces.push(bytes.slice()));
   await relays.fetchFile(source("file", server.port, "/film"), sink, NEVER_ABORTED);
   assert.deepEqual(joinedBytes(...pieces), film);
   assert.ok(pieces.length < 20, `${pieces.length} messages`);
