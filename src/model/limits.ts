@@ -69,6 +69,27 @@ export const LIMITS = deepFrozen({
     armedSeconds: range(1, 7 * 86_400),
     /** What a camera of JPEGs sends between two of them that is none, such as empty parts and texts; it is left out. */
     otherPartsMax: 16,
+    /** The shortest JPEG of a camera: shorter ones are none. */
+    jpegBytesMin: 64,
+    /**
+     * What a source may do each second where it does nothing else. One that does several of these has less of each, and one that wants more
+     * is slowed down.
+     */
+    budget: {
+      bytesPerSecond: 64 * 2 ** 20,
+      /** Of what comes compressed. */
+      unpackedBytesPerSecond: 100_000_000,
+      /** As the network brings them: packets of a slow server, many at once of a fast one. */
+      piecesPerSecond: 10_000,
+      /** Of a camera of JPEGs. */
+      picturesPerSecond: 1_000,
+      /** Of a camera over UDP. */
+      datagramsPerSecond: 20_000,
+      /** For playlists and their parts. */
+      requestsPerSecond: 100,
+      /** In playlists. */
+      addressesPerSecond: 20_000,
+    },
   },
 
   analyze: {
