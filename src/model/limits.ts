@@ -460,7 +460,20 @@ export const LIMITS = deepFrozen({
     urlCharacters: 8192,
   },
 
-  /** Answers that their clients do not take: over TCP, whatever they are. */
+  /** What is in memory until its answer has gone. */
+  read: {
+    /** Reads of long decodes at once: some 100 bytes a frame each. */
+    decodesMax: 4,
+    /** A longer event of decoded frames is a long decode. */
+    decodeBytesMax: 2 ** 20,
+    /** Long answers at once, which are written in several pieces: some 2 MB each. */
+    answersMax: 32,
+    /** Requests that wait for one of them, each. */
+    waitingMax: 64,
+    waitMs: 30_000,
+  },
+
+  /** Answers that their clients do not take: over TCP, whatever they are; over HTTP/3, those that hold a permit. */
   answer: {
     /** Without a byte that the client has taken, after which its connection is cut. */
     stalledMs: 60_000,

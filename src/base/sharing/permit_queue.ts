@@ -1,7 +1,7 @@
 /** Bounded concurrency: a fixed number of permits, fair between principals, and a bounded queue for the rest. */
 
 import { isWithinShare } from "./fair_share.ts";
-import { Refusal, type RefusalKind } from "../refusal.ts";
+import { Refusal, RefusalForNow, type RefusalKind } from "../refusal.ts";
 import { type Sleeper, timer } from "../wait.ts";
 
 export interface PermitQueueOptions {
@@ -77,8 +77,8 @@ export class PermitQueue implements Disposable {
   }
 
   /**
-   * Waits for a permit. Rejects with a {@link Refusal} when the queue is full, when the wait runs out and when the
-   * permit queue is closed, and with the signal's reason when it aborts.
+   * Waits for a permit. Rejects with a {@link RefusalForNow} when the queue is full and when the wait runs out, with a
+   * {@link Refusal} when the permit queue is closed, and with the signal's reason when it aborts.
    */
   acquire({ principalKey = NO_PRINCIPAL, signal, within }: AcquireOptions = {}): Promise<Permit> {
     if (signal?.aborted) return Promise.reject(signal.reason);
@@ -126,7 +126,7 @@ export class PermitQueue implements Disposable {
       };
       const onAbort = () => waiter.reject(signal!.reason);
       const timeout = within && timer(within.world, within.timeoutMs, () => {
-        waiter.reject(this.#refused(`within ${within.timeoutMs} ms`));
+        waiter.reject(this.#refusedForNow(`within ${within.timeoutMs} ms`));
       });
       signal?.addEventListener("abort", onAbort, { once: true });
       share.waiters.add(waiter);
@@ -185,14 +185,19 @@ export class PermitQueue implements Disposable {
   }
 
   #isFull(): Refusal {
-    return this.#refused(`as ${this.#options.waiterLimit} are waiting already`);
+    return this.#refusedForNow(`as ${this.#options.waiterLimit} are waiting already`);
   }
 
   #refused(why: string): Refusal {
-    return new Refusal(
-      this.#options.refusal,
-      `Cannot admit more than ${this.limit} ${this.#options.what} at once ${why}`,
-    );
+    return new Refusal(this.#options.refusal, this.#message(why));
+  }
+
+  #refusedForNow(why: string): Refusal {
+    return new RefusalForNow(RETRY_SECONDS, this.#options.refusal, this.#message(why));
+  }
+
+  #message(why: string): string {
+    return `Cannot admit more than ${this.limit} ${this.#options.what} at once ${why}`;
   }
 }
 
@@ -212,6 +217,9 @@ interface QueuedCaller {
   readonly admit: () => void;
   readonly reject: (reason: unknown) => void;
 }
+
+/** After so long a caller may ask again: nobody knows when a permit comes back. */
+const RETRY_SECONDS = 5;
 
 /** No principal has this key. */
 const NO_PRINCIPAL = "";

@@ -1,7 +1,7 @@
 /** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
 
 import type { RouteCall } from "../call.ts";
-import { textChunks } from "../reply.ts";
+import { type ChunkTerms, textChunks } from "../reply.ts";
 import { preferredType } from "./accept.ts";
 
 /** How a list is written: a head, its entries with something between them, a tail. */
@@ -43,9 +43,15 @@ export async function listResponse<Entry>(
   const [[first], ...others] = formats;
   const type = preferredType(call.request.header("accept"), [first, ...others.map(([type]) => type)]);
   const [, format] = formats.find(([mediaType]) => mediaType === type)!;
-  const response = await textChunks(listText(await format.form(call, runId), batches), format.contentType);
+  const text = listText(await format.form(call, runId), batches);
+  const response = await textChunks(text, format.contentType, longAnswer(call));
   response.headers.append("vary", "accept");
   return response;
+}
+
+/** An answer of several chunks waits for a permit, which it holds until it has gone. */
+export function longAnswer({ largeReads, caller }: RouteCall): ChunkTerms {
+  return { admit: () => largeReads.answer(caller) };
 }
 
 export async function* listText<Entry>(
@@ -65,10 +71,10 @@ export async function* listText<Entry>(
         yield* entry;
         text = "";
       }
+      if (text.length < CHUNK_CHARACTERS) continue;
+      yield text;
+      text = "";
     }
-    if (text.length < CHUNK_CHARACTERS) continue;
-    yield text;
-    text = "";
   }
   const rest = text + (typeof form.tail === "string" ? form.tail : form.tail());
   if (rest !== "") yield rest;

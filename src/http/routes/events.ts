@@ -4,7 +4,7 @@ import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, wholeNumber } from "../call.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
-import { listResponse, listText } from "../formats/list_text.ts";
+import { listResponse, listText, longAnswer } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
 import { json, jsonChunks } from "../reply.ts";
 
@@ -66,7 +66,7 @@ export const READ_ROUTES: readonly Route[] = [
       const batches = call.reads.query(call.caller, body);
       const query = { run_id: body.run_id, kind: body.kind ?? null, from_seq: body.from_seq ?? null };
       const head = `{"request_id":"${call.caller.requestId}","query":${JSON.stringify(query)},"matches":[`;
-      return jsonChunks(listText(eventsJson(head), batches));
+      return jsonChunks(listText(eventsJson(head), batches), longAnswer(call));
     },
   },
 ];

@@ -1,0 +1,51 @@
+/** Permits for what takes much memory until its answer has gone. See docs/security.md#large-reads. */
+
+import { PermitQueue } from "../base/sharing/permit_queue.ts";
+import type { World } from "../base/world.ts";
+import { LIMITS } from "../model/limits.ts";
+import type { Caller } from "./caller.ts";
+
+export interface LargeReadsOptions {
+  readonly world: Pick<World, "sleep">;
+  /** Whether the service has several principals: then none has all permits. */
+  readonly isShared: boolean;
+}
+
+export class LargeReads implements Disposable {
+  readonly #world: Pick<World, "sleep">;
+  readonly #decodes: PermitQueue;
+  readonly #answers: PermitQueue;
+
+  constructor({ world, isShared }: LargeReadsOptions) {
+    this.#world = world;
+    const common = { waiterLimit: LIMITS.read.waitingMax, refusal: "provider_saturated", isShared } as const;
+    this.#decodes = new PermitQueue({
+      ...common,
+      limit: LIMITS.read.decodesMax,
+      what: "reads of long decodes",
+    });
+    this.#answers = new PermitQueue({ ...common, limit: LIMITS.read.answersMax, what: "long answers" });
+  }
+
+  /** Before the signals of a long decode are read. The permit comes back when the answer has gone. Errors: 503. */
+  async decode(caller: Caller): Promise<void> {
+    await this.#hold(this.#decodes, caller);
+  }
+
+  /** Before the second piece of an answer is written. The permit comes back when the answer has gone. Errors: 503. */
+  async answer(caller: Caller): Promise<void> {
+    await this.#hold(this.#answers, caller);
+  }
+
+  /** Refuses those that wait. */
+  [Symbol.dispose](): void {
+    this.#decodes.close();
+    this.#answers.close();
+  }
+
+  async #hold(permits: PermitQueue, caller: Caller): Promise<void> {
+    const { principalKey, signal } = caller;
+    const within = { world: this.#world, timeoutMs: LIMITS.read.waitMs };
+    caller.holdUntilAnswered(await permits.acquire({ principalKey, signal, within }));
+  }
+}
