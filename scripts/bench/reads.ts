@@ -129,6 +129,7 @@ async function analysisUnread(): Promise<Deno.TcpConn> {
         `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     ),
   );
+  await connection.read(new Uint8Array(100)); // the answer has begun
   return connection;
 }
 
