@@ -386,9 +386,6 @@ export const LIMITS = deepFrozen({
     segmentMs: 10_000,
     /** Segments of a session that are made and not yet stored. */
     segmentsHeld: 2,
-    /** Segments in one list. */
-    listed: range(1, 1_000),
-    listedDefault: 100,
     /** Days whose names of segments are kept in memory, of all sources together. */
     daysKept: 8,
     /** Of one export. */
@@ -458,6 +455,13 @@ export const LIMITS = deepFrozen({
     /** Of all bodies that are being received, in memory; where there are more, the oldest of the caller with the most is refused. */
     receivedBytesMax: 48 * 2 ** 20,
     urlCharacters: 8192,
+  },
+
+  /** Lists that come in pages. */
+  list: {
+    /** Entries of a page, `limit` of the request. */
+    page: range(1, 1_000),
+    pageDefault: 100,
   },
 
   /** What is in memory until its answer has gone. */
