@@ -1,6 +1,7 @@
 /** Permits for what takes much memory until its answer has gone. See docs/security.md#large-reads. */
 
 import { PermitQueue } from "../base/sharing/permit_queue.ts";
+import { Turns } from "../base/sharing/turns.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { Caller } from "./caller.ts";
@@ -15,6 +16,7 @@ export class LargeReads implements Disposable {
   readonly #world: Pick<World, "sleep">;
   readonly #decodes: PermitQueue;
   readonly #answers: PermitQueue;
+  readonly #turns = new Turns();
 
   constructor({ world, isShared }: LargeReadsOptions) {
     this.#world = world;
@@ -35,6 +37,11 @@ export class LargeReads implements Disposable {
   /** Before the second piece of an answer is written. The permit comes back when the answer has gone. Errors: 503. */
   async answer(caller: Caller): Promise<void> {
     await this.#hold(this.#answers, caller);
+  }
+
+  /** Before the next piece of a long answer: the pieces of all of them are made one at a time. */
+  nextPiece(): Promise<void> {
+    return this.#turns.next();
   }
 
   /** Refuses those that wait. */

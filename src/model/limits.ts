@@ -471,7 +471,7 @@ export const LIMITS = deepFrozen({
     /** A longer event of decoded frames is a long decode. */
     decodeBytesMax: 2 ** 20,
     /** Long answers at once, which are written in several pieces: some 2 MB each. */
-    answersMax: 32,
+    answersMax: 16,
     /** Requests that wait for one of them, each. */
     waitingMax: 64,
     waitMs: 30_000,

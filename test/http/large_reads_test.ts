@@ -142,7 +142,7 @@ Deno.test("long lists that their client does not read hold permits, and short on
     unread.use(await askOnly(test, "GET", `/v1/runs/${own}/events`, KEY_A));
   }
   const refused = await refusalOf(() => test.call("GET", `/v1/runs/${own}/events`));
-  assert.match(refused.json.error.message, /more than 32 long answers at once/);
+  assert.match(refused.json.error.message, /more than 16 long answers at once/);
   assert.equal((await test.call("GET", `/v1/runs/${short}/events`)).status, 200);
   const foreign = await longRun(test, KEY_B);
   assert.equal((await test.call("GET", `/v1/runs/${foreign}/events`, undefined, KEY_B)).status, 200);

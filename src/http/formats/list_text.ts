@@ -53,7 +53,7 @@ export async function listResponse<Entry>(
     const field = call.request.query("limit") === undefined ? "cursor" : "limit";
     throw refuse.invalid(field, `is for ${first} alone: ${type} has no place for next_cursor`);
   }
-  const text = listText(await format.form(call, runId, batches), batches);
+  const text = listText(call, await format.form(call, runId, batches), batches);
   const response = await textChunks(text, format.contentType, longAnswer(call));
   response.headers.append("vary", "accept");
   return response;
@@ -78,15 +78,16 @@ export function jsonList<Entry>(
   form: ListForm<Entry>,
   batches: AsyncIterable<readonly Entry[]>,
 ): Promise<Response> {
-  return jsonChunks(listText(form, batches), longAnswer(call));
+  return jsonChunks(listText(call, form, batches), longAnswer(call));
 }
 
 /** An answer of several chunks waits for a permit, which it holds until it has gone. */
-export function longAnswer({ largeReads, caller }: RouteCall): ChunkTerms {
+function longAnswer({ largeReads, caller }: RouteCall): ChunkTerms {
   return { admit: () => largeReads.answer(caller) };
 }
 
-export async function* listText<Entry>(
+async function* listText<Entry>(
+  { largeReads }: RouteCall,
   form: ListForm<Entry>,
   batches: AsyncIterable<readonly Entry[]>,
 ): AsyncIterable<string> {
@@ -106,6 +107,7 @@ export async function* listText<Entry>(
       if (text.length < CHUNK_CHARACTERS) continue;
       yield text;
       text = "";
+      await largeReads.nextPiece();
     }
   }
   const rest = text + (typeof form.tail === "string" ? form.tail : form.tail());
