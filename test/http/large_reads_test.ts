@@ -122,6 +122,28 @@ Deno.test("an answer of which nothing is taken is given up, and its permit comes
   await until(async () => (await analyze(test, runId)).status === 200);
 });
 
+Deno.test("callers who hang up before they are answered leave no permit behind", async () => {
+  await using test = await open({ ...SHORT_WAITS, [LIMITS.answer.stalledMs]: 600_000 });
+  const runId = await longRun(test, KEY_A);
+  for (let gone = 0; gone <= shareOf(LIMITS.read.decodesMax); gone++) {
+    using connection = await RawConnection.open(test.url);
+    await connection.send(
+      `GET /v1/runs/${runId}/signals?points=4096 HTTP/1.1\r\nhost: a\r\nx-api-key: ${KEY_A}\r\n\r\n`,
+    );
+  }
+  for (let read = 0; read <= shareOf(LIMITS.read.decodesMax); read++) {
+    await until(async () => (await analyze(test, runId)).status === 200);
+  }
+  for (let gone = 0; gone <= shareOf(LIMITS.read.decodesMax); gone++) {
+    using connection = await RawConnection.open(test.url);
+    await connection.send(
+      `POST /v1/runs/${runId}/analyze HTTP/1.1\r\nhost: a\r\nx-api-key: ${KEY_A}\r\ncontent-type: application/json\r\n` +
+        `content-length: ${ANALYSIS.length}\r\n\r\n${ANALYSIS}`,
+    );
+  }
+  await until(async () => (await analyze(test, runId)).status === 200);
+});
+
 Deno.test("signals of a decode that was just read need no permit", async () => {
   await using test = await open(SHORT_WAITS);
   const runId = await longRun(test, KEY_A);

@@ -129,12 +129,17 @@ export class Runs {
     const page = pageOf(query);
     const [createdMs, firstSeq] = cursorNumbers(page, 2) ?? [];
     const after = createdMs === undefined ? null : { createdMs, firstSeq: firstSeq! };
-    const batches = this.#batches(caller, { after, isNewestFirst: order === "newest" });
+    const count = Math.min(RUNS_PER_BATCH, (page?.limit ?? Infinity) + 1); // one more tells whether there are others
+    const batches = this.#batches(caller, { after, isNewestFirst: order === "newest" }, count);
     return page === null ? batches : new PageEntries(batches, page, ({ place }) => placeText(place));
   }
 
   /** Each batch finds its place anew, as runs come and go between two of them. */
-  async *#batches({ principalKey }: Caller, order: RunOrder): AsyncIterable<readonly ListedRun[]> {
+  async *#batches(
+    { principalKey }: Caller,
+    order: RunOrder,
+    count: number,
+  ): AsyncIterable<readonly ListedRun[]> {
     const { timeline: { view } } = this.#options;
     const { lastSeq } = view;
     for (let { after } = order;;) {
@@ -143,10 +148,10 @@ export class Runs {
         if (run.firstSeq > lastSeq) continue;
         const { createdMs, firstSeq } = run;
         batch.push({ place: { createdMs, firstSeq }, summary: this.#summary(run) });
-        if (batch.length === RUNS_PER_BATCH) break;
+        if (batch.length === count) break;
       }
       if (batch.length > 0) yield batch;
-      if (batch.length < RUNS_PER_BATCH) return;
+      if (batch.length < count) return;
       after = batch.at(-1)!.place;
       await yieldToEventLoop();
     }
