@@ -7,6 +7,7 @@ import { TempFolder } from "./support/media.ts";
 import { LONG_TEST } from "./support/long_tests.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { programOnPath } from "./support/needs.ts";
+import { sha256 } from "./support/principals.ts";
 import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
 import { until } from "./support/until.ts";
 
@@ -91,6 +92,7 @@ Deno.test("the process serves, logs that on both streams, and exits with 0 on SI
   assert.match(ended.stdout, /INFO {2}service: listening on http:\/\/127\.0\.0\.1:\d+/);
   const lines = ended.stderr.trim().split("\n").map((line) => JSON.parse(line));
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
+  assert.ok(!`${ended.stdout}${ended.stderr}`.includes(sha256("k")), "the hash of the key is in the log");
 });
 
 Deno.test("a folder of the data directory that is a link to another disk is served from and checked", async () => {

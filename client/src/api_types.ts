@@ -308,7 +308,7 @@ export interface components {
             isa_version: number;
         };
         /** @enum {string} */
-        RemovalReason: "deleted" | "age" | "bytes" | "free_space";
+        RemovalReason: "deleted" | "age" | "count" | "bytes" | "free_space";
         /** @enum {string} */
         MediaKind: "picture" | "clip" | "sound";
         /** @enum {string} */

@@ -6,7 +6,7 @@ export const FIELD_MEANINGS: Readonly<Record<string, string>> = {
   session_id: "Live session",
   "operator_feedback_submitted:session_id": "Always empty in this version",
   run_id: "Run",
-  principal_key: "Owner of the run: `public`, or `api-key:` and the SHA-256 of the key in hex",
+  principal_key: "Owner of the run: `public`, or `api-key:` and 64 hex digits",
   tenant_id: "Value of the `x-tenant-id` header; metadata only",
   mode: "Echo of the request",
   model: "Canonical model id",

@@ -10,7 +10,7 @@ import type { KeptAnswers, KeptKey } from "../store/kept_answers.ts";
 import type { Caller } from "./caller.ts";
 
 export interface IdempotencyOptions {
-  readonly timeline: Pick<Timeline, "view" | "readAll" | "synced">;
+  readonly timeline: Pick<Timeline, "view" | "readAll" | "synced" | "names">;
   readonly answers: KeptAnswers;
   readonly world: World;
   readonly metrics: Metrics;
@@ -84,9 +84,11 @@ export class Idempotency {
   async begin(caller: Caller, work: KeyedWork): Promise<FirstRequest | AnswerAgain> {
     const { timeline, answers, world } = this.#options;
     const { principalKey, requestId } = caller;
-    const scope = keyScope(principalKey, work.method, work.path, work.key);
+    const scopeOf = (name: string) => keyScope(name, work.method, work.path, work.key);
+    const scope = scopeOf(principalKey);
     const bodySha256 = textDigest(work.body);
-    const known = answers.find(scope);
+    const earlier = timeline.names.earlier(principalKey);
+    const known = answers.find(scope) ?? (earlier === null ? undefined : answers.find(scopeOf(earlier)));
     const again = known && await this.#again(known, bodySha256, work);
     if (again !== undefined) return again;
     if (answers.find(scope) !== undefined) throw runningNow(); // another request began while the old key was looked at

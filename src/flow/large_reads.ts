@@ -12,6 +12,9 @@ export interface LargeReadsOptions {
   readonly isShared: boolean;
 }
 
+/** After so long a refused caller may come back: an answer is seldom on its way for longer. */
+const RETRY_SECONDS = 5;
+
 export class LargeReads implements Disposable {
   readonly #world: Pick<World, "sleep">;
   readonly #decodes: PermitQueue;
@@ -20,7 +23,12 @@ export class LargeReads implements Disposable {
 
   constructor({ world, isShared }: LargeReadsOptions) {
     this.#world = world;
-    const common = { waiterLimit: LIMITS.read.waitingMax, refusal: "provider_saturated", isShared } as const;
+    const common = {
+      waiterLimit: LIMITS.read.waitingMax,
+      isShared,
+      refusal: "provider_saturated",
+      retryAfterSeconds: RETRY_SECONDS,
+    } as const;
     this.#decodes = new PermitQueue({
       ...common,
       limit: LIMITS.read.decodesMax,

@@ -9,6 +9,7 @@ import type { Caller } from "../flow/caller.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
+import type { PrincipalNames } from "../model/principal_names.ts";
 import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
 import type { Once, Route, RouteCall, UseCases } from "./call.ts";
@@ -61,6 +62,7 @@ export const ROUTES: readonly Route[] = [
 
 export interface AppOptions {
   readonly guard: GuardOptions & BrowserGuardOptions;
+  readonly names: Pick<PrincipalNames, "ofKey">;
   readonly limits: RequestLimits;
   readonly connections: Connections;
   readonly useCases: UseCases;
@@ -125,7 +127,7 @@ export interface App {
  * with a single handler without building a chain.
  */
 export function createApp(options: AppOptions): App {
-  const guard = new Guard(options.guard, () => options.world.monotonicMs());
+  const guard = new Guard(options.guard, options.names, () => options.world.monotonicMs());
   const browsers = new BrowserGuard(options.guard);
   const { limits } = options;
   const routes = new Hono<Env>();

@@ -3,7 +3,8 @@
 import { utf8Length } from "../base/bytes.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
-import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import type { PrincipalNames } from "../model/principal_names.ts";
 import { RefusedKeys } from "./refused_keys.ts";
 
 export interface GuardOptions {
@@ -40,7 +41,7 @@ export class Guard {
   readonly #encoder = new TextEncoder();
   readonly #refusedKeys: RefusedKeys;
 
-  constructor(options: GuardOptions, nowMs: () => number) {
+  constructor(options: GuardOptions, names: Pick<PrincipalNames, "ofKey">, nowMs: () => number) {
     this.#options = options;
     this.#refusedKeys = new RefusedKeys(nowMs);
     const encoded = options.apiKeys.map((key) => this.#encoder.encode(key));
@@ -49,7 +50,7 @@ export class Guard {
     this.#keys = options.apiKeys.map((key, index) => {
       const padded = new Uint8Array(length);
       padded.set(encoded[index]!);
-      return { padded, admission: { principalKey: principalKeyOf(key), isAuthenticated: true } };
+      return { padded, admission: { principalKey: names.ofKey(key), isAuthenticated: true } };
     });
   }
 

@@ -1,8 +1,8 @@
 /** Which local files a caller may name as a source, and which of those are media and not playlists of other files. */
 
 import { basename, dirname, resolve } from "node:path";
-import { ownerPrefix } from "../model/files/file_name.ts";
 import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import type { PrincipalNames } from "../model/principal_names.ts";
 import { mediaFault } from "./media_fault.ts";
 
 export interface SourcePolicy {
@@ -10,6 +10,7 @@ export interface SourcePolicy {
   readonly ingestRoots: readonly string[];
   /** Real path; each file in it belongs to the caller whose owner prefix its name begins with. */
   readonly uploadRoot: string;
+  readonly names: Pick<PrincipalNames, "isUploadOf">;
   /** `public` in open mode. */
   readonly principalKey: string;
 }
@@ -102,11 +103,11 @@ async function visiblePath(absolute: string, policy: SourcePolicy): Promise<stri
 }
 
 /** Uploads lie directly in the upload root. In open mode, names without an owner prefix are visible as well. */
-function isOwnUpload(path: string, { uploadRoot, principalKey }: SourcePolicy): boolean {
+function isOwnUpload(path: string, { uploadRoot, names, principalKey }: SourcePolicy): boolean {
   const name = basename(path);
   if (dirname(path) !== uploadRoot) return false;
   if (principalKey === PUBLIC_PRINCIPAL && !name.includes("__")) return true;
-  return name.startsWith(ownerPrefix(principalKey));
+  return names.isUploadOf(principalKey, name);
 }
 
 function isUnder(root: string, path: string): boolean {

@@ -44,6 +44,16 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
   },
 
+  /** What a file or a stream may have, whatever it is read for. More is either no film, or one that is made to fill the memory. */
+  media: {
+    /** Of one picture: the most that levels 6 to 6.2 of H.264, H.265 and AV1 allow. Films of 8192x4320 have less. */
+    picturePixelsMax: 139_264 * 256,
+    /** Of all kinds: pictures, sound, subtitles, covers, fonts. Each takes memory before the first picture is decoded. */
+    streamsMax: 128,
+    /** For memory, while other decodes have it. */
+    memoryWaitMs: 30_000,
+  },
+
   /** Named sources, and cameras that are always watched. */
   sources: {
     namedMax: 256,
@@ -204,6 +214,8 @@ export const LIMITS = deepFrozen({
     blobGraceMs: 3_600_000,
     /** After which the events of a deleted run go, where the age of runs is limited. */
     deletedHours: 24,
+    /** Of SERVICE_RETENTION_RUN_BYTES: what the records of one principal's runs on hold may have. */
+    heldPart: 0.5,
     /** Runs in the report, those that go and those that stay each. */
     reportedRuns: 1_000,
   },
@@ -420,6 +432,8 @@ export const LIMITS = deepFrozen({
   /** All events of one commit: the rows of the longest decode, and room for their run. */
   timeline: {
     commitBytesMax: 256 * 2 ** 20,
+    /** Of all principals, those that were deleted or removed too: the register of runs takes 2 ** 24 entries. */
+    runsMax: 16_000_000,
     /** Of the last events that are kept in memory, of all runs together. */
     recentBytesMax: 4 * 2 ** 20,
     /** Of one run. At least half as many are kept where there is room. */

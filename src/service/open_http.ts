@@ -5,6 +5,7 @@ import type { Metrics } from "../base/metrics.ts";
 import { errorText, type Log } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
+import type { PrincipalNames } from "../model/principal_names.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
 import { ReceivedBodies } from "../http/received_body.ts";
@@ -24,6 +25,7 @@ export interface Http {
 
 export interface HttpOptions {
   readonly config: Config;
+  readonly names: PrincipalNames;
   readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as the configuration promises. */
@@ -38,7 +40,7 @@ export interface HttpOptions {
 /** Errors: an address cannot be listened on; the message names it and its setting. */
 export async function openHttp(
   opening: AsyncDisposableStack,
-  { config, useCases, world, synced, metrics, lookAtConnections, certificate }: HttpOptions,
+  { config, names, useCases, world, synced, metrics, lookAtConnections, certificate }: HttpOptions,
 ): Promise<Http> {
   const connections = opening.use(new Connections(lookAtConnections ?? (() => Promise.resolve(null)), world));
   let http3: Http3Listener | null = null;
@@ -48,7 +50,7 @@ export async function openHttp(
   const bodies = opening.use(new ReceivedBodies(world));
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({
-    ...{ guard: config, limits, connections, useCases, world, bodies, synced },
+    ...{ guard: config, names, limits, connections, useCases, world, bodies, synced },
     alternative,
   });
   let requests = 0;

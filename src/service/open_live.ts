@@ -29,7 +29,7 @@ import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import { attachContext } from "../model/live/attach.ts";
 import { type LiveModels, liveModels } from "../model/live/live_models.ts";
-import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
@@ -109,7 +109,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
     revisions,
   });
   const firstPrincipal = config.requireApiKey && config.apiKeys.length > 0
-    ? principalKeyOf(config.apiKeys[0]!)
+    ? timeline.names.ofKey(config.apiKeys[0]!)
     : PUBLIC_PRINCIPAL;
   const calls = ArmedCalls.open({ dataDir: options.places.dataDir, world });
   const ownWorld = { ...world, log };

@@ -26,6 +26,7 @@ import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
 import type { CageLevel, StreamsBy } from "../media/tools/cage.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
+import type { PrincipalNames } from "../model/principal_names.ts";
 import type { NamedSource } from "../model/sources/source_file.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
@@ -91,7 +92,7 @@ export interface Service extends AsyncDisposable {
 
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
 export async function openService(options: ServiceOptions): Promise<Service> {
-  const { config, broker, places, labelMaps = null, backends = [], restrictedZone = null } = options;
+  const { config, broker, places, backends = [], restrictedZone = null } = options;
   const { liveWorkers, devices = {} } = options;
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
@@ -108,11 +109,15 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const store = await openStore(opening, {
     places,
     walSync: config.walSync,
+    apiKeys: config.apiKeys,
     storageQuotaBytes: config.storageQuotaBytes,
+    runBytes: config.retention.runBytes,
     world,
     metrics,
   });
   const { timeline } = store;
+  const { names } = timeline;
+  const labelMaps = options.labelMaps ? labelMapsNaming(names, options.labelMaps) : null;
   const isShared = hasSeveralPrincipals(config);
   const mirror = await openMirrorOf(opening, {
     config,
@@ -132,14 +137,15 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     metrics,
     backend,
     devices,
+    memoryBudgetBytes: config.decodeMemoryBudgetBytes,
     isShared,
     knownTools: options.knownTools ?? false,
   });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
-  const local = { ingestRoots, uploadRoot };
+  const local = { ingestRoots, uploadRoot, names };
   const { streams = "machine", namedSources = [] } = options;
-  const named = new NamedSources(namedSources);
+  const named = new NamedSources(sourcesNaming(names, namedSources));
   const folders = { tempDir, socketDir };
   const sources = opening.use(
     new Sources({
@@ -224,6 +230,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   });
   const http = await openHttp(opening, {
     config,
+    names,
     useCases,
     world,
     synced: () => timeline.synced(),
@@ -251,6 +258,20 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   live.alwaysOn.start();
   retention.start();
   return running(opening.move(), http, { timeline, alwaysOn: live.alwaysOn, webhooks }, world);
+}
+
+/** The operator's sources, which name principals as the configuration does. */
+function sourcesNaming(names: PrincipalNames, sources: readonly NamedSource[]): NamedSource[] {
+  return sources.map((source) => ({
+    ...source,
+    principals: source.principals?.map((name) => names.sealed(name)) ?? null,
+  }));
+}
+
+/** The same of the label maps. */
+function labelMapsNaming(names: PrincipalNames, maps: LabelMaps): LabelMaps {
+  const tenants = Object.entries(maps.tenants ?? {}).map(([name, map]) => [names.sealed(name), map]);
+  return { ...maps, tenants: Object.fromEntries(tenants) };
 }
 
 /** The same world with traces, where a collector is configured; their packages are not loaded otherwise. */
@@ -319,7 +340,7 @@ function running(
     port,
     timeline,
     applySources: async (sources) => {
-      await alwaysOn.apply(sources);
+      await alwaysOn.apply(sources && sourcesNaming(timeline.names, sources));
       webhooks.endRemoved();
     },
     respond: (request) => app.respond(request),

@@ -78,13 +78,13 @@ export async function openUseCases(
 ): Promise<UseCases> {
   const { config, local, feedback, mirror, follower, webhooks, store, media, live, metrics } = options;
   const { models: { inference }, work, isShared, world } = options;
-  const { timeline, searchIndex, uploads, answers } = store;
+  const { timeline, searchIndex, uploads, answers, held } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
   const largeReads = opening.use(new LargeReads({ world, isShared }));
   const thresholds = config.gateThresholds;
   const signals = new SignalReads({ timeline, gate: media.gate, thresholds, reads: largeReads });
   return {
-    runs: new Runs({ timeline, world, metrics, work, inference, activeStreamLimit, streamTtlMs }),
+    runs: new Runs({ timeline, world, metrics, work, held, inference, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
     ...analysisUseCases(opening, options, largeReads),
     triggers: new Triggers(await TriggerKernel.load()),

@@ -6,9 +6,15 @@ import { join } from "node:path";
  * What this program writes, and the highest that it reads. It grows with a change after which earlier programs would misread a
  * data directory; files that can be made again (snapshot, search index) have versions of their own. See docs/upgrading.md.
  */
-export const DATA_FORMAT = 2;
+export const DATA_FORMAT = 3;
 
-/** What a directory has until retention removes events from its log: earlier programs read it, too. */
+/** Events have been removed from the log: earlier programs would take the gaps for damage. */
+export const GAPS_FORMAT = 2;
+
+/** Names of principals are sealed: earlier programs would take the owners of runs for strangers. See principal_secret.ts. */
+export const SEALED_NAMES_FORMAT = 3;
+
+/** What a directory begins with: all earlier programs read it. */
 const FIRST_FORMAT = 1;
 
 /** A directory without this file was written before there was one, in format 1. */
@@ -52,13 +58,13 @@ export function knownFormat(dataDir: string): number | null {
   );
 }
 
-/** Events are about to be removed from the log: programs that would take the gaps for damage must not open it any more. */
-export async function raiseFormat(dataDir: string): Promise<void> {
+/** To be called before something is written that programs of an earlier format would misread. A higher one stays. */
+export async function raiseFormat(dataDir: string, format: number): Promise<void> {
   const path = join(dataDir, FILE);
-  if (Number(readShort(path)) >= DATA_FORMAT) return;
+  if (Number(readShort(path)) >= format) return;
   {
     using file = await Deno.open(`${path}.new`, { create: true, truncate: true, write: true, mode: 0o600 });
-    await file.write(new TextEncoder().encode(`${DATA_FORMAT}\n`));
+    await file.write(new TextEncoder().encode(`${format}\n`));
     await file.sync(); // not in this thread: it may take as long as the disk has to write
   }
   await Deno.rename(`${path}.new`, path);

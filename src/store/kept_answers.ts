@@ -7,6 +7,7 @@ import { TaskGroup } from "../base/tasks.ts";
 import { pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
+import type { PrincipalNames } from "../model/principal_names.ts";
 import { isGone } from "../model/runs/run.ts";
 import type { TimelineView } from "../model/runs/run_register.ts";
 import {
@@ -27,6 +28,8 @@ export interface KeptAnswersOptions {
   /** Whether a key and its answer must be on the disk itself, as SERVICE_WAL_SYNC asks. */
   readonly syncs: boolean;
   readonly view: Pick<TimelineView, "run" | "lastSeq">;
+  /** How principals are called now, whatever the files call them. */
+  readonly names: Pick<PrincipalNames, "current">;
   readonly stored: Pick<StoredBytes, "requireRoom" | "addAnswer">;
   readonly world: World;
   /** For tests; those of the table of limits. */
@@ -258,7 +261,8 @@ export class KeptAnswers implements AsyncDisposable {
       this.#removeFile(path);
       return undefined;
     }
-    return { ...file, state: stateAfter(file.end, this.#options.view.lastSeq) };
+    const use = { ...file.use, principalKey: this.#options.names.current(file.use.principalKey) };
+    return { ...file, use, state: stateAfter(file.end, this.#options.view.lastSeq) };
   }
 
   #add(key: OwnKey): void {

@@ -4,6 +4,7 @@ import { realWorld } from "../../src/base/world.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import { Files } from "../../src/flow/files/files.ts";
 import { LIMITS } from "../../src/model/limits.ts";
+import { PrincipalNames } from "../../src/model/principal_names.ts";
 import { Uploads } from "../../src/store/uploads.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 
@@ -24,7 +25,7 @@ Deno.test("more uploads than may run and wait are refused, and a client that dis
     world: realWorld(quietLog()),
     uploads: Uploads.open(folder.path, realWorld(quietLog())),
     decoder: { probe: () => Promise.reject(new Error("no upload gets that far")) },
-    sources: { uploadRoot: folder.path, ingestRoots: [] },
+    sources: { uploadRoot: folder.path, ingestRoots: [], names: new PrincipalNames(null) },
     isShared: false,
   });
   const client = new AbortController();

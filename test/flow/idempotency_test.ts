@@ -40,7 +40,14 @@ async function open(bench: Bench, options: Partial<TimelineOptions> = {}): Promi
   const world = { ...bench.world, sleep: clock.sleep.bind(clock) };
   const { dataDir } = bench;
   const stored = { requireRoom: () => {}, addAnswer: () => {} };
-  const answers = KeptAnswers.open({ dataDir, syncs: false, view: timeline.view, stored, world });
+  const answers = KeptAnswers.open({
+    dataDir,
+    syncs: false,
+    view: timeline.view,
+    names: timeline.names,
+    stored,
+    world,
+  });
   const idempotency = new Idempotency({ timeline, answers, world, metrics: new Metrics() });
   return {
     timeline,

@@ -45,12 +45,12 @@ export const TOUCHES: readonly {
     pattern: /\bDeno\.Command\b|"node:child_process"/,
     rooms: ["media", "sidecar"],
   },
-  { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"] },
+  { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"], files: ["base/worker_scope.ts"] },
   {
     what: "starts a Worker",
     pattern: /\bnew Worker\b|"node:worker_threads"/,
     rooms: ["media", "live", "composition"],
-    files: ["flow/reason/output_schemas.ts"],
+    files: ["flow/reason/output_schemas.ts", "base/worker_globals.ts"],
   },
   {
     what: "writes to disk",

@@ -84,7 +84,7 @@ for (const { name: version } of [...Deno.readDirSync(FOLDER)].filter(({ isDirect
       const file = await fetch(`${test.url}/v1/files/${name}`, { headers: { "x-api-key": KEY } });
       assert.deepEqual(await file.bytes(), Deno.readFileSync(join(FOLDER, version, "data", "uploads", name)));
     }
-    assert.equal(Deno.readTextFileSync(join(test.dataDir, "format")), "1\n");
+    assert.equal(Deno.readTextFileSync(join(test.dataDir, "format")), "3\n"); // names of principals
 
     // It goes on from there.
     const added = await test.call("POST", "/v1/runs", {}, KEY);

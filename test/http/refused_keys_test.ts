@@ -5,6 +5,7 @@ import { RateLimited } from "../../src/base/sharing/rate_limit.ts";
 import { Refusal } from "../../src/base/refusal.ts";
 import { Guard } from "../../src/http/guard.ts";
 import { LIMITS } from "../../src/model/limits.ts";
+import { PrincipalNames } from "../../src/model/principal_names.ts";
 
 const KEYS = { requireApiKey: true, requireTenantId: false, metricsRequireApiKey: true };
 const { wrongPerSecond } = LIMITS.keys;
@@ -12,7 +13,7 @@ const { wrongPerSecond } = LIMITS.keys;
 /** A guard with the keys `one` and `two`, and a clock that is set. */
 function guardAt() {
   const clock = { ms: 0 };
-  const guard = new Guard({ ...KEYS, apiKeys: ["one", "two"] }, () => clock.ms);
+  const guard = new Guard({ ...KEYS, apiKeys: ["one", "two"] }, new PrincipalNames(null), () => clock.ms);
   /** The status with which a request with this key is answered. */
   const status = (key: string, address: string | undefined) => {
     try {

@@ -3,6 +3,7 @@ import { join, relative } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
 import { refusePointers, resolveLocalSource } from "../../src/media/source.ts";
 import { ownerPrefix } from "../../src/model/files/file_name.ts";
+import { PrincipalNames } from "../../src/model/principal_names.ts";
 import { TempFolder } from "../support/media.ts";
 
 /** The principal of the key `dev-key` and its owner prefix, computed independently. */
@@ -73,6 +74,7 @@ async function checkAll(rows: readonly Row[], principalKey: string, moreRoots: r
   const policy = {
     ingestRoots: [places.root.path, ...moreRoots.map(places.expand)],
     uploadRoot: places.uploads.path,
+    names: new PrincipalNames(null),
     principalKey,
   };
   for (const [given, expected] of rows) {

@@ -31,7 +31,7 @@ Deno.test("a data directory of a newer format is refused and left as it is, and 
   };
   await check(
     `${DATA_FORMAT + 1}\n`,
-    /^Error: Cannot open the data directory: .* has format 3, and this version of the service reads up to 2; start the version/,
+    /^Error: Cannot open the data directory: .* has format 4, and this version of the service reads up to 3; start the version/,
   );
   await check("1000000", /has format 1000000/);
   await check("", /must hold its format version, a number, got ""/);

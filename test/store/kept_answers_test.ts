@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal, refuse } from "../../src/base/refusal.ts";
 import { LIMITS } from "../../src/model/limits.ts";
+import { PrincipalNames } from "../../src/model/principal_names.ts";
 import type { KeyUse } from "../../src/store/answer_file.ts";
 import { KeptAnswers, type KeptAnswersOptions, type KeptKey } from "../../src/store/kept_answers.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -25,6 +26,7 @@ class Place implements Disposable {
     return KeptAnswers.open({
       dataDir: this.dataDir,
       syncs: false,
+      names: new PrincipalNames(null),
       view: {
         lastSeq: 9,
         run: (runId) =>

@@ -90,7 +90,7 @@ export class Files implements Disposable {
   async delete({ principalKey }: Caller, filename: string): Promise<void> {
     requestedVideoType(filename);
     const name = normalForm(filename, "NFC"); // as uploads are stored
-    const isOwn = name.startsWith(ownerPrefix(principalKey));
+    const isOwn = this.#options.sources.names.isUploadOf(principalKey, name);
     if (!isOwn || !await this.#options.uploads.remove(name, principalKey)) {
       throw refuse.notFound("File", "filename");
     }

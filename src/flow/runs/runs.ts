@@ -12,6 +12,7 @@ import type { Mode } from "../../model/runs/mode.ts";
 import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
 import type { RunOrder, RunPlace } from "../../model/runs/run_register.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
+import type { HeldBytes } from "../../store/space/held_bytes.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";
 import type { Inference } from "../infer/inference.ts";
@@ -76,6 +77,7 @@ export interface RunsOptions {
   readonly world: World;
   readonly metrics: Metrics;
   readonly work: RunWork;
+  readonly held: Pick<HeldBytes, "requireHold">;
   /** Knows the models that a caller may name. */
   readonly inference: Pick<Inference, "identify">;
   readonly activeStreamLimit: number;
@@ -186,11 +188,15 @@ export class Runs {
     });
   }
 
-  /** Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. */
+  /**
+   * Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. Errors: 409 on `run_id` where the caller
+   * would hold too much.
+   */
   hold(caller: Caller, runId: string, isWanted: boolean): void {
     this.#options.timeline.commit((view) => {
       const run = ownedRun(view, caller, runId);
       if (run.onHold === isWanted) return [];
+      if (isWanted) this.#options.held.requireHold(run);
       const payload = { request_id: caller.requestId };
       return [
         isWanted ? event("hold_placed", run.runId, payload) : event("hold_released", run.runId, payload),

@@ -58,6 +58,14 @@ const info = z.strictObject({
   ignoresEdits,
 });
 
+/** See `MediaSize`. */
+const size = z.strictObject({
+  width: offset,
+  height: offset,
+  pixelFormat: z.string().max(64),
+  sizeBytes: info.shape.sizeBytes,
+}).optional();
+
 const coordinates = z.strictObject({
   source_extent: extent,
   requested_region: z.strictObject({ x: fraction, y: fraction, width: fraction, height: fraction }),
@@ -111,6 +119,8 @@ const RUN_JOBS = [
     /** A live source, of which only the streams are asked, and not how many frames a second it has. */
     isWatched: z.literal(true).optional(),
     ignoresEdits,
+    /** Of the file. */
+    sizeBytes: info.shape.sizeBytes.optional(),
   }),
   z.strictObject({ kind: z.literal("list_decoders") }),
   /** The NVIDIA graphics cards, a line each. */
@@ -124,6 +134,7 @@ const RUN_JOBS = [
     streamIndex: count.max(10_000),
     timeBase,
     ignoresEdits,
+    size,
     deadlineMs,
   }),
   /** Samples of the sound of a window. */
@@ -137,6 +148,7 @@ const RUN_JOBS = [
   z.strictObject({
     ...{ kind: z.literal("list_packets"), input, streamIndex: count.max(10_000), deadlineMs },
     ignoresEdits,
+    size,
     /** On the container's clock. */
     part: z.strictObject({ fromMs: z.number().min(-1e12).max(1e15), toMs: z.number().min(-1e12).max(1e15) }),
   }),

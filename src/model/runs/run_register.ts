@@ -1,5 +1,6 @@
 /** Every run of the log, by id and by principal, and how many of a principal's runs are active. */
 
+import { PrincipalNames } from "../principal_names.ts";
 import { EVENTS_REMOVED, isGone, isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
 /** Where a run stands among those of its principal; no two have the same place. */
@@ -26,14 +27,22 @@ export interface TimelineView {
   everyRun(): Iterable<RunView>;
   /** The size of all records of the principal's runs, of deleted ones too: their records stay until retention removes them. */
   logBytes(principalKey: string): number;
+  /** The same of its runs that are on hold. */
+  heldBytes(principalKey: string): number;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
 }
 
 export class RunRegister implements TimelineView {
+  readonly #names: Pick<PrincipalNames, "current">;
   readonly #runs = new Map<string, Run>();
   readonly #principals = new Map<string, PrincipalRuns>();
   lastSeq = 0;
+
+  /** Owners have the names of `names`, whatever the data call them; those of the data unless given. */
+  constructor(names: Pick<PrincipalNames, "current"> = new PrincipalNames(null)) {
+    this.#names = names;
+  }
 
   run(runId: string): RunView | undefined {
     const run = this.#runs.get(runId);
@@ -56,6 +65,10 @@ export class RunRegister implements TimelineView {
 
   logBytes(principalKey: string): number {
     return this.#principals.get(principalKey)?.logBytes ?? 0;
+  }
+
+  heldBytes(principalKey: string): number {
+    return this.#principals.get(principalKey)?.heldBytes ?? 0;
   }
 
   get count(): number {
@@ -90,27 +103,38 @@ export class RunRegister implements TimelineView {
     const wasCreated = run.isCreated;
     const wasGone = isGone(run);
     const bytesBefore = run.logBytes;
+    const heldBefore = heldBytesOf(run);
     run.fold(seq, ptsMs, kind, payload);
     run.logBytes = kind === EVENTS_REMOVED ? recordBytes : bytesBefore + recordBytes;
     this.lastSeq = seq;
     if (!run.isCreated) return;
-    if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += run.logBytes - bytesBefore;
+    if (wasCreated) {
+      const principal = this.#principals.get(run.principalKey)!;
+      principal.logBytes += run.logBytes - bytesBefore;
+      principal.heldBytes += heldBytesOf(run) - heldBefore;
+    }
     if (wasGone) return;
     if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
-    else this.#principal(run.principalKey).add(run);
+    else this.#adopt(run);
   }
 
   /** Adds a run that was folded before, from a snapshot. */
   adopt(run: Run): void {
     this.#runs.set(run.runId, run);
-    if (run.isCreated) this.#principal(run.principalKey).add(run);
+    if (run.isCreated) this.#adopt(run);
   }
 
-  #principal(principalKey: string): PrincipalRuns {
-    let principal = this.#principals.get(principalKey);
-    if (principal === undefined) this.#principals.set(principalKey, principal = new PrincipalRuns());
-    return principal;
+  /** Gives the run to its owner. */
+  #adopt(run: Run): void {
+    run.principalKey = this.#names.current(run.principalKey);
+    let owner = this.#principals.get(run.principalKey);
+    if (owner === undefined) this.#principals.set(run.principalKey, owner = new PrincipalRuns());
+    owner.add(run);
   }
+}
+
+function heldBytesOf({ onHold, logBytes }: Run): number {
+  return onHold ? logBytes : 0;
 }
 
 /**
@@ -122,6 +146,7 @@ class PrincipalRuns {
   runs: Run[] = [];
   /** Of all its runs, deleted ones included. */
   logBytes = 0;
+  heldBytes = 0;
   readonly #candidates = new Set<Run>();
   /** Runs that were idle since before this time have been removed from the candidates. */
   #droppedBeforeMs = -Infinity;
@@ -129,6 +154,7 @@ class PrincipalRuns {
 
   add(run: Run): void {
     this.logBytes += run.logBytes;
+    this.heldBytes += heldBytesOf(run);
     // A clock that was set back can give a later run an earlier creation time.
     let at = this.runs.length;
     while (at > 0 && comparePlaces(this.runs[at - 1]!, run) > 0) at--;

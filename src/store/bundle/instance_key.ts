@@ -9,10 +9,10 @@ import {
   sign,
 } from "node:crypto";
 import { join } from "node:path";
+import { readSecretFile } from "../secret_file.ts";
 
 /** PEM, as `openssl genpkey -algorithm ed25519` makes it; mode 0600. */
 export const INSTANCE_KEY_FILE = "instance-key.pem";
-const OTHERS = 0o077;
 
 export class InstanceKey {
   readonly #key: KeyObject;
@@ -25,11 +25,9 @@ export class InstanceKey {
   static open(dataDir: string): InstanceKey {
     const path = join(dataDir, INSTANCE_KEY_FILE);
     makeUnlessThere(path);
-    if (((Deno.statSync(path).mode ?? 0) & OTHERS) !== 0) {
-      throw new Error(`${path} must be closed to other users, as it is a secret key; run chmod 600 on it`);
-    }
+    const pem = readSecretFile(path) ?? "";
     try {
-      const key = createPrivateKey(Deno.readTextFileSync(path));
+      const key = createPrivateKey(pem);
       if (key.asymmetricKeyType === "ed25519") return new InstanceKey(key);
     } catch {
       // its message could quote the file

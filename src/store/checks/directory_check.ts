@@ -5,7 +5,14 @@ import { HEADER_BYTES, ParsedRecord } from "../log/record.ts";
 import { readAt } from "../file_bytes.ts";
 import { acceptedLosses, isAccepted } from "../accepted_losses.ts";
 import { checkBlobs, type CheckedBlobs } from "./blob_check.ts";
-import { checkAnswers, checkDeliveries, checkFormat, checkSnapshot, checkUploads } from "./file_check.ts";
+import {
+  checkAnswers,
+  checkDeliveries,
+  checkFormat,
+  checkPrincipalSecret,
+  checkSnapshot,
+  checkUploads,
+} from "./file_check.ts";
 import { type CheckedRecordings, checkRecordings } from "../recordings/recording_check.ts";
 import { Findings } from "./findings.ts";
 import { type CheckedLog, checkLog } from "./log_check.ts";
@@ -33,6 +40,7 @@ export async function checkDirectory(
   findings: Findings = new Findings(),
 ): Promise<DirectoryCheck> {
   const format = checkFormat(dataDir, findings);
+  checkPrincipalSecret(dataDir, format, findings);
   const accepted = acceptedLosses(dataDir);
   const seenSeq = checkSnapshot(dataDir, findings);
   const log = checkLog(dataDir, accepted, findings);

@@ -9,6 +9,7 @@ import { HEADER_BYTES, isTornRecord } from "../log/record.ts";
 import { linesIn, scanSegment } from "../log/segment_scan.ts";
 import { seqOfSnapshot } from "../log/snapshot.ts";
 import { filesBelow, filesBelowLinks } from "../folder.ts";
+import { PRINCIPAL_SECRET_FILE, readPrincipalSecret } from "../principal_secret.ts";
 import type { Findings } from "./findings.ts";
 
 /** 1 where there is no file of it. Errors: a newer version wrote the directory. */
@@ -20,6 +21,15 @@ export function checkFormat(dataDir: string, findings: Findings): number {
     if (/ has format \d+| was broken off/.test(text)) throw error;
     findings.damaged("damaged_format", "format", "it holds no version of a format");
     return 1;
+  }
+}
+
+/** Without the secret the service does not start: a repair cannot make it again. */
+export function checkPrincipalSecret(dataDir: string, format: number, findings: Findings): void {
+  try {
+    readPrincipalSecret(dataDir, format);
+  } catch (error) {
+    findings.damaged("unreadable_file", PRINCIPAL_SECRET_FILE, errorText(error));
   }
 }
 

@@ -2,9 +2,11 @@
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
-import { raiseFormat } from "../data_format.ts";
+import { GAPS_FORMAT, raiseFormat, SEALED_NAMES_FORMAT } from "../data_format.ts";
 import { DirectoryLock } from "../directory_lock.ts";
 import { findSegments, segmentName, writeAll } from "../log/segment.ts";
+import { PRINCIPAL_SECRET_FILE } from "../principal_secret.ts";
+import { readSmallFile } from "../small_files/small_file.ts";
 import { scanSegment } from "../log/segment_scan.ts";
 import { acceptLosses } from "../accepted_losses.ts";
 import { checkDirectory, type CheckedPlaces, type DirectoryCheck } from "./directory_check.ts";
@@ -151,11 +153,17 @@ class Repairing {
     const isMoved = ["damaged_blob", "damaged_answer", "damaged_recording", "damaged_format"].includes(kind);
     if (isMoved) {
       this.#moveIfThere(path, text);
-      if (kind === "damaged_format") await raiseFormat(this.#dataDir); // earlier versions might not know what the log has
+      if (kind === "damaged_format") await this.#raiseFormat();
     } else if (kind === "unreadable_file") {
       if (isRegularFile(join(this.#dataDir, path))) this.steps.push(`left ${path} as it is: ${text}`);
       else this.#moveIfThere(path, "it is no regular file");
     }
+  }
+
+  /** The highest that the directory may have had: earlier versions might not know what the log has. */
+  async #raiseFormat(): Promise<void> {
+    const isSealed = readSmallFile(this.#dataDir, PRINCIPAL_SECRET_FILE) !== undefined;
+    await raiseFormat(this.#dataDir, isSealed ? SEALED_NAMES_FORMAT : GAPS_FORMAT);
   }
 
   /** The next retention would remove what no event names any more. A lost event may have named it, and may come back from a backup. */

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Log } from "../../base/log.ts";
+import type { PrincipalNames } from "../../model/principal_names.ts";
 import { RunRegister } from "../../model/runs/run_register.ts";
 import type { AcceptedLosses } from "../accepted_losses.ts";
 import { CHUNK_EVENTS, EventIndex, newChunk } from "./event_index.ts";
@@ -63,8 +64,12 @@ export interface SnapshotState {
 export function loadSnapshot(
   directory: string,
   found: readonly FoundSegment[],
-  accepted: AcceptedLosses,
-  log: Log,
+  { accepted, names, log }: {
+    readonly accepted: AcceptedLosses;
+    /** How the owners of the runs are called. */
+    readonly names: PrincipalNames;
+    readonly log: Log;
+  },
 ): LoadedSnapshot {
   const path = join(directory, "snapshot");
   let seenSeq = 0;
@@ -80,7 +85,7 @@ export function loadSnapshot(
       matchSegments(header, found, segments);
       matchLastRecord(header, index, segments);
       return {
-        register: restoreRuns(header, index),
+        register: restoreRuns(header, index, names),
         index,
         segments,
         damagedRecords: header.damagedRecords,
@@ -96,7 +101,7 @@ export function loadSnapshot(
     }
   }
   const segments = new SegmentReader(directory);
-  return { register: new RunRegister(), index: new EventIndex(), segments, damagedRecords: 0, seenSeq };
+  return { register: new RunRegister(names), index: new EventIndex(), segments, damagedRecords: 0, seenSeq };
 }
 
 /**
@@ -297,8 +302,8 @@ function matchLastRecord(header: SnapshotHeader, index: EventIndex, segments: Se
   }
 }
 
-function restoreRuns(header: SnapshotHeader, index: EventIndex): RunRegister {
-  const register = new RunRegister();
+function restoreRuns(header: SnapshotHeader, index: EventIndex, names: PrincipalNames): RunRegister {
+  const register = new RunRegister(names);
   for (const row of header.runs) {
     const { run, skipList } = runOf(row);
     register.adopt(run);

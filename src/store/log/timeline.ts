@@ -14,6 +14,7 @@ import {
   type Run,
   type RunView,
 } from "../../model/runs/run.ts";
+import type { PrincipalNames } from "../../model/principal_names.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
 import { RecordRemoval, removeCopies, type RemovedRecords } from "../removal/record_removal.ts";
 import { type AcceptedLosses, acceptedLosses } from "../accepted_losses.ts";
@@ -21,6 +22,7 @@ import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
 import { requireKnownFormat } from "../data_format.ts";
+import { openPrincipalNames } from "../principal_secret.ts";
 import { startRunAgain } from "./folding_sink.ts";
 import { DirectoryLock } from "../directory_lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
@@ -48,8 +50,12 @@ export interface TimelineOptions {
    * disk has them. See docs/deployment.md#durability.
    */
   readonly sync: "none" | "group";
+  /** Those that are configured; none unless given. The data have other names for their principals. */
+  readonly apiKeys?: readonly string[];
   /** A segment that would become larger is closed and the next one started; 64 MiB. */
   readonly segmentBytes?: number;
+  /** Beyond so many runs no new one is taken; the limit unless given. */
+  readonly runsMax?: number;
   /** Called for every damaged range, for the metrics; the log gets a message anyway. */
   readonly onDamage?: (damage: Damage) => void;
   /** Replaces fdatasync in tests. */
@@ -93,10 +99,13 @@ const SNAPSHOT_GROWTH_MIN = 4;
  * be read at once. See docs/protocols.md#log-format.
  */
 export class Timeline implements AsyncDisposable {
+  /** How principals are called in the log, and in all else that is kept. */
+  readonly names: PrincipalNames;
   readonly #world: World;
   readonly #log: Log;
   readonly #directory: string;
   readonly #segmentBytes: number;
+  readonly #runsMax: number;
   readonly #lock: DirectoryLock;
   readonly #register: RunRegister;
   readonly #index: EventIndex;
@@ -117,6 +126,7 @@ export class Timeline implements AsyncDisposable {
   #finishing: Promise<void> = Promise.resolve();
   #isDeciding = false;
   #quota: StorageQuota | undefined;
+  #heldQuota: StorageQuota | undefined;
   #isClosed = false;
   readonly #closing = new AbortController();
   readonly #removal: RecordRemoval;
@@ -128,7 +138,6 @@ export class Timeline implements AsyncDisposable {
    * Reads the snapshot and the part of the log after it, or the whole log without a usable snapshot. Damage is reported
    * and does not stop it. Throws when another process owns the data directory.
    */
-  // deno-lint-ignore require-await
   static async open(options: TimelineOptions): Promise<Timeline> {
     const { world, dataDir } = options;
     const startedMs = world.monotonicMs();
@@ -137,13 +146,15 @@ export class Timeline implements AsyncDisposable {
     const lock = DirectoryLock.acquire(dataDir);
     try {
       requireKnownFormat(dataDir);
+      const names = await openPrincipalNames(dataDir, options.apiKeys ?? [], world);
       const read = readTimeline(
         directory,
         acceptedLosses(dataDir),
+        names,
         world.log.child("timeline"),
         options.onDamage,
       );
-      const timeline = new Timeline(options, directory, lock, read);
+      const timeline = new Timeline(options, directory, { lock, names, read });
       timeline.#log.info("timeline open", {
         ...timeline.stats,
         next_seq: read.end.nextSeq,
@@ -157,13 +168,23 @@ export class Timeline implements AsyncDisposable {
     }
   }
 
-  private constructor(options: TimelineOptions, directory: string, lock: DirectoryLock, read: ReadTimeline) {
+  private constructor(
+    options: TimelineOptions,
+    directory: string,
+    { lock, names, read }: {
+      readonly lock: DirectoryLock;
+      readonly names: PrincipalNames;
+      readonly read: ReadTimeline;
+    },
+  ) {
     const { world, sync, syncData = (file) => file.syncData(), segmentBytes = SEGMENT_BYTES } = options;
     this.#world = world;
     this.#log = read.log;
     this.#directory = directory;
     this.#segmentBytes = segmentBytes;
+    this.#runsMax = options.runsMax ?? LIMITS.timeline.runsMax;
     this.#lock = lock;
+    this.names = names;
     this.#register = read.register;
     this.#index = read.index;
     this.#segments = read.segments;
@@ -260,9 +281,13 @@ export class Timeline implements AsyncDisposable {
     return new StagedPayload(this.#directory, this.#log);
   }
 
-  /** From now on `quota` is asked before events are written: what it throws refuses their commit. */
-  limitBy(quota: StorageQuota): void {
+  /**
+   * From now on `quota` is asked before events are written, and `heldQuota` for those of runs on hold: what they throw refuses the
+   * commit.
+   */
+  limitBy(quota: StorageQuota, heldQuota?: StorageQuota): void {
     this.#quota = quota;
+    this.#heldQuota = heldQuota;
   }
 
   /** Refuses with `storage_quota` a principal that may store nothing more; to be asked before work whose result is events. */
@@ -444,6 +469,7 @@ export class Timeline implements AsyncDisposable {
       if (!isRemoval && (this.#register.find(runId)?.deleted || deletedHere?.has(runId))) {
         throw refuse.notFound("run", "run_id");
       }
+      if (kind === "run_created") this.#requirePlaceFor(runId);
       if (kind === "run_deleted") (deletedHere ??= new Set()).add(runId);
       const json = payloadJson(kind, payload);
       const left = events.length - 1 - number;
@@ -464,17 +490,30 @@ export class Timeline implements AsyncDisposable {
     return payloads;
   }
 
+  /** Before anything is written: a record that the register cannot take would stop the next start, too. */
+  #requirePlaceFor(runId: string): void {
+    if (this.#register.count < this.#runsMax || this.#register.find(runId) !== undefined) return;
+    throw refuse.because(
+      "storage_unavailable",
+      `Cannot create a run: the log has ${this.#register.count} runs, and takes no more than ${this.#runsMax}`,
+    );
+  }
+
   /** What ends or removes something is written in any case. */
   #requireRoomFor(events: readonly NewEvent[]): void {
     if (this.#quota === undefined) return;
-    const bytes = new Map<string, number>();
+    const [bytes, held] = [new Map<string, number>(), new Map<string, number>()];
     for (const [number, { runId, kind, payload }] of events.entries()) {
       if (ALWAYS_WRITTEN.has(kind)) continue;
-      const principalKey = this.#register.run(runId)?.principalKey ?? principalIn(payload);
-      bytes.set(principalKey, (bytes.get(principalKey) ?? 0) + this.#batch.recordBytes[number]!);
+      const run = this.#register.run(runId);
+      const principalKey = run?.principalKey ?? principalIn(payload);
+      const more = this.#batch.recordBytes[number]!;
+      bytes.set(principalKey, (bytes.get(principalKey) ?? 0) + more);
+      if (run?.onHold) held.set(principalKey, (held.get(principalKey) ?? 0) + more);
     }
     try {
       for (const [principalKey, count] of bytes) this.#quota.requireRoom(principalKey, count);
+      for (const [principalKey, count] of held) this.#heldQuota?.requireRoom(principalKey, count);
     } catch (error) {
       this.#batch.clear();
       throw error;
@@ -626,6 +665,7 @@ const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
   EVENTS_REMOVED,
   MEDIA_REMOVED,
   "webhook_deleted",
+  "hold_released",
 ]);
 
 /** Of a `run_created`, whose run is not known yet. */
@@ -651,13 +691,14 @@ interface ReadTimeline {
 function readTimeline(
   directory: string,
   accepted: AcceptedLosses,
+  names: PrincipalNames,
   log: Log,
   onDamage: TimelineOptions["onDamage"],
 ): ReadTimeline {
   const damage = new DamageReport(directory, log, onDamage);
   removeCopies(directory);
   const found = findSegments(directory);
-  const snapshot = loadSnapshot(directory, found, accepted, log);
+  const snapshot = loadSnapshot(directory, found, { accepted, names, log });
   const { register, index, segments } = snapshot;
   damage.records = snapshot.damagedRecords;
   const snapshotPosition = segments.endPosition;

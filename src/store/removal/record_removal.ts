@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { RunRegister } from "../../model/runs/run_register.ts";
-import { raiseFormat } from "../data_format.ts";
+import { GAPS_FORMAT, raiseFormat } from "../data_format.ts";
 import { CHUNK_EVENTS, type EventIndex } from "../log/event_index.ts";
 import type { Segment, SegmentReader } from "../log/segment.ts";
 import { copySegment, SegmentDamaged } from "./segment_copy.ts";
@@ -48,7 +48,7 @@ export class RecordRemoval {
     for (const segment of segments.segments.slice(0, -1)) {
       if (!segment.hasRemoved || signal.aborted) continue;
       try {
-        await raiseFormat(dataDir);
+        await raiseFormat(dataDir, GAPS_FORMAT);
         const { events, bytes } = await this.#rewrite(segment);
         removed.events += events;
         removed.bytes += bytes;

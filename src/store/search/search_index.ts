@@ -142,7 +142,7 @@ export class SearchIndex implements AsyncDisposable {
         await yieldToEventLoop();
       });
       this.#check(state);
-      this.#principals = new Map(state.principals);
+      this.#principals = this.#byOwner(state);
       for (const principal of this.#principals.values()) this.#eventCount += principal.eventCount;
       this.#lastSeq = this.#savedSeq = state.lastSeq;
     } catch (error) {
@@ -169,6 +169,14 @@ export class SearchIndex implements AsyncDisposable {
     if (total > COMPACT_EVENTS_MIN && kept * 2 < total) {
       throw new Error("most of it is of runs that are gone");
     }
+  }
+
+  /** A file that was written before a key was configured may have two parts of its principal, under the two names. */
+  #byOwner({ principals }: SearchIndexState): Map<string, PrincipalIndex> {
+    const { names } = this.#timeline;
+    const byOwner = new Map(Array.from(principals, ([written, index]) => [names.current(written), index]));
+    if (byOwner.size < principals.size) throw new Error("it has two parts of one principal");
+    return byOwner;
   }
 
   async #readLog(): Promise<void> {

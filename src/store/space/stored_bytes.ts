@@ -7,6 +7,7 @@ import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
 import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
+import type { PrincipalNames } from "../../model/principal_names.ts";
 import { blobBytes } from "../blobs.ts";
 import type { Timeline } from "../log/timeline.ts";
 import type { GrowingBytes } from "../partial_file.ts";
@@ -14,7 +15,7 @@ import type { GrowingBytes } from "../partial_file.ts";
 export interface StoredBytesOptions {
   readonly dataDir: string;
   readonly uploadRoot: string;
-  readonly timeline: Pick<Timeline, "view" | "readAll">;
+  readonly timeline: Pick<Timeline, "view" | "readAll" | "names">;
   /** SERVICE_STORAGE_QUOTA_BYTES; without it nothing is counted. */
   readonly quotaBytes: number | undefined;
   readonly world: World;
@@ -54,7 +55,7 @@ export class StoredBytes implements Disposable {
       removeIfThere(path); // it would miss what is stored from now on
       return new StoredBytes(options, new Map(), undefined);
     }
-    const blobs = readLedger(path) ?? countBlobs(options);
+    const blobs = readLedger(path, options.timeline.names) ?? countBlobs(options);
     return new StoredBytes(options, blobs, writeLedger(path, blobs));
   }
 
@@ -68,7 +69,7 @@ export class StoredBytes implements Disposable {
     this.#blobs = blobs;
     this.#ledger = ledger;
     this.#countedMs = options.world.monotonicMs();
-    this.#uploads = ledger === undefined ? new Map() : countUploads(options.uploadRoot);
+    this.#uploads = ledger === undefined ? new Map() : countUploads(options);
   }
 
   /** What the principal stores, and what is being written for it. */
@@ -129,8 +130,8 @@ export class StoredBytes implements Disposable {
     if (this.#ledger === undefined) return;
     const before = new Map(this.#blobs);
     const counts = new Map<string, number>();
-    for (const batch of blobsByOwner(this.#options)) {
-      for (const [principalKey, bytes] of batch) addTo(counts, principalKey, bytes);
+    for (const batch of blobsByRun(this.#options)) {
+      for (const { principalKey, bytes } of batch) addTo(counts, principalKey, bytes);
       await yieldToEventLoop();
       signal.throwIfAborted();
     }
@@ -141,6 +142,17 @@ export class StoredBytes implements Disposable {
       const change = sum - (this.#blobs.get(principalKey) ?? 0);
       if (change !== 0) this.addBlob(principalKey, change);
     }
+  }
+
+  /** The bytes of the blobs of each run that has any: those that it named first. Rejects with the reason of `signal`. */
+  async blobBytesOfRuns(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>();
+    for (const batch of blobsByRun(this.#options)) {
+      for (const { runId, bytes } of batch) addTo(counts, runId, bytes);
+      await yieldToEventLoop();
+      signal.throwIfAborted();
+    }
+    return counts;
   }
 
   /** `bytes` is negative where a smaller file replaced a larger one. */
@@ -167,7 +179,7 @@ export class StoredBytes implements Disposable {
     const nowMs = this.#options.world.monotonicMs();
     if (nowMs - this.#countedMs < RECOUNT_MS) return;
     this.#countedMs = nowMs;
-    this.#uploads = countUploads(this.#options.uploadRoot);
+    this.#uploads = countUploads(this.#options);
   }
 }
 
@@ -177,7 +189,8 @@ function addTo(counts: Map<string, number>, key: string, bytes: number): void {
   else counts.set(key, sum);
 }
 
-function countUploads(uploadRoot: string): Map<string, number> {
+/** By the prefix that names their owner now. */
+function countUploads({ uploadRoot, timeline: { names } }: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
   const seen = new Set<number>();
   for (const { name, isFile } of Deno.readDirSync(uploadRoot)) {
@@ -186,13 +199,13 @@ function countUploads(uploadRoot: string): Map<string, number> {
     const { size, ino } = statOf(join(uploadRoot, name));
     if (ino !== null && seen.has(ino)) continue; // bytes that have two names, both of one owner
     if (ino !== null) seen.add(ino);
-    addTo(counts, prefix, size);
+    addTo(counts, names.current(prefix), size);
   }
   return counts;
 }
 
 /** Null where there is no ledger. A line that a crash cut off is left out. */
-function readLedger(path: string): Map<string, number> | null {
+function readLedger(path: string, names: PrincipalNames): Map<string, number> | null {
   let text: string;
   try {
     text = Deno.readTextFileSync(path);
@@ -202,7 +215,7 @@ function readLedger(path: string): Map<string, number> | null {
   }
   const counts = new Map<string, number>();
   for (const [, bytes, principalKey] of text.matchAll(/^(-?\d{1,15}) (\S+)\n/gm)) {
-    addTo(counts, principalKey!, Number(bytes));
+    addTo(counts, names.current(principalKey!), Number(bytes));
   }
   return counts;
 }
@@ -225,25 +238,31 @@ function ledgerLine(principalKey: string, bytes: number): Uint8Array {
 
 function countBlobs(options: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const batch of blobsByOwner(options)) {
-    for (const [principalKey, bytes] of batch) addTo(counts, principalKey, bytes);
+  for (const batch of blobsByRun(options)) {
+    for (const { principalKey, bytes } of batch) addTo(counts, principalKey, bytes);
   }
   return counts;
 }
 
-/** The owner and the size of every blob that an event names, once; an array for each batch of events. */
-function* blobsByOwner({ dataDir, timeline }: StoredBytesOptions): Iterable<(readonly [string, number])[]> {
+interface BlobOfRun {
+  readonly runId: string;
+  readonly principalKey: string;
+  readonly bytes: number;
+}
+
+/** The size of every blob that an event names, once, with the run that named it first; an array for each batch of events. */
+function* blobsByRun({ dataDir, timeline }: StoredBytesOptions): Iterable<BlobOfRun[]> {
   const seen = new Set<string>();
   const kinds = (kind: string) => (findEvent(kind)?.blobs.length ?? 0) > 0;
   for (const batch of timeline.readAll({ kinds })) {
-    const found: (readonly [string, number])[] = [];
+    const found: BlobOfRun[] = [];
     for (const { kind, runId, payload } of batch) {
       const principalKey = timeline.view.run(runId)?.principalKey;
       if (principalKey === undefined) continue;
       for (const { mediaType, sha256 } of grantedBlobs(kind, JSON.parse(payload))) {
         if (seen.has(sha256)) continue;
         seen.add(sha256);
-        found.push([principalKey, blobBytes(dataDir, mediaType, sha256)]);
+        found.push({ runId, principalKey, bytes: blobBytes(dataDir, mediaType, sha256) });
       }
     }
     yield found;

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { ReceivedBodies } from "../../../src/http/received_body.ts";
 import { firstFilePart } from "../../../src/http/upload_form.ts";
@@ -16,17 +15,16 @@ import {
   type TestService,
 } from "../../support/service.ts";
 import { ManualClock, settled } from "../../support/manual_clock.ts";
+import { sha256, writtenName } from "../../support/principals.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { until } from "../../support/until.ts";
 
 const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
 const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
-/** Files of the principal of KEY_A are stored under this prefix. See docs/api.md#uploads-and-files. */
-const PREFIX_A = prefixOf(KEY_A);
 
-function prefixOf(key: string): string {
-  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-  return `${sha256(`api-key:${sha256(key)}`)}__`;
+/** Files of the principal of KEY_A are stored under this prefix. See docs/api.md#uploads-and-files. */
+function prefixIn(test: TestService): string {
+  return `${sha256(writtenName(test.dataDir, KEY_A))}__`;
 }
 
 function upload(
@@ -60,7 +58,7 @@ Deno.test("an uploaded film is stored under its owner's prefix, is a source, and
   });
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.headers.get("content-type"), "application/json");
-  const path = join(test.uploadRoot, `${PREFIX_A}My Film _1_.MP4`);
+  const path = join(test.uploadRoot, `${prefixIn(test)}My Film _1_.MP4`);
   assert.deepEqual(answer.json, { file_path: path, name: "My Film (1).MP4" });
   assert.deepEqual(Deno.readFileSync(path), FILM);
   assert.equal(Deno.statSync(path).mode! & 0o777, 0o600);
@@ -190,9 +188,9 @@ Deno.test("names keep letters and digits of every script, space and .-_, and mus
       assert.deepEqual(answer.json.error.details.map(({ field }: { field: string }) => field), ["file"]);
     } else {
       assert.equal(answer.status, 200, `${given}: ${answer.text}`);
-      assert.equal(basename(answer.json.file_path), PREFIX_A + kept);
+      assert.equal(basename(answer.json.file_path), prefixIn(test) + kept);
       assert.equal(dirname(answer.json.file_path), test.uploadRoot);
-      const name = encodeURIComponent((PREFIX_A + kept).normalize("NFD"));
+      const name = encodeURIComponent((prefixIn(test) + kept).normalize("NFD"));
       const served = await test.send(`/v1/files/${name}`, { headers: { "x-api-key": KEY_A } });
       assert.equal(served.status, 200, given);
     }
@@ -237,7 +235,7 @@ Deno.test("what is no media container is refused, and nothing of it is left", as
     if (status === 422) assert.equal(answer.json.error.details[0].field, "file", what);
     assert.ok(!answer.text.includes("source_uri"), answer.text);
     const left = stored(test);
-    assert.deepEqual(left, status === 200 ? [`${PREFIX_A}it.mp4`] : [], what);
+    assert.deepEqual(left, status === 200 ? [`${prefixIn(test)}it.mp4`] : [], what);
     for (const name of left) Deno.removeSync(join(test.uploadRoot, name));
   }
 });

@@ -12,6 +12,7 @@ import { type LiveTest, metric, startLive } from "../../support/live/live.ts";
 import { type RtspOptions, serveRtsp } from "../../support/live/rtsp_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { type Answer, KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { writtenName } from "../../support/principals.ts";
 import { until } from "../../support/until.ts";
 import { parseSourceFile } from "../../../src/model/sources/source_file.ts";
 
@@ -214,7 +215,7 @@ Deno.test("an always-on camera rolls over without losing a picture, and goes on 
   ]);
   assert.equal(before.at(-1)!.kind, "run_completed");
   assert.deepEqual([created!.kind, created!.payload], ["run_created", {
-    principal_key: principalKeyOf(KEY_A),
+    principal_key: writtenName(test.dataDir, KEY_A),
     session_id,
     source: "live",
     predecessor_run_id: first,
@@ -383,7 +384,7 @@ Deno.test("what a disarmed camera finds is written, and neither sent nor explain
   const changes = events.filter(({ kind }) => /^source_(dis)?armed$/.test(kind)).map(({ kind, payload }) => [
     ...[kind, payload.reason, payload.principal_key],
   ]);
-  const principal = principalKeyOf(KEY_A);
+  const principal = writtenName(test.dataDir, KEY_A);
   assert.deepEqual(changes, [["source_disarmed", "call", principal], ["source_armed", "call", principal]]);
   const sent = receiver.received.map(({ path, event: { data } }) => `${path} ${data.armed}`).sort();
   assert.deepEqual(sent, ["/alarm true", "/all false", "/all true"]);

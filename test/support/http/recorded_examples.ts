@@ -4,15 +4,20 @@
  *     API_EXAMPLES=fixtures/api_examples.json ./scripts/test test/http/route_contract_test.ts
  *     ./scripts/deno run -A scripts/build_schemas.ts
  *
- * Folders of this machine become those of an installed service, and of long lists the first items stay.
+ * Folders of this machine become those of an installed service, names that a random secret makes are always the same, and of long lists
+ * the first items stay.
  */
 
 import { fileURLToPath } from "node:url";
+import { ownerPrefix } from "../../../src/model/files/file_name.ts";
+import { PrincipalNames } from "../../../src/model/principal_names.ts";
 import type { Example } from "../../../src/http/description/operation.ts";
 
 const FILE = Deno.env.get("API_EXAMPLES");
 const CLIPS = fileURLToPath(new URL("../../../fixtures/clips", import.meta.url));
 const ITEMS_MAX = 8;
+
+const PRINCIPAL = new PrincipalNames(new Uint8Array(32)).ofKey("key-of-a");
 
 /** Its answer is the description itself. */
 const LEFT_OUT = "GET /openapi.json";
@@ -31,6 +36,7 @@ export function recordExample(route: string, request: unknown, { status }: Respo
 function neutral(json: string): unknown {
   return JSON.parse(
     json.replaceAll(CLIPS, "/srv/media").replaceAll(/"\/[^"]*\/uploads\//g, '"/var/lib/service/uploads/')
+      .replaceAll(/api-key:[0-9a-f]{64}/g, PRINCIPAL).replaceAll(/[0-9a-f]{64}__/g, ownerPrefix(PRINCIPAL))
       .replaceAll(/rtsp:\/\/[^"]*/g, "rtsp://camera.example/dock"),
   );
 }

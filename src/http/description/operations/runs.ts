@@ -68,7 +68,7 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "holdRun",
     tag: "runs",
     answers: answersJson(HELD_RUN, "The run is on hold, now or before"),
-    failures: [404, 422, 500],
+    failures: [404, 409, 422, 500],
   },
   "DELETE /v1/runs/:id/hold": {
     id: "releaseRun",
