@@ -105,7 +105,7 @@ export const REFUSALS = {
     status: 503,
     code: "provider_saturated",
     when:
-      "The service is full: too many model calls, decodes, fetches or live sessions are under way, too many watch one session, decodes have all the memory that they may take, or the machine is so busy that a file could not be looked into or decoded in time; after the last two `Retry-After` says when to come back.",
+      "The service is full: too many model calls, decodes, fetches, reads of long decodes, long answers or live sessions are under way, too many watch one session, decodes have all the memory that they may take, or the machine is so busy that a file could not be looked into or decoded in time; `Retry-After` says when to come back, where that is known.",
   },
   deadline_missed: {
     status: 503,
@@ -181,9 +181,9 @@ export class RefusalForNow extends Refusal {
 
 /** The event at a cursor was removed. */
 export class CursorExpired extends Refusal {
-  constructor(readonly firstSeq: number) {
+  constructor(readonly firstSeq: number, field: "from_seq" | "cursor" = "from_seq") {
     super("cursor_expired", `Cannot read from there on: the first event that is left is ${firstSeq}`, [
-      { field: "from_seq", message: `must be at least ${firstSeq}` },
+      { field, message: `must be at least ${firstSeq}` },
     ]);
   }
 }

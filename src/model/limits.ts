@@ -419,9 +419,6 @@ export const LIMITS = deepFrozen({
     segmentMs: 10_000,
     /** Segments of a session that are made and not yet stored. */
     segmentsHeld: 2,
-    /** Segments in one list. */
-    listed: range(1, 1_000),
-    listedDefault: 100,
     /** Days whose names of segments are kept in memory, of all sources together. */
     daysKept: 8,
     /** Of one export. */
@@ -495,7 +492,27 @@ export const LIMITS = deepFrozen({
     urlCharacters: 8192,
   },
 
-  /** Answers that their clients do not take: over TCP, whatever they are. */
+  /** Lists that come in pages. */
+  list: {
+    /** Entries of a page, `limit` of the request. */
+    page: range(1, 1_000),
+    pageDefault: 100,
+  },
+
+  /** What is in memory until its answer has gone. */
+  read: {
+    /** Reads of long decodes at once: some 100 bytes a frame each. */
+    decodesMax: 4,
+    /** A longer event of decoded frames is a long decode. */
+    decodeBytesMax: 2 ** 20,
+    /** Long answers at once, which are written in several pieces: some 2 MB each. */
+    answersMax: 16,
+    /** Requests that wait for one of them, each. */
+    waitingMax: 64,
+    waitMs: 30_000,
+  },
+
+  /** Answers that their clients do not take: over TCP, whatever they are; over HTTP/3, those that hold a permit. */
   answer: {
     /** Without a byte that the client has taken, after which its connection is cut. */
     stalledMs: 60_000,

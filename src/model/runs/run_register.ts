@@ -3,12 +3,22 @@
 import { PrincipalNames } from "../principal_names.ts";
 import { EVENTS_REMOVED, isGone, isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
+/** Where a run stands among those of its principal; no two have the same place. */
+export type RunPlace = Pick<RunView, "createdMs" | "firstSeq">;
+
+/** Which of a principal's runs are listed, and how. */
+export interface RunOrder {
+  /** Only those behind it, in this order. */
+  readonly after?: RunPlace | null;
+  readonly isNewestFirst?: boolean;
+}
+
 /** The part of the timeline that a decision may read. */
 export interface TimelineView {
   /** Deleted runs included, with `deleted` true; undefined when the log has no `run_created` for it. */
   run(runId: string): RunView | undefined;
-  /** By creation time, oldest first; deleted and removed runs left out. */
-  runsOf(principalKey: string): Iterable<RunView>;
+  /** By creation time, oldest first unless asked otherwise; deleted and removed runs left out. */
+  runsOf(principalKey: string, order?: RunOrder): Iterable<RunView>;
   /** The number of runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
   /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
@@ -39,8 +49,8 @@ export class RunRegister implements TimelineView {
     return run?.isCreated ? run : undefined;
   }
 
-  *runsOf(principalKey: string): Iterable<RunView> {
-    for (const run of this.#principals.get(principalKey)?.runs ?? []) if (!isGone(run)) yield run;
+  *runsOf(principalKey: string, order: RunOrder = {}): Iterable<RunView> {
+    for (const run of this.#principals.get(principalKey)?.inOrder(order) ?? []) if (!isGone(run)) yield run;
   }
 
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number {
@@ -147,7 +157,7 @@ class PrincipalRuns {
     this.heldBytes += heldBytesOf(run);
     // A clock that was set back can give a later run an earlier creation time.
     let at = this.runs.length;
-    while (at > 0 && this.runs[at - 1]!.createdMs > run.createdMs) at--;
+    while (at > 0 && comparePlaces(this.runs[at - 1]!, run) > 0) at--;
     this.runs.splice(at, 0, run);
     if (isGone(run)) this.#goneCount++;
     else this.touch(run);
@@ -157,6 +167,18 @@ class PrincipalRuns {
     if (isGone(run)) this.#remove(run);
     else if (isTerminal(run.state)) this.#candidates.delete(run);
     else this.#candidates.add(run);
+  }
+
+  /** Finds its place in a list of any length without going through it. */
+  *inOrder({ after = null, isNewestFirst = false }: RunOrder): Iterable<Run> {
+    const { runs } = this;
+    if (isNewestFirst) {
+      let at = after === null ? runs.length : firstCreatedFrom(runs, after.createdMs + 1);
+      for (at--; at >= 0; at--) if (after === null || comparePlaces(runs[at]!, after) < 0) yield runs[at]!;
+      return;
+    }
+    let at = after === null ? 0 : firstCreatedFrom(runs, after.createdMs);
+    for (; at < runs.length; at++) if (after === null || comparePlaces(runs[at]!, after) > 0) yield runs[at]!;
   }
 
   activeCount(nowMs: number, ttlMs: number): number {
@@ -183,4 +205,19 @@ class PrincipalRuns {
     this.runs = this.runs.filter((each) => !isGone(each));
     this.#goneCount = 0;
   }
+}
+
+function comparePlaces(one: RunPlace, other: RunPlace): number {
+  return one.createdMs - other.createdMs || one.firstSeq - other.firstSeq;
+}
+
+/** The index of the first run that was created at this time or later. */
+function firstCreatedFrom(runs: readonly Run[], createdMs: number): number {
+  let [low, high] = [0, runs.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (runs[middle]!.createdMs < createdMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

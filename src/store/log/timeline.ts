@@ -370,6 +370,11 @@ export class Timeline implements AsyncDisposable {
     return this.#reader.readPieces(seq);
   }
 
+  /** About how many bytes the event has in the log; 0 when the log does not have it. */
+  sizeOf(seq: number): number {
+    return this.#reader.sizeOf(seq);
+  }
+
   /** One event, or undefined when the log does not have it. */
   readOne(seq: number): StoredEvent | undefined {
     return this.#reader.readOne(seq);
