@@ -3,8 +3,8 @@
 import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "./http/connections.ts";
 
 /**
- * Looks once at the connections to a listener: how many are open, and which of `clients` are gone. Null where the system has no
- * such list.
+ * Looks once at the connections to a listener: how many are open, which of `clients` are gone, and which are behind. Null where
+ * the system has no such list.
  */
 export const lookAtConnections: LookAtConnections = (listener, clients) =>
   Promise.resolve(look(listener, clients));
@@ -12,19 +12,25 @@ export const lookAtConnections: LookAtConnections = (listener, clients) =>
 function look({ hostname, port }: ListenedAt, clients: readonly string[]): ConnectionsSeen | null {
   const left = new Map(clients.flatMap((client) => keysOf(client).map((key) => [key, client] as const)));
   const connected = new Set<string>();
+  const behind: string[] = [];
   let open = 0;
   try {
-    for (const { key, state } of connectionsTo({ hostname, port })) {
+    for (const connection of connectionsTo({ hostname, port })) {
+      const { key, state } = connection;
       if (state === ESTABLISHED || state === CLOSED_BY_PEER) open++;
       const client = state === ESTABLISHED ? left.get(key) : undefined;
-      if (client !== undefined) connected.add(client);
+      if (client === undefined) continue;
+      connected.add(client);
+      if (unsentOf(connection) > BEHIND_BYTES) behind.push(client);
     }
   } catch {
     return null;
   }
-  return { open, gone: clients.filter((client) => !connected.has(client)) };
+  return { open, gone: clients.filter((client) => !connected.has(client)), behind };
 }
 
+/** Acknowledgements come late, so a client that takes everything has some bytes left, too. A socket that is full has more. */
+const BEHIND_BYTES = 4096;
 const ESTABLISHED = "01";
 /** CLOSE_WAIT: the other side has sent its last byte. */
 const CLOSED_BY_PEER = "08";

@@ -12,9 +12,9 @@ import { LIMITS } from "../model/limits.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
-import type { Once, Route, RouteCall, UseCases } from "./call.ts";
+import type { HttpCaller, Once, Route, RouteCall, UseCases } from "./call.ts";
 import { compressed } from "./compress.ts";
-import { ClientGone, type Connections } from "./connections.ts";
+import { ClientGone, type Connections, nameOf } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
@@ -30,6 +30,7 @@ import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
 import type { ReceivedBodies } from "./received_body.ts";
 import { heldUntilTaken } from "./held_answer.ts";
+import type { UntakenAnswers } from "./untaken_answers.ts";
 import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
 import { RUN_ROUTES } from "./routes/runs.ts";
@@ -68,6 +69,7 @@ export interface AppOptions {
   readonly useCases: UseCases;
   readonly world: World;
   readonly bodies: ReceivedBodies;
+  readonly untaken: UntakenAnswers;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
@@ -107,7 +109,7 @@ export function openRequestLimits(
 /** Passed through Hono to each handler. */
 interface Env {
   Bindings: {
-    readonly caller: Caller;
+    readonly caller: HttpCaller;
     /** The response to a HEAD request with the body that GET would give. */
     whole?: Response;
   };
@@ -148,8 +150,8 @@ export function createApp(options: AppOptions): App {
     if (req.method === "HEAD") env.whole = response;
     return response;
   });
-  const { useCases, world, bodies } = options;
-  const Call = callsOf({ ...useCases, world, bodies });
+  const { useCases, world, bodies, untaken } = options;
+  const Call = callsOf({ ...useCases, world, bodies, untaken });
   const spans = new RequestSpans(world.tracing);
   let requests = 0;
 
@@ -210,7 +212,7 @@ export function createApp(options: AppOptions): App {
    * Hono drops the body of a response to HEAD, and then the server would send `content-length: 0`. The server itself sends
    * the headers that belong to the body, does not send the body, and cancels it, which ends the listener of an event stream.
    */
-  async function head(request: Request, caller: Caller): Promise<Response> {
+  async function head(request: Request, caller: HttpCaller): Promise<Response> {
     const env: Env["Bindings"] = { caller };
     const bare = await routes.fetch(request, env);
     return env.whole ?? bare;
@@ -231,7 +233,7 @@ export function createApp(options: AppOptions): App {
     return final;
   }
 
-  function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
+  function answer(route: Route, caller: HttpCaller, request: HonoRequest): Response | Promise<Response> {
     if (spans.isOn) spans.matched(request.raw, route.path, request.param("id"));
     const call = new Call(caller, request);
     if (takesKeys(route)) {
@@ -282,9 +284,9 @@ function takesKeys(route: Route): route is Route & { readonly once: Once } {
 /** The calls of routes. What all of them share is in their prototype, so that a call has two fields of its own. */
 function callsOf(
   shared: Omit<RouteCall, "caller" | "request">,
-): new (caller: Caller, request: HonoRequest) => RouteCall {
+): new (caller: HttpCaller, request: HonoRequest) => RouteCall {
   class Call {
-    constructor(readonly caller: Caller, readonly request: HonoRequest) {}
+    constructor(readonly caller: HttpCaller, readonly request: HonoRequest) {}
   }
   Object.assign(Call.prototype, shared);
   return Call as unknown as ReturnType<typeof callsOf>;
@@ -308,7 +310,7 @@ function pathOf(url: string): string {
 }
 
 /** The caller of one request; it has no principal until the guard has admitted it. */
-class RequestCaller implements Caller, Disposable {
+class RequestCaller implements HttpCaller, Disposable {
   principalKey = "";
   readonly #request: Request;
   readonly #watching: { readonly client: Deno.NetAddr; readonly connections: Connections } | undefined;
@@ -350,6 +352,10 @@ class RequestCaller implements Caller, Disposable {
     if (body === null || this.#watching === undefined) return signal;
     this.#watch = this.#watching.connections.watch(this.#watching.client, signal);
     return this.#watch.signal;
+  }
+
+  get client(): string | undefined {
+    return this.#watching && nameOf(this.#watching.client);
   }
 
   get isOnLoopback(): boolean {

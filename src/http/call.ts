@@ -38,6 +38,7 @@ import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 import type { ReceivedBodies } from "./received_body.ts";
 import { Rejection } from "./reply.ts";
+import type { UntakenAnswers } from "./untaken_answers.ts";
 
 /** Everything that the service can do, as the routes call it. */
 export interface UseCases {
@@ -77,12 +78,18 @@ export interface UseCases {
   readonly schemas: () => ReadonlyMap<string, object>;
 }
 
+export interface HttpCaller extends Caller {
+  /** The other end of its TCP connection, `address port`; undefined where there is none. */
+  readonly client: string | undefined;
+}
+
 /** One request to one route. */
 export interface RouteCall extends UseCases {
-  readonly caller: Caller;
+  readonly caller: HttpCaller;
   readonly request: HonoRequest;
   readonly world: World;
   readonly bodies: ReceivedBodies;
+  readonly untaken: UntakenAnswers;
   /** Of a request with an idempotency key: called with its body before the work begins. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }

@@ -8,6 +8,8 @@ export interface ConnectionsSeen {
   readonly open: number;
   /** Of the clients that were asked about: whose connection they have closed, or that is gone. */
   readonly gone: readonly string[];
+  /** Of them: who has not acknowledged more than a little of what was sent. */
+  readonly behind: readonly string[];
 }
 
 /** Where the service listens: an address, not a name. */
@@ -111,6 +113,12 @@ export class Connections implements AsyncDisposable {
     return seen?.open ?? NaN;
   }
 
+  /** Of these clients those that have not acknowledged more than a little of what was sent to them; null where that is not known. */
+  async behind(clients: readonly string[]): Promise<ReadonlySet<string> | null> {
+    const seen = await this.#look(clients);
+    return seen && new Set(seen.behind);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#stop();
@@ -180,6 +188,7 @@ interface Watch {
   readonly sinceMs: number;
 }
 
-function nameOf({ hostname, port }: Deno.NetAddr): string {
+/** As {@link LookAtConnections} names a client. */
+export function nameOf({ hostname, port }: Deno.NetAddr): string {
   return `${hostname} ${port}`;
 }

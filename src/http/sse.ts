@@ -1,10 +1,11 @@
 /** The event stream of a run as Server-Sent Events. See docs/events.md#event-stream. */
 
 import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
-import type { Listener, Receiver } from "../flow/events/listener.ts";
+import type { Listener, Pieces, Receiver } from "../flow/events/listener.ts";
 import { cloudEvent, envelopeHead, onOneLine } from "../model/events/cloudevent.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
+import type { SentBytes } from "./untaken_answers.ts";
 
 export const SSE_ROUTES: readonly Route[] = [
   {
@@ -35,7 +36,8 @@ export const SSE_ROUTES: readonly Route[] = [
  *
  * A client whose cursor is before events that retention removed first gets one of the type `cursor_expired`, without an `id`.
  *
- * Many messages are encoded into one array, as a write of one large array costs less than many small ones.
+ * Many messages are encoded into one array, as a write of one large array costs less than many small ones. Of a larger one than a piece
+ * copies are made once for all clients: what a client has not taken yet keeps a piece, and not all of it.
  */
 export const SSE_WIRE: FollowWire = {
   keepalive: new TextEncoder().encode(": keepalive\n\n"),
@@ -48,12 +50,12 @@ export const SSE_WIRE: FollowWire = {
     for (const event of events) {
       text += `id: ${event.seq}\nevent: ${oneLine(event.kind)}\ndata: ${cloudEvent(event)}\n\n`;
     }
-    return new TextEncoder().encode(text);
+    return inPieces(new TextEncoder().encode(text));
   },
   async *longMessage(event) {
     const encoder = new TextEncoder();
     yield encoder.encode(`id: ${event.seq}\nevent: ${oneLine(event.kind)}\ndata: ${envelopeHead(event)}`);
-    for await (const piece of event.pieces) yield encoder.encode(onOneLine(piece));
+    for await (const piece of event.pieces) yield* inPieces(encoder.encode(onOneLine(piece)));
     yield encoder.encode("}\n\n");
   },
 };
@@ -63,35 +65,71 @@ function oneLine(kind: string): string {
   return /[\r\n]/.test(kind) ? kind.replaceAll(/[\r\n]/g, " ") : kind;
 }
 
+/** What one write takes. */
+const PIECE_BYTES = 32 * 1024;
+
+function inPieces(bytes: Uint8Array<ArrayBuffer>): Pieces {
+  if (bytes.length <= PIECE_BYTES) return [bytes];
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) pieces.push(bytes.slice(at, at + PIECE_BYTES));
+  return pieces;
+}
+
 /**
- * The body of one response, read as fast as the connection takes it. With a high water mark of 0 nothing is queued here,
- * and bytes are passed on without a copy, the same array to every client.
+ * The body of one response, read as fast as the client takes it. With a high water mark of 0 nothing is queued in the stream, and pieces
+ * are passed on without a copy, the same arrays to every client.
  */
 class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #listener: Listener;
+  readonly #sent: SentBytes;
+  /** Of what the listener has sent last, in the order of sending. */
+  #rest: Pieces = [];
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
   constructor(call: RouteCall, query: Parameters<RouteCall["follower"]["follow"]>[2]) {
     this.#listener = call.follower.follow(call.caller, parameter(call, "id"), query, this);
+    this.#sent = call.untaken.open({
+      ...{ principalKey: call.caller.principalKey, client: call.caller.client },
+      resume: () => this.#resume(),
+    });
     this.stream = new ReadableStream(this, { highWaterMark: 0 });
   }
 
   pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void {
     this.#controller = controller;
-    this.#listener.request();
+    if (this.#sent.mayGoOn()) this.#goOn();
   }
 
   /** The client has disconnected. */
   cancel(): void {
+    this.#rest = [];
+    this.#sent[Symbol.dispose]();
     this.#listener.leave();
   }
 
-  send(bytes: Uint8Array<ArrayBuffer>): void {
-    this.#controller!.enqueue(bytes);
+  send([piece, ...rest]: Pieces): void {
+    this.#rest = rest;
+    this.#sent.add(piece!.length);
+    this.#controller!.enqueue(piece!);
   }
 
   end(): void {
+    this.#sent[Symbol.dispose]();
+    for (const piece of this.#rest) this.#controller!.enqueue(piece); // to the end of the message
     this.#controller!.close();
+  }
+
+  #goOn(): void {
+    if (this.#rest.length === 0) this.#listener.request();
+    else this.send(this.#rest);
+  }
+
+  #resume(): void {
+    try {
+      this.#goOn();
+    } catch (error) {
+      this.#controller!.error(error);
+    }
   }
 }

@@ -297,6 +297,10 @@ export const LIMITS = deepFrozen({
     replayBatchEvents: 256,
     /** Open event streams of one principal. */
     streamsPerPrincipal: 1024,
+    /** Of all streams of one principal together, in bytes: sent, and not known to be taken by the clients. */
+    untakenBytesPerPrincipal: 16 * 2 ** 20,
+    /** Each stream may have so many, whatever the others have. */
+    untakenBytesOfEach: 16 * 2 ** 10,
     kindBytes: range(1, 96),
   },
 

@@ -11,6 +11,7 @@ import type { UseCases } from "../http/call.ts";
 import { ReceivedBodies } from "../http/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";
+import { UntakenAnswers } from "../http/untaken_answers.ts";
 import { Connections, type LookAtConnections } from "../http/connections.ts";
 
 export interface Http {
@@ -48,9 +49,12 @@ export async function openHttp(
   metrics.observeValue("service_http_connections_total", () => connections.total + (http3?.total ?? 0));
   const limits = openRequestLimits(config, world);
   const bodies = opening.use(new ReceivedBodies(world));
+  const untaken = opening.use(
+    new UntakenAnswers({ world, behind: (clients) => connections.behind(clients) }),
+  );
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({
-    ...{ guard: config, names, limits, connections, useCases, world, bodies, synced },
+    ...{ guard: config, names, limits, connections, useCases, world, bodies, untaken, synced },
     alternative,
   });
   let requests = 0;

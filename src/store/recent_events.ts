@@ -2,7 +2,7 @@
 
 import { LIMITS } from "../model/limits.ts";
 import type { RunView } from "../model/runs/run.ts";
-import type { EventQuery, StoredEvent } from "./log/event_reader.ts";
+import type { BatchQuery, StoredEvent } from "./log/event_reader.ts";
 
 /** What an event takes besides its payload: its object, its texts, its places in the lists. */
 const EVENT_BYTES = 256;
@@ -52,9 +52,10 @@ export class RecentEvents {
   }
 
   /** What the query asks for, in one batch; undefined where only the log has all of it. */
-  read(runId: string, { fromSeq = 1, toSeq = Infinity, kinds, limit = Infinity }: EventQuery):
-    | readonly StoredEvent[]
-    | undefined {
+  read(
+    runId: string,
+    { fromSeq = 1, toSeq = Infinity, kinds, limit = Infinity, batchBytes = Infinity }: BatchQuery,
+  ): readonly StoredEvent[] | undefined {
     const tail = this.#tails.get(runId);
     if (tail === undefined || fromSeq <= tail.afterSeq) return undefined;
     const matches = kinds === undefined
@@ -63,10 +64,14 @@ export class RecentEvents {
       ? kinds
       : (kind: string) => kinds.has(kind);
     const wanted: StoredEvent[] = [];
+    let bytes = 0;
     for (let at = firstFrom(tail.events, fromSeq); at < tail.events.length; at++) {
       const event = tail.events[at]!;
       if (event.seq > toSeq || wanted.length >= limit) break;
-      if (matches === undefined || matches(event.kind)) wanted.push(event);
+      if (matches !== undefined && !matches(event.kind)) continue;
+      bytes += event.payload.length;
+      if (bytes > batchBytes) return wanted.length > 0 ? wanted : undefined;
+      wanted.push(event);
     }
     return wanted;
   }

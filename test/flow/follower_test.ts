@@ -5,7 +5,7 @@ import { quietLog } from "../../src/base/log.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import { Follower, type FollowWire } from "../../src/flow/events/follower.ts";
 import { KeepaliveTimer } from "../../src/flow/events/keepalive_timer.ts";
-import type { Listener, Receiver } from "../../src/flow/events/listener.ts";
+import type { Listener, Pieces, Receiver } from "../../src/flow/events/listener.ts";
 import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
@@ -29,7 +29,7 @@ let piecesSeen = 0;
 const SEQS_WIRE: FollowWire = {
   keepalive: new Uint8Array(0),
   expired: (_runId, cursor, firstSeq) => new Uint8Array(Uint32Array.from([cursor, firstSeq]).buffer),
-  messages: (events) => new Uint8Array(Uint32Array.from(events, ({ seq }) => seq).buffer),
+  messages: (events) => [new Uint8Array(Uint32Array.from(events, ({ seq }) => seq).buffer)],
   async *longMessage({ seq, pieces }) {
     for await (const piece of pieces) {
       assert.ok(piece.length <= 256 * 1024, "a long event is read in pieces");
@@ -57,10 +57,10 @@ class Reader implements Receiver {
     this.listener.request();
   }
 
-  send(bytes: Uint8Array<ArrayBuffer>): void {
+  send(pieces: Pieces): void {
     assert.ok(this.isWaiting, "sent without a request");
     this.isWaiting = false;
-    this.seqs.push(...new Uint32Array(bytes.buffer));
+    for (const { buffer } of pieces) this.seqs.push(...new Uint32Array(buffer));
   }
 
   end(): void {

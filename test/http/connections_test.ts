@@ -33,7 +33,7 @@ Deno.test("a look at the connections that is late is told apart from a system wi
   assert.equal(warnings.length, 2, warnings.join());
   assert.match(warnings[1]!, /does not list its connections/);
 
-  look = (_listener, clients) => Promise.resolve({ open: 0, gone: clients });
+  look = (_listener, clients) => Promise.resolve({ open: 0, gone: clients, behind: [] });
   for (let second = 0; second < 3; second++) await clock.advance(1000);
   assert.ok(watch.signal.aborted);
 });
@@ -42,7 +42,7 @@ Deno.test("nobody looks for clients whose requests are answered soon, and one of
   let looks = 0;
   const { connections, clock } = watched((_listener, clients) => {
     looks++;
-    return Promise.resolve({ open: 1, gone: clients });
+    return Promise.resolve({ open: 1, gone: clients, behind: [] });
   });
   await using _closed = connections;
   for (let request = 0; request < 50; request++) {
@@ -56,7 +56,7 @@ Deno.test("nobody looks for clients whose requests are answered soon, and one of
 });
 
 Deno.test("a request that is watched ends with its own signal too, and with its reason", async () => {
-  const { connections } = watched(() => Promise.resolve({ open: 0, gone: [] }));
+  const { connections } = watched(() => Promise.resolve({ open: 0, gone: [], behind: [] }));
   await using _closed = connections;
   const request = new AbortController();
   using watch = connections.watch(CLIENT, request.signal);

@@ -6,13 +6,13 @@ import { LIMITS } from "../../model/limits.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
-import type { FeedPosition, KindFilter, Listener, ListenersFeed } from "./listener.ts";
+import type { FeedPosition, KindFilter, Listener, ListenersFeed, Pieces } from "./listener.ts";
 
 /** Encodes events. */
 export interface Wire {
   /** For a listener at `cursor` where the first event that is left of the run is `firstSeq`. */
   readonly expired: (runId: string, cursor: number, firstSeq: number) => Uint8Array<ArrayBuffer>;
-  readonly messages: (events: readonly StoredEvent[]) => Uint8Array<ArrayBuffer>;
+  readonly messages: (events: readonly StoredEvent[]) => Pieces;
   /** One message, in pieces. */
   readonly longMessage: (event: LongEvent) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 }
@@ -68,9 +68,9 @@ export class Feed implements ListenersFeed {
     return timeline.view.run(runId)?.lastSeq ?? 0;
   }
 
-  read(seq: number): readonly StoredEvent[] | number | undefined {
+  read(seq: number, batchBytes = QUEUE_BYTES): readonly StoredEvent[] | number | undefined {
     const { timeline, runId } = this.#options;
-    const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents };
+    const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents, batchBytes };
     const kinds = this.#isWanted;
     return timeline.readFirst(runId, kinds === undefined ? query : { ...query, kinds });
   }
@@ -84,16 +84,16 @@ export class Feed implements ListenersFeed {
     return { bytes: wire.expired(runId, cursor, firstSeq), removedSeq };
   }
 
-  messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer> {
+  messages(events: readonly StoredEvent[]): Pieces {
     return this.#options.wire.messages(events);
   }
 
-  async *longMessage(seq: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  async *longMessage(seq: number, pieceBytes: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const { timeline, wire } = this.#options;
-    const event = await timeline.readOneInPieces(seq);
+    const event = await timeline.readOneInPieces(seq, pieceBytes);
     if (event === undefined || this.#isWanted?.(event.kind) === false) return;
     if ("pieces" in event) yield* wire.longMessage(event);
-    else yield wire.messages([event]);
+    else yield* wire.messages([event]);
   }
 
   add(listener: Listener): void {
@@ -160,16 +160,17 @@ export class Feed implements ListenersFeed {
 
   #publish(events: readonly StoredEvent[]): void {
     const { world, onSent } = this.#options;
-    const bytes = this.messages(events);
+    const pieces = this.messages(events);
+    const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
     const before = this.#newest;
     const number = before.number + 1;
-    const end: FeedPosition = { number, bytesBefore: before.bytesBefore + bytes.length, next: undefined };
+    const end: FeedPosition = { number, bytesBefore: before.bytesBefore + bytes, next: undefined };
     this.#newest = end;
     before.next = {
       firstSeq: events[0]!.seq,
       lastSeq: events.at(-1)!.seq,
       eventCount: events.length,
-      bytes,
+      pieces,
       end,
     };
     for (const listener of this.#listeners) {

@@ -1,6 +1,7 @@
 /** Follows runs as they grow: a client gets the events in the log first, then the new ones as they are appended. */
 
 import { utf8Length } from "../../base/bytes.ts";
+import { ReadingTurns } from "../../base/sharing/reading_turns.ts";
 import { RateLimited } from "../../base/sharing/rate_limit.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
@@ -53,12 +54,14 @@ export class Follower implements AsyncDisposable, Listeners {
   readonly #keepalives: KeepaliveTimer<Listener>;
   /** How many listeners each principal has; only those that have one. */
   readonly #ofPrincipal = new Map<string, number>();
+  readonly #turns: ReadingTurns;
   readonly #counts = { listeners: 0, events: 0, replayed: 0, lagged: 0, stalls: 0 };
   #isClosed = false;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
     const { metrics, world } = options;
+    this.#turns = new ReadingTurns(world);
     this.#keepalives = new KeepaliveTimer(
       world,
       LIMITS.sse.keepaliveMs,
@@ -144,6 +147,16 @@ export class Follower implements AsyncDisposable, Listeners {
     return feed;
   }
 
+  turn({ principalKey }: Listener): Promise<void> | undefined {
+    return this.#turns.take(principalKey);
+  }
+
+  /** What was read and not sent yet is an even part of what all streams of the principal may have untaken. */
+  readBytesOf({ principalKey }: Listener): number {
+    const even = Math.floor(LIMITS.sse.untakenBytesPerPrincipal / this.#ofPrincipal.get(principalKey)!);
+    return Math.min(READ_BYTES_MAX, even);
+  }
+
   onSent(listener: Listener, events: number, replayed: number): void {
     this.#counts.events += events;
     this.#counts.replayed += replayed;
@@ -172,6 +185,9 @@ export class Follower implements AsyncDisposable, Listeners {
     return (this.#ofPrincipal.get(principalKey) ?? 0) >= LIMITS.sse.streamsPerPrincipal;
   }
 }
+
+/** Of the log at once. */
+const READ_BYTES_MAX = 1024 * 1024;
 
 /** Streams are long, so a client that finds all of them taken should not ask often. */
 const RETRY_AFTER_SECONDS = 10;

@@ -10,9 +10,12 @@ export interface KindFilter {
   readonly withoutKind?: string | undefined;
 }
 
+/** Encoded messages in pieces, which may be shared with other listeners. At least one. */
+export type Pieces = readonly Uint8Array<ArrayBuffer>[];
+
 /** Where the bytes go. `send` is called at most once after each {@link Listener.request}. */
 export interface Receiver {
-  send(bytes: Uint8Array<ArrayBuffer>): void;
+  send(pieces: Pieces): void;
   end(): void;
 }
 
@@ -35,7 +38,7 @@ export interface FeedBatch {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly eventCount: number;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly pieces: Pieces;
   readonly end: FeedPosition;
 }
 
@@ -46,17 +49,17 @@ export interface ListenersFeed {
   /** The sequence number of the run's last event in the log. */
   readonly lastSeq: number;
   /**
-   * The next wanted events after `seq` in the log, at most one replay batch; undefined when there are none. The number of
-   * one that is too long to be read at once.
+   * The next wanted events after `seq` in the log, at most one replay batch and about `batchBytes`; undefined when there are none.
+   * The number of one that is longer.
    */
-  read(seq: number): readonly StoredEvent[] | number | undefined;
+  read(seq: number, batchBytes: number): readonly StoredEvent[] | number | undefined;
   /** The message for a listener whose next events were removed, and the last one of them; undefined where none were. */
   expired(
     cursor: number,
   ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly removedSeq: number } | undefined;
-  messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer>;
-  /** The message of one event of any length, in pieces; none when the event is not wanted or cannot be read. */
-  longMessage(seq: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
+  messages(events: readonly StoredEvent[]): Pieces;
+  /** The message of one event of any length, in pieces of about `pieceBytes`; none when the event is not wanted or cannot be read. */
+  longMessage(seq: number, pieceBytes: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
   add(listener: Listener): void;
   remove(listener: Listener): void;
 }
@@ -66,6 +69,10 @@ export interface Listeners {
   readonly keepalive: Uint8Array<ArrayBuffer>;
   /** For a listener that starts: its feed, or undefined where it may not start, as the service closes or is full. */
   join(listener: Listener): ListenersFeed | undefined;
+  /** Before the log is read for a listener: undefined where it may be at once, or what to wait for. */
+  turn(listener: Listener): Promise<void> | undefined;
+  /** About so many bytes a listener may have read of the log, and not sent. */
+  readBytesOf(listener: Listener): number;
   /** Bytes were sent: so many events, of which so many are older than the listener. */
   onSent(listener: Listener, events: number, replayed: number): void;
   onFailure(listener: Listener, error: unknown): void;
@@ -123,8 +130,23 @@ export class Listener {
     this.#cursor = cursor;
   }
 
-  /** The receiver has room for more bytes: sends some now, or as soon as there are any. */
+  /** The receiver has room for more bytes: sends some now, or as soon as there are any and it is the listener's turn. */
   request(): void {
+    if (this.#isEnded) return;
+    const turn = this.#position === undefined ? this.#listeners.turn(this) : undefined;
+    if (turn === undefined) this.#serve();
+    else void turn.then(() => this.#serveLate());
+  }
+
+  #serveLate(): void {
+    try {
+      this.#serve();
+    } catch {
+      this.#receiver.end(); // it was told
+    }
+  }
+
+  #serve(): void {
     if (this.#isEnded) return;
     if (this.#longMessage !== undefined) return void this.#sendPiece(this.#longMessage);
     this.#isRequesting = true;
@@ -177,7 +199,7 @@ export class Listener {
 
   /** Nothing was sent for a while. A receiver that has not read the last bytes yet needs no keepalive. */
   sendKeepalive(): void {
-    if (this.#isRequesting) this.#send(this.#listeners.keepalive, 0, 0);
+    if (this.#isRequesting) this.#send([this.#listeners.keepalive], 0, 0);
     else this.#listeners.onSent(this, 0, 0);
   }
 
@@ -204,7 +226,7 @@ export class Listener {
       if (batch.firstSeq > this.#cursor) {
         this.#position = batch.end;
         this.#cursor = batch.lastSeq;
-        this.#send(batch.bytes, batch.eventCount, 0);
+        this.#send(batch.pieces, batch.eventCount, 0);
       } else if (batch.lastSeq <= this.#cursor) this.#position = batch.end;
       else this.#position = undefined; // it has a part of the batch from the log, so it reads the rest there too
     }
@@ -216,9 +238,10 @@ export class Listener {
     const expired = feed.expired(this.#cursor);
     if (expired !== undefined) {
       this.#cursor = expired.removedSeq;
-      return this.#send(expired.bytes, 0, 0);
+      return this.#send([expired.bytes], 0, 0);
     }
-    const events = feed.lastSeq > this.#cursor ? feed.read(this.#cursor) : undefined;
+    const readBytes = this.#listeners.readBytesOf(this);
+    const events = feed.lastSeq > this.#cursor ? feed.read(this.#cursor, readBytes) : undefined;
     if (events === undefined) {
       this.#cursor = Math.max(this.#cursor, feed.lastSeq);
       this.#position = feed.newest;
@@ -226,7 +249,7 @@ export class Listener {
     }
     if (typeof events === "number") {
       this.#isRequesting = false;
-      this.#longMessage = { seq: events, pieces: feed.longMessage(events), hasPieces: false };
+      this.#longMessage = { seq: events, pieces: feed.longMessage(events, readBytes), hasPieces: false };
       void this.#sendPiece(this.#longMessage);
       return;
     }
@@ -242,7 +265,7 @@ export class Listener {
       if (this.#isEnded) return;
       if (!done) {
         message.hasPieces = true;
-        this.#send(value, 0, 0);
+        this.#send([value], 0, 0);
         return;
       }
       this.#longMessage = undefined;
@@ -257,9 +280,9 @@ export class Listener {
     }
   }
 
-  #send(bytes: Uint8Array<ArrayBuffer>, events: number, replayed: number): void {
+  #send(pieces: Pieces, events: number, replayed: number): void {
     this.#isRequesting = false;
     this.#listeners.onSent(this, events, replayed);
-    this.#receiver.send(bytes);
+    this.#receiver.send(pieces);
   }
 }

@@ -41,6 +41,12 @@ export interface EventQuery {
   readonly limit?: number;
 }
 
+/** For a reading of one batch. */
+export interface BatchQuery extends EventQuery {
+  /** At most about this many bytes, but at least one event; 1 MiB unless given. */
+  readonly batchBytes?: number;
+}
+
 const BATCH_EVENTS = 256;
 const BATCH_BYTES = 1024 * 1024;
 /** Records with a smaller gap between them are fetched with one read, together with the bytes of the gap. */
@@ -92,10 +98,10 @@ export class EventReader {
   }
 
   /** The first batch of `readRun`; of an event that is longer than a batch may be, which is not read, the number. */
-  firstOfRun(run: Run, query: EventQuery): readonly StoredEvent[] | number | undefined {
+  firstOfRun(run: Run, query: BatchQuery): readonly StoredEvent[] | number | undefined {
     const budget = budgetOf(query);
     for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
-      if (isLong(plan)) return plan[0]!.seqs[0]!;
+      if (isLong(plan, query)) return plan[0]!.seqs[0]!;
       const events = this.#fetchPlanned(plan, query, budget, run.runId);
       if (events.length > 0) return events;
     }
@@ -128,7 +134,7 @@ export class EventReader {
       if (!isFirst) await yieldToEventLoop();
       isFirst = false;
       await readAhead.warm(plan);
-      const long = isLong(plan) ? await this.longEvent(plan[0]!.seqs[0]!) : undefined;
+      const long = isLong(plan, query) ? await this.longEvent(plan[0]!.seqs[0]!) : undefined;
       if (long === undefined) {
         const events = this.#fetchPlanned(plan, query, budget, run.runId);
         if (events.length > 0) yield events;
@@ -178,34 +184,41 @@ export class EventReader {
     yield* this.#piecesOf(record);
   }
 
-  async *#piecesOf({ seq, payloadStart, payloadEnd }: LongRecord): AsyncGenerator<string> {
+  async *#piecesOf(
+    { seq, payloadStart, payloadEnd }: LongRecord,
+    pieceBytes = PIECE_BYTES,
+  ): AsyncGenerator<string> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    for (let at = payloadStart; at < payloadEnd; at += PIECE_BYTES) {
-      const bytes = this.#readOf(seq, at, Math.min(payloadEnd, at + PIECE_BYTES));
+    for (let at = payloadStart; at < payloadEnd; at += pieceBytes) {
+      const bytes = this.#readOf(seq, at, Math.min(payloadEnd, at + pieceBytes));
       if (bytes === undefined) throw new EventsRemoved(seq);
       yield decoder.decode(bytes, { stream: true });
       await yieldToEventLoop();
     }
   }
 
-  /** Undefined for a record that `readOne` is for: a short one, or one that is damaged. */
-  async longEvent(seq: number): Promise<LongEvent | undefined> {
-    const record = await this.#longRecord(seq);
+  /**
+   * Undefined for a record that `readOne` is for: one that is no longer than a piece, or that is damaged. A piece has at most so many
+   * bytes of UTF-8, and at most 256 KiB.
+   */
+  async longEvent(seq: number, bytesMax = PIECE_BYTES): Promise<LongEvent | undefined> {
+    const pieceBytes = Math.min(bytesMax, PIECE_BYTES);
+    const record = await this.#longRecord(seq, pieceBytes);
     if (record === undefined) return undefined;
     return {
       ...record.columns,
-      pieces: { [Symbol.asyncIterator]: () => this.#piecesOf(record) },
+      pieces: { [Symbol.asyncIterator]: () => this.#piecesOf(record, pieceBytes) },
       payloadBytes: record.payloadEnd - record.payloadStart,
     };
   }
 
   /** Where the payload of a long and whole record is in its segment. Any other record is left to `readOne`. */
-  async #longRecord(seq: number): Promise<LongRecord | undefined> {
+  async #longRecord(seq: number, shortMax = PIECE_BYTES): Promise<LongRecord | undefined> {
     const position = Number.isSafeInteger(seq) && seq > 0 ? this.#index.positionOf(seq) : -1;
     if (position < 0) return undefined;
     const segment = this.#segments.at(position);
     const from = position - segment.base;
-    const head = this.#read(segment, from, Math.min(from + PIECE_BYTES, segment.sizeBytes));
+    const head = this.#read(segment, from, Math.min(from + shortMax, segment.sizeBytes));
     const parsed = this.#record.parseHead(head);
     const { payloadStart, payloadEnd } = this.#record;
     if (parsed === null || this.#record.seq !== seq || payloadEnd <= head.length) return undefined;
@@ -265,7 +278,8 @@ export class EventReader {
   }
 
   /** The reads of each batch; ends with the last event or when the budget is used up. */
-  *#plans(query: EventQuery, budget: Budget, next: NextSeq): Iterable<readonly PlannedRead[]> {
+  *#plans(query: BatchQuery, budget: Budget, next: NextSeq): Iterable<readonly PlannedRead[]> {
+    const { batchBytes = BATCH_BYTES } = query;
     let after = 0;
     let seq = budget.left > 0 ? next(Math.max(1, query.fromSeq ?? 1), 0) : 0;
     while (seq !== 0 && budget.left > 0) {
@@ -275,7 +289,7 @@ export class EventReader {
         const size = this.#addRead(plan, seq);
         bytes += size;
         // The first record of a batch is read whatever its size.
-        if (bytes > BATCH_BYTES && count > 0) {
+        if (bytes > batchBytes && count > 0) {
           plan.at(-1)!.seqs.pop();
           if (plan.at(-1)!.seqs.length === 0) plan.pop();
           break;
@@ -465,9 +479,12 @@ interface Budget {
 type NextSeq = (fromSeq: number, after: number) => number;
 
 /** Whether the plan has one event only, which is longer than a batch may be. */
-function isLong([first, ...others]: readonly PlannedRead[]): boolean {
+function isLong(
+  [first, ...others]: readonly PlannedRead[],
+  { batchBytes = BATCH_BYTES }: BatchQuery,
+): boolean {
   return first !== undefined && others.length === 0 && first.seqs.length === 1 &&
-    first.to - first.from > BATCH_BYTES;
+    first.to - first.from > batchBytes;
 }
 
 function budgetOf(query: EventQuery): Budget {

@@ -20,7 +20,7 @@ import { RecordRemoval, removeCopies, type RemovedRecords } from "../removal/rec
 import { type AcceptedLosses, acceptedLosses } from "../accepted_losses.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
-import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
+import { type BatchQuery, type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
 import { requireKnownFormat } from "../data_format.ts";
 import { openPrincipalNames } from "../principal_secret.ts";
 import { startRunAgain } from "./folding_sink.ts";
@@ -344,10 +344,10 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * The first batch of `read`. An event of more than about 1 MiB is not read: it comes alone, as its number, for
+   * The first batch of `read`. An event that is longer than a batch may be is not read: it comes alone, as its number, for
    * `readOneInPieces`.
    */
-  readFirst(runId: string, query: EventQuery = {}): readonly StoredEvent[] | number | undefined {
+  readFirst(runId: string, query: BatchQuery = {}): readonly StoredEvent[] | number | undefined {
     const run = this.#register.find(runId);
     if (run === undefined) return undefined;
     const recent = this.#recent.read(runId, query);
@@ -355,9 +355,12 @@ export class Timeline implements AsyncDisposable {
     return recent.length === 0 ? undefined : recent;
   }
 
-  /** One event, with its payload in pieces where it has more than about 1 MiB; undefined when the log does not have it. */
-  async readOneInPieces(seq: number): Promise<StoredEvent | LongEvent | undefined> {
-    return await this.#reader.longEvent(seq) ?? this.#reader.readOne(seq);
+  /**
+   * One event, with its payload in pieces where it is longer than one; undefined when the log does not have it. A piece has at most
+   * `pieceBytes` of UTF-8: 256 KiB unless less is given.
+   */
+  async readOneInPieces(seq: number, pieceBytes?: number): Promise<StoredEvent | LongEvent | undefined> {
+    return await this.#reader.longEvent(seq, pieceBytes) ?? this.#reader.readOne(seq);
   }
 
   /** Like `read`, over all runs, for example to find the registered webhooks after a restart. */
