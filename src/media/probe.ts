@@ -8,7 +8,7 @@ import { refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
-import { hidesByMistake } from "./formats/mp4_times.ts";
+import { type Mp4ClockFault, mp4Faults } from "./formats/mp4_times.ts";
 import type { MediaInput } from "./input.ts";
 import {
   faultIn,
@@ -67,6 +67,8 @@ export interface MediaInfo {
   readonly isCutOff?: boolean;
   /** Whether the edit list of an MP4 is not heeded, as it was made of wrong times; absent for no. */
   readonly ignoresEdits?: true | undefined;
+  /** What is wrong with the times of an MP4; absent for nothing. */
+  readonly mp4Clock?: Mp4ClockFault | undefined;
 }
 
 export interface ProbeContext {
@@ -139,9 +141,12 @@ async function probeWith(
   if (ignoresEdits) return { ...info, ignoresEdits };
   const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
   if (isCutOff) return { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null };
-  const isMistaken = MP4.test(info.formatName) && info.video !== null &&
-    await hidesByMistake(input.path, info.video.streamIndex);
-  return isMistaken ? await probeWith(input, context, start, true) : info;
+  if (!IS_MP4.test(info.formatName) || info.video === null) return info;
+  const { hidesByMistake, clock } = await mp4Faults(input.path, info.video.streamIndex);
+  const found = hidesByMistake ? await probeWith(input, context, start, true) : info;
+  if (clock === null) return found;
+  const video = found.video && { ...found.video, ...(clock === "silent" && { averageFps: null }) };
+  return { ...found, video, mp4Clock: clock };
 }
 
 /** A size that the container says is in `video`; of one that the decoder refused only its message tells, and there is none. */
@@ -153,7 +158,8 @@ function refuseLargePictures({ codec, width, height }: VideoStream, stderr: stri
   }
 }
 
-const MP4 = /^mov\b/;
+/** ffprobe's name of it. */
+const IS_MP4 = /^mov\b/;
 
 /** Enough for a file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;

@@ -103,10 +103,7 @@ export class Runs {
     timeline.commit((view) => {
       const active = view.activeCount(caller.principalKey, world.now(), streamTtlMs);
       if (active >= activeStreamLimit) {
-        throw refuse.conflict(
-          "run_id",
-          `Cannot create a run as the limit of active runs is reached: ${activeStreamLimit}/${activeStreamLimit}`,
-        );
+        throw refuse.conflict("run_id", `Cannot create a run as ${activeLimitReached(activeStreamLimit)}`);
       }
       return [event("run_created", runId, {
         request_id: caller.requestId,
@@ -251,4 +248,9 @@ export class Runs {
 
 function placeText({ createdMs, firstSeq }: RunPlace): string {
   return `${createdMs}-${firstSeq}`;
+}
+
+/** Why no run can begin, and what helps. */
+export function activeLimitReached(limit: number): string {
+  return `the limit of active runs is reached: ${limit}/${limit}. End or delete one of them, or raise SERVICE_ACTIVE_STREAM_LIMIT`;
 }

@@ -30,7 +30,7 @@ import { niced, type ToolRunner } from "../tools/runner.ts";
 import type { Ability } from "../trials/abilities.ts";
 import type { ToolTrials } from "../trials/tool_trials.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
-import { gapMaxS } from "./source_times.ts";
+import { sourceClock } from "./source_times.ts";
 import type { DecodeOrder } from "./decode_worker.ts";
 import {
   DECODE_ERROR_BYTES,
@@ -358,8 +358,7 @@ export class Decoder implements AsyncDisposable {
         {
           sampling: subject.plan,
           fps: subject.plan.sourceFps,
-          gapMaxS: gapMaxS(subject.info),
-          timeBase: subject.info.video!.timeBase,
+          clock: sourceClock(subject.info),
           region: subject.coordinates.resolved_region,
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),

@@ -56,6 +56,7 @@ const info = z.strictObject({
   announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
   isCutOff: z.boolean().optional(),
   ignoresEdits,
+  mp4Clock: z.enum(["silent", "steps_back", "unordered"]).optional(),
 });
 
 /** See `MediaSize`. */

@@ -20,7 +20,13 @@ import { RecordRemoval, removeCopies, type RemovedRecords } from "../removal/rec
 import { type AcceptedLosses, acceptedLosses } from "../accepted_losses.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
-import { type BatchQuery, type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
+import {
+  type BatchQuery,
+  type EventQuery,
+  EventReader,
+  type LongEvent,
+  type StoredEvent,
+} from "./event_reader.ts";
 import { requireKnownFormat } from "../data_format.ts";
 import { openPrincipalNames } from "../principal_secret.ts";
 import { startRunAgain } from "./folding_sink.ts";
