@@ -5,7 +5,6 @@ import { getPath } from "hono/utils/url";
 import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
-import type { Caller } from "../flow/caller.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
