@@ -81,7 +81,7 @@ export class RelaysHere implements SourceRelays {
     const { allowInsecureTls, outbound: { roots, reroute } } = options;
     this.#options = options;
     this.#agent = new PinnedAgent({
-      ...{ roots, allowInsecureTls, readsOddHeads: true },
+      ...{ roots, allowInsecureTls, readsOddHeads: true, isPaced: true },
       ...(reroute && { reroute }),
     });
   }
