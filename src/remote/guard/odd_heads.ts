@@ -3,6 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { ClientRequest } from "node:http";
 import type { Socket } from "node:net";
+import { freeMemory } from "../../base/bytes.ts";
 import { GatheredChunks } from "./gathered_chunks.ts";
 
 /** The answer to this request may have such a head, and a body in many small chunks. */
@@ -42,7 +43,10 @@ class MendedSocket {
 
   #ofBody(bytes: Buffer): Buffer {
     if (this.#chunks === null) return bytes;
-    const { buffer, byteOffset, length } = this.#chunks.take(bytes);
+    const gathered = this.#chunks.take(bytes);
+    // What the connection has read is copied, and nobody else has it: waiting for the garbage collector are tens of megabytes.
+    if (gathered !== bytes && bytes.length === bytes.buffer.byteLength) freeMemory([bytes]);
+    const { buffer, byteOffset, length } = gathered;
     return Buffer.from(buffer, byteOffset, length);
   }
 

@@ -107,6 +107,13 @@ Deno.test("certificates are verified against the host's name and the trusted aut
   await check("media.test", agentTrusting(trustedRoots()), /certificate is not trusted/);
   await check("media.test", agentTrusting([], true), "answers");
   await check("other.test", agentTrusting([], true), "answers");
+  const paced = (allowInsecureTls: boolean, roots = [TEST_ROOT]) =>
+    new PinnedAgent({ roots: () => roots, allowInsecureTls, isPaced: true });
+  await check("media.test", paced(false), "answers");
+  await check("127.0.0.1", paced(false), "answers");
+  await check("other.test", paced(false), /certificate is for another host/);
+  await check("media.test", paced(false, []), /certificate is not trusted/);
+  await check("other.test", paced(true, []), "answers");
 
   await using elsewhere = serve(() => new Response("hello"), { hostname: "127.0.0.2" });
   using agent = agentTrusting();
@@ -409,6 +416,45 @@ Deno.test("a body in many chunks of one byte comes in a few pieces, also over TL
     await answering;
     assert.equal(bytes, 100_000);
     assert.ok(pieces < 1_000, `${scheme}: ${pieces} pieces`);
+  }
+});
+
+Deno.test("a body that its reader does not take is not read on, also over TLS", async () => {
+  const MIB = 2 ** 20;
+  const where = { hostname: "127.0.0.1", port: 0 };
+  const head = new TextEncoder().encode("HTTP/1.1 200 OK\r\n\r\n");
+  for (const scheme of ["http", "https"]) {
+    using listener = scheme === "http" ? Deno.listen(where) : Deno.listenTls({ ...where, ...TEST_TLS });
+    let sentBytes = 0;
+    const sending = (async () => {
+      using connection = await listener.accept();
+      await connection.read(new Uint8Array(4096));
+      await connection.write(head);
+      const piece = new Uint8Array(MIB);
+      while (sentBytes < 128 * MIB) sentBytes += await connection.write(piece);
+    })().catch(() => {/* the reader has left */});
+    using paced = new PinnedAgent({ roots: () => [TEST_ROOT], isPaced: true });
+    const { port } = listener.addr as Deno.NetAddr;
+    const going = Promise.withResolvers<void>();
+    const told: number[] = [];
+    const { body } = await request(paced, `${scheme}://media.test:${port}/`, {
+      pace: (bytes) => (told.push(bytes), going.promise),
+    });
+    const first = body[Symbol.asyncIterator]().next();
+    let before = -1;
+    await until("no more is taken", async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const isStill = before === sentBytes && told.length > 0;
+      before = sentBytes;
+      return isStill;
+    });
+    // What the system keeps of both sides, and some pieces of the runtime.
+    assert.ok(sentBytes < 32 * MIB, `${scheme}: ${sentBytes} bytes`);
+    assert.equal(told.length, 1);
+    going.resolve();
+    assert.ok((await first).value!.length > 0);
+    body.cancel();
+    await sending;
   }
 });
 
