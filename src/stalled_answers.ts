@@ -4,7 +4,7 @@ import { timer } from "./base/wait.ts";
 import type { World } from "./base/world.ts";
 import type { ListenedAt } from "./http/connections.ts";
 import { LIMITS } from "./model/limits.ts";
-import { connectionsTo, inodeOf, type ListedConnection, unsentOf } from "./tcp_connections.ts";
+import { connectionsTo, inodeOf, isStuck, type ListedConnection, unsentOf } from "./tcp_connections.ts";
 
 export interface StallLimits {
   /** After which a client that takes nothing is cut off. */
@@ -43,7 +43,7 @@ export class StalledAnswers {
     const stalled: { readonly inode: string; readonly sinceMs: number }[] = [];
     for (const connection of connections) {
       const unsent = unsentOf(connection);
-      if (unsent === 0) continue;
+      if (unsent === 0 || !isStuck(connection)) continue;
       const inode = inodeOf(connection);
       const before = this.#before.get(inode);
       const sinceMs = before?.unsent === unsent ? before.sinceMs : nowMs;

@@ -58,6 +58,17 @@ export function unsentOf({ rest }: ListedConnection): number {
   return parseInt(rest.slice(0, 8), 16);
 }
 
+const PROBES_WINDOW = "04";
+
+/**
+ * Whether the client has taken nothing for a while: its window is full, or it acknowledges nothing. One that takes everything may have bytes
+ * that are not acknowledged at any time, as that comes late: `<queues> <timer>:<when> <retransmits> …`.
+ */
+export function isStuck({ rest }: ListedConnection): boolean {
+  const [, timer, retransmits] = rest.split(" ", 3);
+  return timer!.startsWith(PROBES_WINDOW) || /[^0]/.test(retransmits!);
+}
+
 /** The number of the socket: `<queues> <timer> <retransmits> <user> <timeout> <inode> …`. */
 export function inodeOf({ rest }: ListedConnection): string {
   return rest.trim().split(/ +/)[5] ?? "";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { connectionsTo, type ListedConnection } from "../src/tcp_connections.ts";
+import { connectionsTo, type ListedConnection, unsentOf } from "../src/tcp_connections.ts";
 import { openCut, StalledAnswers } from "../src/stalled_answers.ts";
 import { until } from "./support/until.ts";
 
@@ -7,7 +7,7 @@ const HEX = (value: number) => value.toString(16).toUpperCase().padStart(8, "0")
 const listed = (inode: number, unsent: number): ListedConnection => ({
   key: `${inode}`,
   state: "01",
-  rest: `${HEX(unsent)}:00000000 01:00000014 00000000     0        0 ${inode} 2 0000000000000000`,
+  rest: `${HEX(unsent)}:00000000 04:00000014 00000000     0        0 ${inode} 2 0000000000000000`,
 });
 
 Deno.test("a client that takes nothing is cut off in the end, and one that takes a little stays", () => {
@@ -35,6 +35,31 @@ Deno.test("of too many clients that take nothing, those are cut off that have do
   assert.deepEqual(cut, []);
   assert.equal(stalled.look([1, 2, 3, 4].map((inode) => listed(inode, 9)).concat(moving(2)), 4_000), 1);
   assert.deepEqual(cut, ["1"]);
+});
+
+Deno.test("a client that asks again and again is not cut off, though its last acknowledgement is always late", async () => {
+  const cut: string[] = [];
+  const stalled = new StalledAnswers({ stalledMs: 1, stalledMax: 0 }, (inodes) => {
+    cut.push(...inodes);
+    return inodes.size;
+  });
+  await using server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response("every answer has the same length"),
+  );
+  const { hostname, port } = server.addr as Deno.NetAddr;
+  using client = await Deno.connect({ hostname, port });
+  const room = new Uint8Array(4096);
+  let behind = 0;
+  await until("it is behind at many looks", async () => {
+    await client.write(new TextEncoder().encode("GET / HTTP/1.1\r\nhost: x\r\n\r\n"));
+    await client.read(room);
+    const connections = [...connectionsTo({ hostname, port })];
+    if (connections.some((connection) => unsentOf(connection) > 0)) behind++;
+    stalled.look(connections, behind * 1000);
+    return behind > 50;
+  });
+  assert.deepEqual(cut, []);
 });
 
 // The C library stays loaded.

@@ -82,6 +82,18 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["media/recorded/decode_bounds.ts", "DEADLINE_MAX_MS", "Decoding one source"],
   ["media/recorded/decode_bounds.ts", "ENDLESS_DEADLINE_MAX_MS", "Reading a source without an end"],
   ["media/recorded/frame_stream.ts", "STALL_MS", "A decoder of `reason` that gives no frame"],
+  ["flow/events/follower.ts", "READ_BYTES_MAX", "What is read of the log for an event stream at once"],
+  [
+    "flow/events/follower.ts",
+    "READ_BYTES_OF_PRINCIPAL",
+    "The same of all event streams of a principal, each an even part",
+  ],
+  ["http/sse.ts", "PIECE_BYTES", "What an event stream gives the runtime at once"],
+  [
+    "http/untaken_answers.ts",
+    "LOOK_MS",
+    "From one look at who has taken what of its event stream to the next",
+  ],
   ["flow/events/feed.ts", "QUEUE_BYTES", "What waits for one event-stream client, or one piece of any size"],
   ["flow/policies/revisions.ts", "BOOKS_KEPT", "Runs whose policies are kept in memory"],
   ["model/live/candidate.ts", "CANDIDATES_MAX", "ICE candidates that are taken of one body"],

@@ -26,7 +26,7 @@ export interface UntakenAnswersOptions {
 }
 
 /** From one look at the connections to the next. */
-const LOOK_MS = 250;
+const LOOK_MS = 100;
 /** A look at thousands of connections takes long: at most a twentieth of the time. */
 const PAUSE_FOR_LOOK = 20;
 /** Deno 2.9 keeps so much of one answer in front of a socket that is full, and asks for no more (measured on 28 November 2026). */

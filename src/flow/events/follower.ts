@@ -151,9 +151,9 @@ export class Follower implements AsyncDisposable, Listeners {
     return this.#turns.take(principalKey);
   }
 
-  /** What was read and not sent yet is an even part of what all streams of the principal may have untaken. */
+  /** An even part of what all streams of the principal may have read. */
   readBytesOf({ principalKey }: Listener): number {
-    const even = Math.floor(LIMITS.sse.untakenBytesPerPrincipal / this.#ofPrincipal.get(principalKey)!);
+    const even = Math.floor(READ_BYTES_OF_PRINCIPAL / this.#ofPrincipal.get(principalKey)!);
     return Math.min(READ_BYTES_MAX, even);
   }
 
@@ -186,8 +186,9 @@ export class Follower implements AsyncDisposable, Listeners {
   }
 }
 
-/** Of the log at once. */
+/** Of the log at once, and for all streams of a principal together: as text, encoded and in pieces, it is in memory several times. */
 const READ_BYTES_MAX = 1024 * 1024;
+const READ_BYTES_OF_PRINCIPAL = 4 * 1024 * 1024;
 
 /** Streams are long, so a client that finds all of them taken should not ask often. */
 const RETRY_AFTER_SECONDS = 10;
