@@ -6,6 +6,9 @@ export {
   type EventFormat,
   type MarkerFilter,
   type MarkerFormat,
+  type PageWish,
+  type RecordingFilter,
+  type RunPageWish,
   type SignalsRange,
 } from "./src/client.ts";
 export {

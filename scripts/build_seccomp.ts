@@ -1,20 +1,25 @@
-/** Builds `seccomp/*.bpf`, the system-call filters of caged decoders. With `--check` it compares them with a fresh build. */
+/**
+ * Builds `seccomp/*.bpf`, the system-call filters of caged decoders, and `seccomp/*.starter`, the programs that set them where no
+ * bubblewrap does. With `--check` it compares them with a fresh build.
+ */
 
 import { join } from "node:path";
 import { filterOf, type Network } from "./seccomp/filter.ts";
+import { starterOf } from "./seccomp/starter.ts";
 import { PROCESSORS } from "./seccomp/syscalls.ts";
 
 const FOLDER = join(import.meta.dirname!, "..", "seccomp");
 const NETWORKS: readonly Network[] = ["none", "loopback"];
+const DATA_MODE = 0o644;
+const PROGRAM_MODE = 0o755;
 
 const isCheck = Deno.args.includes("--check");
 const stale: string[] = [];
 for (const processor of PROCESSORS) {
   for (const network of NETWORKS) {
-    const name = `${processor}-${network}.bpf`;
-    const bytes = filterOf(processor, network);
-    if (!isCheck) Deno.writeFileSync(join(FOLDER, name), bytes);
-    else if (!isEqual(bytes, await Deno.readFile(join(FOLDER, name)).catch(() => null))) stale.push(name);
+    const name = `${processor}-${network}`;
+    put(`${name}.bpf`, filterOf(processor, network), DATA_MODE);
+    put(`${name}.starter`, starterOf(processor, network), PROGRAM_MODE);
   }
 }
 if (stale.length > 0) {
@@ -22,6 +27,23 @@ if (stale.length > 0) {
   Deno.exit(1);
 }
 
-function isEqual(a: Uint8Array, b: Uint8Array | null): boolean {
-  return b !== null && a.length === b.length && a.every((byte, index) => byte === b[index]);
+function put(name: string, bytes: Uint8Array<ArrayBuffer>, mode: number): void {
+  const path = join(FOLDER, name);
+  if (isCheck) {
+    if (!isEqual(bytes, mode, path)) stale.push(name);
+    return;
+  }
+  Deno.writeFileSync(path, bytes);
+  Deno.chmodSync(path, mode);
+}
+
+/** Whether the file is there, with these bytes, and may be executed where it is a program. */
+function isEqual(bytes: Uint8Array, mode: number, path: string): boolean {
+  try {
+    const found = Deno.readFileSync(path);
+    return found.length === bytes.length && bytes.every((byte, index) => byte === found[index]) &&
+      (Deno.statSync(path).mode! & 0o111) === (mode & 0o111);
+  } catch {
+    return false;
+  }
 }

@@ -84,7 +84,16 @@ async function serveDev(main: string): Promise<number> {
     return EXIT_USAGE;
   }
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-prompt", "--allow-all", "--config", join(ROOT, "deno.json"), main],
+    args: [
+      "run",
+      "--quiet",
+      "--no-prompt",
+      "--cached-only",
+      "--allow-all",
+      "--config",
+      join(ROOT, "deno.json"),
+      main,
+    ],
     env: settings,
     stdin: "null",
     stdout: "piped",

@@ -48,7 +48,7 @@ export function openPrograms(start: Start, world: World): Programs {
   };
 }
 
-/** The system-call filters, which `scripts/build_seccomp.ts` makes. */
+/** The system-call filters and their starters, which `scripts/build_seccomp.ts` makes. */
 const FILTER_DIR = fileURLToPath(new URL("seccomp", PROJECT));
 
 async function openCage(
@@ -72,10 +72,13 @@ async function openCage(
   return found;
 }
 
-function logCage(log: Log, { cage, misses, streamsMiss }: FoundCage): void {
+function logCage(log: Log, { cage, misses, streamsMiss, filterMiss }: FoundCage): void {
   const line = `decoder cage: ${CAGES[cage.level]}`;
   if (cage.level === "bubblewrap") log.info(line);
   else log.warn(misses.length === 0 ? line : `${line}; ${misses.join("; ")}`);
+  if (filterMiss !== null) {
+    log.warn(`decoder cage: no system-call filter, so ffmpeg may make any system call; ${filterMiss}`);
+  }
   if (streamsMiss === null) return;
   const what = streamsOf(cage).by === "none"
     ? "HLS and RTSP sources are refused"
@@ -85,7 +88,7 @@ function logCage(log: Log, { cage, misses, streamsMiss }: FoundCage): void {
 
 const CAGES: Record<CageLevel, string> = {
   bubblewrap: "bubblewrap, with namespaces of its own and a system-call filter",
-  unshare: "unshare, with namespaces of its own and no system-call filter",
-  limits: "limits only, ffmpeg may open what the service's user may open",
+  unshare: "unshare, with namespaces of its own",
+  limits: "limits only, ffmpeg may open the files that the service's user may open",
   off: "off, ffmpeg may open what the service's user may open",
 };

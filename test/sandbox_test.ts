@@ -121,7 +121,7 @@ Deno.test("each Worker takes away first what would store files elsewhere", () =>
     if (/worker_globals\.ts";$/m.test(text)) assert.ok(isEntry(path), path);
   }
   const entries = Object.values(ENTRIES).filter((name) => name.endsWith("_worker"));
-  assert.equal(entries.length, 5);
+  assert.equal(entries.length, 6);
   for (const name of entries) {
     const path = join(PROJECT_ROOT, "src", `${name}.ts`);
     const [first] = Deno.readTextFileSync(path).match(/^import .*$/m) ?? [];

@@ -1,12 +1,16 @@
 /** `runs …` but the export, and `states`. */
 
+import type { Client, Run } from "../../client/mod.ts";
 import { paintStatus } from "../output/colour.ts";
 import type { Handler } from "../session.ts";
 import { RUN_STATES } from "../table/choices.ts";
 import { writeWhole } from "./whole_file.ts";
 
-export const listRuns: Handler = async ({ client, out, signal }, _args, { status }) => {
-  const all = await (await client()).listRuns({ signal });
+/** Of one answer. */
+const PAGE = 1_000;
+
+export const listRuns: Handler = async ({ client, out, signal }, _args, { status, limit, newest }) => {
+  const all = await listed(await client(), { limit, order: newest ? "newest" : "oldest" }, signal);
   const runs = status === undefined ? all : all.filter((run) => run.status === status);
   await out.list(
     runs,
@@ -91,6 +95,24 @@ export const listStates: Handler = async ({ client, out, signal }) => {
     "",
   );
 };
+
+/** The first runs of the order, or all. */
+async function listed(
+  client: Client,
+  { limit = Infinity, order }: { limit?: number; order: "oldest" | "newest" },
+  signal: AbortSignal,
+): Promise<readonly Run[]> {
+  if (limit === Infinity && order === "oldest") return await client.listRuns({ signal });
+  const runs: Run[] = [];
+  for (let cursor: string | null = null; runs.length < limit;) {
+    const wish = { order, limit: Math.min(PAGE, limit - runs.length), ...(cursor !== null && { cursor }) };
+    const page = await client.listRunsPage(wish, { signal });
+    runs.push(...page.runs);
+    cursor = page.next_cursor;
+    if (cursor === null) break;
+  }
+  return runs;
+}
 
 /** `2026-11-22 10:14:18Z`. */
 function shortTime(iso: string): string {

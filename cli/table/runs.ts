@@ -1,7 +1,7 @@
 /** Commands about runs: list, show, create, stop, keep alive, hold, delete, export. */
 
 import { MODES } from "./choices.ts";
-import { type CommandRow, RUN } from "./row.ts";
+import { type CommandRow, RUN, whole } from "./row.ts";
 
 const runs = () => import("../commands/runs.ts");
 
@@ -14,8 +14,16 @@ export const RUN_COMMANDS: readonly CommandRow[] = [
   {
     path: "runs list",
     summary: "List your runs, oldest first",
-    options: [{ flags: "--status <status>", summary: "only runs of this status" }],
-    examples: ["runs list", "runs list --status processing --json"],
+    options: [
+      { flags: "--newest", summary: "the newest first" },
+      {
+        flags: "--limit <count>",
+        summary: "look at so many of them; at all unless given",
+        read: whole(1, 1_000_000),
+      },
+      { flags: "--status <status>", summary: "only runs of this status" },
+    ],
+    examples: ["runs list", "runs list --newest --limit 20", "runs list --status processing --json"],
     load: async () => (await runs()).listRuns,
   },
   {

@@ -308,7 +308,7 @@ export interface components {
             isa_version: number;
         };
         /** @enum {string} */
-        RemovalReason: "deleted" | "age" | "bytes" | "free_space";
+        RemovalReason: "deleted" | "age" | "count" | "bytes" | "free_space";
         /** @enum {string} */
         MediaKind: "picture" | "clip" | "sound";
         /** @enum {string} */
@@ -725,6 +725,12 @@ export interface components {
             updated_at: string;
         };
         RunList: components["schemas"]["Run"][];
+        RunPage: {
+            request_id: string;
+            runs: components["schemas"]["RunList"];
+            /** @description The `cursor` that reads on; null at the end */
+            next_cursor: string | null;
+        };
         DeletedRun: {
             request_id: string;
             run_id: string;
@@ -919,11 +925,15 @@ export interface components {
             request_id: string;
             run_id: string;
             events: components["schemas"]["TimelineEvent"][];
+            /** @description The `cursor` that reads on, null at the end; absent from a whole list */
+            next_cursor?: string | null;
         };
         MarkersResponse: {
             request_id: string;
             run_id: string;
             markers: components["schemas"]["StoredMarker"][];
+            /** @description The `cursor` that reads on, null at the end; absent from a whole list */
+            next_cursor?: string | null;
         };
         SignalsResponse: {
             request_id: string;
@@ -1018,6 +1028,8 @@ export interface components {
             feedback: components["schemas"]["Feedback"][];
             /** @constant */
             storage: "local_wal";
+            /** @description The `cursor` that reads on, null at the end; absent from a whole list */
+            next_cursor?: string | null;
         };
         UploadResponse: {
             /** @description A `source_uri` */
@@ -1270,6 +1282,8 @@ export interface components {
             request_id: string;
             run_id: string;
             webhooks: components["schemas"]["Webhook"][];
+            /** @description The `cursor` that reads on, null at the end; absent from a whole list */
+            next_cursor?: string | null;
         };
         WebhookOfRun: {
             webhook_id: string;
@@ -1312,6 +1326,8 @@ export interface components {
         AllWebhooks: {
             request_id: string;
             webhooks: components["schemas"]["WebhookOfRun"][];
+            /** @description The `cursor` that reads on, null at the end; absent from a whole list */
+            next_cursor?: string | null;
         };
         DeletedWebhook: {
             request_id: string;

@@ -49,14 +49,24 @@ export interface SignalsRange {
   source_seq?: number;
 }
 
+/** Which page of a list: the first one of 100 entries unless given. */
+export interface PageWish {
+  /** 1 to 1000. */
+  limit?: number;
+  /** `next_cursor` of the page before. */
+  cursor?: string;
+}
+
+/** A page of runs, the oldest first unless given. */
+export interface RunPageWish extends PageWish {
+  order?: "oldest" | "newest";
+}
+
 /** Which segments of a recording: those that have something of the range. */
-export interface RecordingFilter {
+export interface RecordingFilter extends PageWish {
   /** A time (RFC 3339), or epoch milliseconds. */
   from?: string | number;
   to?: string | number;
-  /** `next_cursor` of the list before. */
-  cursor?: string;
-  limit?: number;
 }
 
 /** Which events are wanted; all unless given. */
@@ -72,6 +82,9 @@ export interface EventFilter {
 /** `json` is the answer as it was sent, with all digits of its integers. */
 export type EventFormat = "json" | "csv" | "ndjson";
 export type MarkerFormat = EventFormat | "vtt" | "edl";
+
+/** Of a page, unless given. */
+const PAGE_ENTRIES = 100;
 
 const MEDIA_TYPES: Readonly<Record<MarkerFormat, string>> = {
   json: "application/json",
@@ -112,6 +125,11 @@ export class Client {
   /** Oldest first, without deleted ones. */
   listRuns(options?: RequestOptions): Promise<api.Run[]> {
     return this.#get("/v1/runs", options, { has: "" });
+  }
+
+  /** A page of them. With `next_cursor` as `cursor` each page reads on, until that is null. */
+  listRunsPage(page: RunPageWish = {}, options?: RequestOptions): Promise<api.RunPage> {
+    return this.#page("/v1/runs", page, "runs", options);
   }
 
   getRun(runId: string, options?: RequestOptions): Promise<api.Run> {
@@ -183,6 +201,14 @@ export class Client {
     return answer.events;
   }
 
+  getEventsPage(
+    runId: string,
+    filter: EventFilter & PageWish = {},
+    options?: RequestOptions,
+  ): Promise<api.EventPage> {
+    return this.#page(path`/v1/runs/${runId}/events`, filter, "events", options);
+  }
+
   /** The events as JSON, CSV or JSON lines. */
   getEventsText(
     runId: string,
@@ -199,6 +225,14 @@ export class Client {
       has: "markers",
     });
     return answer.markers;
+  }
+
+  getMarkersPage(
+    runId: string,
+    filter: MarkerFilter & PageWish = {},
+    options?: RequestOptions,
+  ): Promise<api.MarkerPage> {
+    return this.#page(path`/v1/runs/${runId}/markers`, filter, "markers", options);
   }
 
   /** The markers as JSON, CSV, JSON lines, WebVTT or EDL. */
@@ -333,10 +367,18 @@ export class Client {
     })).webhooks;
   }
 
+  listWebhooksPage(runId: string, page: PageWish = {}, options?: RequestOptions): Promise<api.WebhookPage> {
+    return this.#page(path`/v1/runs/${runId}/webhooks`, page, "webhooks", options);
+  }
+
   /** Those of all runs of the caller, the newest first. */
   async listAllWebhooks(options?: RequestOptions): Promise<api.WebhookOfRun[]> {
     return (await this.#get<{ webhooks: api.WebhookOfRun[] }>("/v1/webhooks", options, { has: "webhooks" }))
       .webhooks;
+  }
+
+  listAllWebhooksPage(page: PageWish = {}, options?: RequestOptions): Promise<api.WebhookOfRunPage> {
+    return this.#page("/v1/webhooks", page, "webhooks", options);
   }
 
   async deleteWebhook(runId: string, webhookId: string, options?: RequestOptions): Promise<void> {
@@ -416,6 +458,10 @@ export class Client {
   async listFeedback(options?: RequestOptions): Promise<api.Feedback[]> {
     return (await this.#get<{ feedback: api.Feedback[] }>("/v1/feedback", options, { has: "feedback" }))
       .feedback;
+  }
+
+  listFeedbackPage(page: PageWish = {}, options?: RequestOptions): Promise<api.FeedbackPage> {
+    return this.#page("/v1/feedback", page, "feedback", options);
   }
 
   // Policies.
@@ -683,6 +729,14 @@ export class Client {
   /** A published JSON Schema by its name, such as `event_envelope.schema.json`. */
   getSchema(name: string, options?: RequestOptions): Promise<api.JsonObject> {
     return this.#get(path`/schemas/${name}`, options);
+  }
+
+  /** A wish that names neither gets the first page all the same. */
+  #page<T>(place: string, wish: PageWish, has: string, options: RequestOptions | undefined): Promise<T> {
+    return this.#get(place + query({ ...wish, limit: wish.limit ?? PAGE_ENTRIES }), options, {
+      ...LONG,
+      has,
+    });
   }
 
   #get<T>(place: string, options?: RequestOptions, wishes: CallWishes = {}): Promise<T> {

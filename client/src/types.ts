@@ -13,6 +13,16 @@ export type RunState = Schemas["RunState"];
 export type WorkProgress = Schemas["WorkProgress"];
 export type RunStatus = Run["status"];
 export type CreateRunRequest = Schemas["CreateRunRequest"];
+/** A list of which there is more unless `next_cursor` is null. */
+type Page<List> = List & { next_cursor: string | null };
+
+export type RunPage = Schemas["RunPage"];
+export type EventPage = Page<Schemas["EventsResponse"]>;
+export type MarkerPage = Page<Schemas["MarkersResponse"]>;
+export type FeedbackPage = Page<Schemas["FeedbackList"]>;
+export type WebhookPage = Page<Schemas["WebhookList"]>;
+export type WebhookOfRunPage = Page<Schemas["AllWebhooks"]>;
+
 export type CreatedRun = Schemas["CreatedRun"];
 export type Run = Schemas["Run"];
 export type IngestRequest = Schemas["IngestRequest"];

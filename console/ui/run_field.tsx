@@ -1,6 +1,7 @@
 /** A choice of one of the caller's runs, the newest first. */
 
 import { useLoaded } from "../service/loaded.ts";
+import { CHOICE_RUNS, newestRuns } from "../service/runs.ts";
 import { client } from "../service/session.ts";
 import { runName, shortId } from "../text/names.ts";
 import { ago } from "../text/time.ts";
@@ -13,7 +14,7 @@ export interface RunFieldProps {
 }
 
 export function RunField({ runId, onChange }: RunFieldProps) {
-  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [
+  const runs = useLoaded(async (signal) => (await newestRuns(CHOICE_RUNS, signal)).runs, [
     client.value,
   ]);
   return (
@@ -27,9 +28,9 @@ export function RunField({ runId, onChange }: RunFieldProps) {
           choices={[
             { value: "", text: "Choose …", isDisabled: true },
             ...(runId !== null && !list.some(({ run_id }) => run_id === runId)
-              ? [{ value: runId, text: `${shortId(runId)}, not one of yours` }]
+              ? [{ value: runId, text: `${shortId(runId)}, not one of your newest` }]
               : []),
-            ...list.toReversed().map((run) => ({
+            ...list.map((run) => ({
               value: run.run_id,
               text: `${runName(run)} · ${shortId(run.run_id)} · ${ago(Date.parse(run.created_at))}`,
             })),

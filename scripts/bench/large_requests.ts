@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
 import { type Attack, ATTACKS, LONGEST_CLIP } from "./attack_list.ts";
+import { resetPeak, startPulse, statusBytes } from "./pulse.ts";
 import { CLIP_CACHE, pause, percentile, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
@@ -73,20 +74,20 @@ async function measureOnce(attacks: readonly Attack[]): Promise<void> {
 
 async function measureLoops(attacks: readonly Attack[], durationMs: number): Promise<void> {
   await (await send("/v1/runs/none/analyze", "{}")).body?.cancel(); // what every request loads
-  const baseBytes = statusBytes("VmRSS");
+  const baseBytes = statusBytes(service.pid, "VmRSS");
   console.log(
     "request                                  count   health p50    p99   longest ms   memory over the start",
   );
   for (const attack of attacks) {
-    resetPeak();
-    const pulse = startPulse(10);
+    resetPeak(service.pid);
+    const pulse = startPulse(service.url, 10);
     await pause(50);
     const end = performance.now() + durationMs;
     let count = 0;
     for (; count === 0 || performance.now() < end; count++) await attackOnce(attack);
     const waits = await pulse.stop();
     const at = (share: number) => percentile(waits, share).toFixed(0).padStart(6);
-    const grownMb = (statusBytes("VmHWM") - baseBytes) / 1e6;
+    const grownMb = (statusBytes(service.pid, "VmHWM") - baseBytes) / 1e6;
     console.log(
       `${attack.name.padEnd(40)} ${String(count).padStart(5)}   ${at(0.5)} ${at(0.99)} ${at(1)}   ${
         grownMb.toFixed(0).padStart(8)
@@ -101,15 +102,15 @@ async function measure(attack: Attack): Promise<Measured> {
   await prepare(attack, runId);
   const sentBytes = new TextEncoder().encode(attack.body).length + path.length +
     JSON.stringify(headers ?? {}).length;
-  resetPeak();
-  const [memory, log] = [statusBytes("VmRSS"), logBytes()];
-  const pulse = startPulse();
+  resetPeak(service.pid);
+  const [memory, log] = [statusBytes(service.pid, "VmRSS"), logBytes()];
+  const pulse = startPulse(service.url);
   await pause(50);
   const start = performance.now();
   const { status, answerBytes, session } = await sendAttack(attack, runId);
   const ms = performance.now() - start;
   const busyMs = Math.max(...await pulse.stop());
-  const memoryBytes = Math.max(0, statusBytes("VmHWM") - memory);
+  const memoryBytes = Math.max(0, statusBytes(service.pid, "VmHWM") - memory);
   const result = {
     name,
     sentBytes,
@@ -189,54 +190,6 @@ function send(path: string, body: string, headers: Record<string, string> = {}):
     headers: { "x-api-key": API_KEY, "content-type": "application/json", ...headers },
     body,
   });
-}
-
-/**
- * Asks for health from a Worker, so that this process adds no wait: one request after the other, or one each `everyMs`
- * whether the last was answered or not. Stopping it gives the waits.
- */
-function startPulse(everyMs?: number): { stop(): Promise<number[]> } {
-  const source = `
-    const waits = [], asked = new Set();
-    let isStopped = false;
-    onmessage = () => { isStopped = true; };
-    const ask = async () => {
-      const start = performance.now();
-      await (await fetch("${service.url}/v1/health")).body.cancel();
-      waits.push(performance.now() - start);
-    };
-    let next = performance.now();
-    while (!isStopped) {
-      const asking = ask();
-      if (${everyMs === undefined}) await asking;
-      else asked.add(asking.finally(() => asked.delete(asking)));
-      next = Math.max(next + ${everyMs ?? 1}, performance.now() + 1);
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())));
-    }
-    await Promise.all(asked);
-    postMessage(waits);
-  `;
-  const url = URL.createObjectURL(new Blob([source], { type: "application/javascript" }));
-  const worker = new Worker(url, { type: "module" });
-  return {
-    stop: () =>
-      new Promise((resolve) => {
-        worker.onmessage = ({ data }) => {
-          worker.terminate();
-          resolve(data);
-        };
-        worker.postMessage("stop");
-      }),
-  };
-}
-
-function resetPeak(): void {
-  Deno.writeTextFileSync(`/proc/${service.pid}/clear_refs`, "5");
-}
-
-function statusBytes(field: string): number {
-  const text = Deno.readTextFileSync(`/proc/${service.pid}/status`);
-  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)![1]) * 1024;
 }
 
 function logBytes(): number {

@@ -46,7 +46,13 @@ for (let round = 0; round < rounds; round++) {
   }
   const bytes = timeline.stats.bytes;
   const off = {
-    ...{ runBytes: undefined, uploadHours: undefined, uploadBytes: undefined, freeBytes: undefined },
+    ...{
+      runBytes: undefined,
+      endedRuns: undefined,
+      uploadHours: undefined,
+      uploadBytes: undefined,
+      freeBytes: undefined,
+    },
     ...{ pictureHours: undefined, clipHours: undefined, soundHours: undefined },
     ...{ pictureBytes: undefined, clipBytes: undefined, soundBytes: undefined },
   };
@@ -72,7 +78,7 @@ for (let round = 0; round < rounds; round++) {
       dataDir: folder.path,
       uploadRoot: folder.path,
       room: diskRoom,
-      stored: { recountBlobs: async () => {} },
+      stored: { recountBlobs: async () => {}, blobBytesOfRuns: () => Promise.resolve(new Map()) },
     },
     sweep: (onRemoval) => new BlobSweep({ dataDir: folder.path, timeline, world, log: world.log, onRemoval }),
   });

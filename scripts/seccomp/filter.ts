@@ -17,6 +17,7 @@ const EPERM = 1;
 const EINVAL = 22;
 const ENOTTY = 25;
 const ENOSYS = 38;
+const EPROTONOSUPPORT = 93;
 const EAFNOSUPPORT = 97;
 
 /** Instructions: load a word of the call's description, compare, mask, return. */
@@ -37,11 +38,16 @@ const AF_UNIX = 1;
 const AF_INET = 2;
 const SOCK_STREAM = 1;
 const SOCKET_TYPE_MASK = 0xf;
+/** The usual one of the family, and TCP: streams of other protocols have code in the kernel that no decoder needs. */
+const PROTOCOLS = [0, 6];
 
 /** Of a terminal its settings and its size, of a stream how much there is to read and whether it blocks. */
 const IOCTLS = [0x5401, 0x5413, 0x541b, 0x5421];
 /** Names of threads; which privileges are left. */
 const PRCTLS = [15, 16, 3, 21, 23, 39];
+
+/** In place of a process id: limits of other processes are not its business. */
+const ITSELF = 0;
 
 const CLONE_THREAD = 0x00010000;
 /** Every flag that makes a namespace. */
@@ -81,11 +87,15 @@ export function filterOf(processor: Processor, network: Network): Uint8Array<Arr
     ]),
     ...judged("ioctl", [argument(1), ...oneOf(IOCTLS, ENOTTY)]),
     ...judged("prctl", [argument(0), ...oneOf(PRCTLS, EINVAL)]),
+    ...judged("prlimit64", [argument(0), ...oneOf([ITSELF], EPERM)]),
     ...judged("socket", [
       argument(1),
       { code: AND, value: SOCKET_TYPE_MASK },
       { code: IF_EQUAL, value: SOCK_STREAM, skipTrue: 1 },
       { code: RETURN, value: ERROR | EAFNOSUPPORT },
+      argument(2),
+      ...PROTOCOLS.map((value, index) => ({ code: IF_EQUAL, value, skipTrue: PROTOCOLS.length - index })),
+      { code: RETURN, value: ERROR | EPROTONOSUPPORT },
       argument(0),
       ...oneOf(families, EAFNOSUPPORT),
     ]),

@@ -123,7 +123,6 @@ export const ALLOWED = {
   getresuid: [118, 148],
   getresgid: [120, 150],
   getrlimit: [97, 163],
-  prlimit64: [302, 261],
   // Connections that exist. Which may be made is decided by the arguments of `socket`; nothing listens.
   connect: [42, 203],
   sendto: [44, 206],
@@ -141,6 +140,7 @@ export const BY_ARGUMENT = {
   ioctl: [16, 29],
   prctl: [157, 167],
   clone: [56, 220],
+  prlimit64: [302, 261],
 } as const satisfies Record<string, Numbers>;
 
 /** Its number on this kind of processor. */

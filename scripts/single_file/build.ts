@@ -205,7 +205,8 @@ function xzCommand(preset: number): [string, ...string[]] {
 async function packedCode(folder: string, files: readonly string[]): Promise<Uint8Array<ArrayBuffer>> {
   const archive = await outputBytes("tar", [
     ...["-C", folder, "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"],
-    ...["--mode=0400", "--format=ustar", "-c", "-f", "-", "--", ...files],
+    // The starters of the cage stay programs.
+    ...["--mode=u=rX,go=", "--format=ustar", "-c", "-f", "-", "--", ...files],
   ]);
   return await outputBytes("gzip", ["-n", "-9"], { input: archive });
 }

@@ -211,7 +211,7 @@ export const FAMILIES = {
   service_pipeline_recordings_lost_total: counter("Evidence clips that could not be made or stored"),
   service_recording_segments_stored_total: counter("Segments of continuous recordings that were stored"),
   service_recording_segments_lost_total: counter(
-    "Segments of continuous recordings that could not be made or stored, or ended as no key frame came in time",
+    "Segments of continuous recordings that could not be made or stored, or ended as no key frame came in time or a picture was too long",
   ),
   service_recording_bytes_total: counter("Bytes of the segments that were stored"),
   service_pipeline_restricted_zone_assertions_total: counter("Restricted-zone events written"),

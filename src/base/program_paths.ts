@@ -14,6 +14,7 @@ export const ENTRIES = {
   service: "service_worker",
   decode: "media/recorded/decode_worker",
   live: "live/live_worker",
+  relay: "remote/sources/relay_worker",
   schema: "flow/reason/schema_worker",
   dataTools: "data_tools/data_tools_worker",
 } as const;

@@ -105,7 +105,7 @@ export const REFUSALS = {
     status: 503,
     code: "provider_saturated",
     when:
-      "The service is full: too many model calls, decodes, fetches or live sessions are under way, too many watch one session, or the machine is so busy that a file could not be looked into or decoded in time; then `Retry-After` says when to come back.",
+      "The service is full: too many model calls, decodes, fetches, reads of long decodes, long answers or live sessions are under way, too many watch one session, decodes have all the memory that they may take, or the machine is so busy that a file could not be looked into or decoded in time; `Retry-After` says when to come back, where that is known.",
   },
   deadline_missed: {
     status: 503,
@@ -136,13 +136,13 @@ export const REFUSALS = {
   storage_unavailable: {
     status: 503,
     code: "storage_unavailable",
-    when: "The disk refuses a write, or too many uploads wait.",
+    when: "The disk refuses a write, too many uploads wait, or the log has as many runs as it takes.",
   },
   storage_quota: {
     status: 507,
     code: "storage_quota",
     when:
-      "The caller would store more than SERVICE_STORAGE_QUOTA_BYTES. A retry fails until the operator makes room.",
+      "The caller would store more than SERVICE_STORAGE_QUOTA_BYTES, or its runs on hold would have more than they may. A retry fails until the operator makes room, or a hold ends.",
   },
 } as const satisfies Record<string, { status: number; code: string; when: string }>;
 
@@ -181,9 +181,9 @@ export class RefusalForNow extends Refusal {
 
 /** The event at a cursor was removed. */
 export class CursorExpired extends Refusal {
-  constructor(readonly firstSeq: number) {
+  constructor(readonly firstSeq: number, field: "from_seq" | "cursor" = "from_seq") {
     super("cursor_expired", `Cannot read from there on: the first event that is left is ${firstSeq}`, [
-      { field: "from_seq", message: `must be at least ${firstSeq}` },
+      { field, message: `must be at least ${firstSeq}` },
     ]);
   }
 }

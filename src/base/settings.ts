@@ -213,7 +213,12 @@ export const SETTINGS = {
   SERVICE_RETENTION_RUN_BYTES: optional(
     "retention.runBytes",
     integer(2 ** 20),
-    "Bytes that the records of all runs may have; beyond, those of the oldest runs that have ended are removed",
+    "Bytes that the records of all runs may have; beyond, runs that have ended are removed, the oldest of whoever has most",
+  ),
+  SERVICE_RETENTION_ENDED_RUNS: optional(
+    "retention.endedRuns",
+    integer(1),
+    "Runs that have ended which each principal may keep; beyond, its oldest that are not on hold are removed",
   ),
   SERVICE_RETENTION_PICTURE_HOURS: optional(
     "retention.pictureHours",
@@ -223,7 +228,7 @@ export const SETTINGS = {
   SERVICE_RETENTION_PICTURE_BYTES: optional(
     "retention.pictureBytes",
     integer(2 ** 20),
-    "Bytes that all pictures may have; beyond, the oldest are removed, while the events that name them stay",
+    "Bytes that all pictures may have; beyond, the oldest of whoever has most are removed, while the events stay",
   ),
   SERVICE_RETENTION_CLIP_HOURS: optional(
     "retention.clipHours",
@@ -233,7 +238,7 @@ export const SETTINGS = {
   SERVICE_RETENTION_CLIP_BYTES: optional(
     "retention.clipBytes",
     integer(2 ** 20),
-    "Bytes that all clips may have; beyond, the oldest are removed, while the events that name them stay",
+    "Bytes that all clips may have; beyond, the oldest of whoever has most are removed, while the events stay",
   ),
   SERVICE_RETENTION_SOUND_HOURS: optional(
     "retention.soundHours",
@@ -243,7 +248,7 @@ export const SETTINGS = {
   SERVICE_RETENTION_SOUND_BYTES: optional(
     "retention.soundBytes",
     integer(2 ** 20),
-    "Bytes that all sounds may have; beyond, the oldest are removed, while the events that name them stay",
+    "Bytes that all sounds may have; beyond, the oldest of whoever has most are removed, while the events stay",
   ),
   SERVICE_RETENTION_UPLOAD_HOURS: optional(
     "retention.uploadHours",
@@ -253,18 +258,23 @@ export const SETTINGS = {
   SERVICE_RETENTION_UPLOAD_BYTES: optional(
     "retention.uploadBytes",
     integer(2 ** 20),
-    "Bytes that all uploads may have; beyond, the oldest are removed that no run needs",
+    "Bytes that all uploads may have; beyond, the oldest of whoever has most are removed that no run needs",
   ),
   SERVICE_RETENTION_FREE_BYTES: optional(
     "retention.freeBytes",
     integer(2 ** 20),
-    "Bytes that are to stay free on the disk of the data directory; below, the oldest runs that have ended are removed",
+    "Bytes that are to stay free on the disk of the data directory; below, ended runs are removed, the oldest of whoever has most",
   ),
   SERVICE_MEDIA_MEMORY_BUDGET_BYTES: setting(
     "mediaMemoryBudgetBytes",
     "8589934592",
     integer(256 * 2 ** 20, 2 ** 40),
     "Bytes of memory that all live sessions may reserve together",
+  ),
+  SERVICE_DECODE_MEMORY_BUDGET_BYTES: optional(
+    "decodeMemoryBudgetBytes",
+    integer(2 ** 30, 2 ** 40),
+    "Bytes of memory that decodes of recorded media, clips and all probes may take together; unset means 4 GiB and 1 GiB more for each processor",
   ),
   SERVICE_MEDIA_WORKER_THREAD_BUDGET: setting(
     "mediaWorkerThreadBudget",

@@ -27,9 +27,10 @@ import {
 import { columnsOf } from "../model/frames/signals_json.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { readDecoded } from "./decoded_signals.ts";
+import { isLongDecode, readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";
 import type { Inference } from "./infer/inference.ts";
+import type { LargeReads } from "./large_reads.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";
 
@@ -44,6 +45,7 @@ export interface AnalyzeOptions {
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
   readonly labelMaps: LabelMaps | null;
+  readonly reads: LargeReads;
 }
 
 /** The result of one call; the rows are made from it one at a time when the response is written. */
@@ -83,7 +85,7 @@ export class Analyze {
 
   /**
    * Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, `detectors`,
-   * sampling fields; 507.
+   * sampling fields; 503 where too many read long decodes; 507.
    */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
     const { gate, thresholds, world, inference } = this.#options;
@@ -106,7 +108,7 @@ export class Analyze {
 
     const source = body.frames?.length
       ? callerFrames(body.frames, policy, body.fixed_fps)
-      : await this.#decodedFrames(run);
+      : await this.#decodedFrames(caller, run);
     await yieldToEventLoop(); // thousands of frames were just parsed
     const startedMs = world.monotonicMs();
     const columns = await gated(source, thresholds, windowSize, gate);
@@ -222,8 +224,10 @@ export class Analyze {
   }
 
   /** Signals, policy and rate of the run's latest decode; the sampling fields of the request are ignored. */
-  async #decodedFrames(run: RunView): Promise<SourceFrames> {
-    const decoded = await readDecoded(this.#options.timeline, run.latestFramesDecodedSeq);
+  async #decodedFrames(caller: Caller, { latestFramesDecodedSeq: seq }: RunView): Promise<SourceFrames> {
+    const { timeline, reads } = this.#options;
+    if (isLongDecode(timeline, seq)) await reads.decode(caller);
+    const decoded = await readDecoded(timeline, seq);
     if (decoded === null) {
       throw refuse.invalid(
         "frames",

@@ -10,4 +10,6 @@ export interface Caller {
   readonly isOnLoopback: boolean;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
+  /** Disposes `held` when the answer to the request has gone, or its client has: its memory is in use until then. */
+  holdUntilAnswered(held: Disposable): void;
 }

@@ -23,6 +23,7 @@ import type { RunView } from "../model/runs/run.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { gated } from "./gated_frames.ts";
+import type { LargeReads } from "./large_reads.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
 /** The payload of `frames_decoded` without its rows. */
@@ -41,6 +42,11 @@ export interface DecodedHead extends SourceEnd {
 export interface StoredDecode {
   readonly head: DecodedHead;
   readonly columns: FrameColumns;
+}
+
+/** Whether a read of the decode takes a permit of {@link LargeReads}. */
+export function isLongDecode(timeline: Timeline, seq: number): boolean {
+  return timeline.sizeOf(seq) > LIMITS.read.decodeBytesMax;
 }
 
 /** The decode that the event `seq` tells of; null when the log has no such event. */
@@ -93,6 +99,7 @@ export interface SignalReadsOptions {
   readonly timeline: Timeline;
   readonly gate: GateKernel;
   readonly thresholds: GateThresholds;
+  readonly reads: LargeReads;
 }
 
 /**
@@ -101,13 +108,15 @@ export interface SignalReadsOptions {
  */
 export class SignalReads {
   readonly #options: SignalReadsOptions;
-  #kept: { readonly seq: number; readonly decode: Promise<MeasuredDecode | null> } | null = null;
+  #kept: MeasuredDecode | null = null;
+  /** Those that are being read, by their events. */
+  readonly #reading = new Map<number, Promise<MeasuredDecode | null>>();
 
   constructor(options: SignalReadsOptions) {
     this.#options = options;
   }
 
-  /** Errors: 404, 422 on `from_ms`, `to_ms`, `points`, `source_seq`. */
+  /** Errors: 404, 422 on `from_ms`, `to_ms`, `points`, `source_seq`, 503 where too many read long decodes. */
   async bins(caller: Caller, runId: string, query: SignalsQuery): Promise<BinnedDecode> {
     const { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, points = LIMITS.signals.pointsDefault } = query;
     const decode = await this.measured(caller, runId, query, (rules) => {
@@ -125,7 +134,7 @@ export class SignalReads {
 
   /**
    * The decode that is asked about, or null for a run without one. `check` adds the faults of further fields. Errors: 404,
-   * 422 on `from_ms`, `source_seq`.
+   * 422 on `from_ms`, `source_seq`, 503 where too many read long decodes.
    */
   async measured(
     caller: Caller,
@@ -142,7 +151,7 @@ export class SignalReads {
     rules.check();
     const seq = sourceSeq ?? run.latestFramesDecodedSeq;
     if (sourceSeq !== undefined) await this.#requireDecode(run, sourceSeq);
-    return seq === 0 ? null : await this.#decode(seq);
+    return seq === 0 ? null : await this.#decode(caller, seq);
   }
 
   /** Refuses what is no decode of this run. */
@@ -156,16 +165,17 @@ export class SignalReads {
     throw refuse.invalid("source_seq", "must be the seq of a frames_decoded event of this run");
   }
 
-  /** Requests at the same time share one read. */
-  async #decode(seq: number): Promise<MeasuredDecode | null> {
-    if (this.#kept?.seq !== seq) this.#kept = { seq, decode: this.#measure(seq) };
-    const { decode } = this.#kept;
-    try {
-      return await decode;
-    } catch (error) {
-      if (this.#kept?.decode === decode) this.#kept = null; // the next request tries again
-      throw error;
+  /** Requests at the same time share one read, each with a permit of its own: one of them may go first. */
+  async #decode(caller: Caller, seq: number): Promise<MeasuredDecode | null> {
+    const { timeline, reads } = this.#options;
+    if (this.#kept?.seq !== seq && isLongDecode(timeline, seq)) await reads.decode(caller);
+    if (this.#kept?.seq === seq) return this.#kept;
+    let reading = this.#reading.get(seq);
+    if (reading === undefined) {
+      reading = this.#measure(seq).finally(() => this.#reading.delete(seq));
+      this.#reading.set(seq, reading);
     }
+    return this.#kept = await reading;
   }
 
   async #measure(seq: number): Promise<MeasuredDecode | null> {

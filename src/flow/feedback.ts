@@ -1,6 +1,7 @@
 /** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api.md#feedback. */
 
 import { utf8Length } from "../base/bytes.ts";
+import { yieldToEventLoop } from "../base/wait.ts";
 import type { FeedbackBody } from "../model/api/feedback.ts";
 import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
@@ -8,6 +9,7 @@ import { LIMITS } from "../model/limits.ts";
 import type { StoredEvent } from "../store/log/event_reader.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
+import { cursorNumbers, PageEntries, pageOf, type PageQuery } from "./list_page.ts";
 import type { Mirror } from "./mirror.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
@@ -76,10 +78,20 @@ export class Feedback {
     return await this.#mirror?.has(feedbackId) ?? false;
   }
 
-  /** Batches of the feedback on the caller's runs, deleted ones excluded, in sequence order. */
-  *list(caller: Caller): Iterable<readonly FeedbackItem[]> {
+  /**
+   * Batches of the feedback on the caller's runs, deleted ones excluded, in sequence order: of all, or of one page. Errors: 422 on
+   * `limit`, `cursor`.
+   */
+  list(caller: Caller, query: PageQuery = {}): AsyncIterable<readonly FeedbackItem[]> {
+    const page = pageOf(query);
+    const [afterSeq = 0] = cursorNumbers(page, 1) ?? [];
+    const batches = this.#batches(caller, afterSeq);
+    return page === null ? batches : new PageEntries(batches, page, ({ id }) => String(id));
+  }
+
+  async *#batches({ principalKey }: Caller, afterSeq: number): AsyncIterable<readonly FeedbackItem[]> {
     this.#seqs ??= this.#read();
-    const seqs = this.#seqs.get(caller.principalKey)?.slice() ?? [];
+    const seqs = this.#seqs.get(principalKey)?.filter((seq) => seq > afterSeq) ?? [];
     let batch: FeedbackItem[] = [];
     let characters = 0;
     for (const seq of seqs) {
@@ -89,6 +101,7 @@ export class Feedback {
       characters += stored.payload.length;
       if (batch.length < BATCH_EVENTS && characters < BATCH_CHARACTERS) continue;
       yield batch;
+      await yieldToEventLoop();
       batch = [];
       characters = 0;
     }

@@ -28,6 +28,7 @@ import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
 import type { ReceivedBodies } from "./received_body.ts";
+import { heldUntilTaken } from "./held_answer.ts";
 import type { UntakenAnswers } from "./untaken_answers.ts";
 import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
@@ -167,18 +168,18 @@ export function createApp(options: AppOptions): App {
         : admitted(caller, request);
       return response instanceof Promise
         ? answeredLate(caller, request, response, client)
-        : answeredAtOnce(caller, finished(request, response, client));
+        : answeredAtOnce(caller, finished(request, caller, response, client));
     },
   };
 
   async function answeredLate(
-    caller: Disposable,
+    caller: RequestCaller,
     request: Request,
     response: Promise<Response>,
     client: Deno.NetAddr | undefined,
   ): Promise<Response> {
     try {
-      return finished(request, await response, client);
+      return finished(request, caller, await response, client);
     } finally {
       caller[Symbol.dispose]();
     }
@@ -216,8 +217,14 @@ export function createApp(options: AppOptions): App {
     return env.whole ?? bare;
   }
 
-  function finished(request: Request, response: Response, client: Deno.NetAddr | undefined): Response {
-    const final = compressed(request, response);
+  function finished(
+    request: Request,
+    { held }: RequestCaller,
+    response: Response,
+    client: Deno.NetAddr | undefined,
+  ): Response {
+    const answered = compressed(request, response);
+    const final = held ? heldUntilTaken(answered, held, world) : answered;
     limits.cors.expose(request, final);
     expectTls(request, final);
     const alternative = client && options.alternative();
@@ -307,6 +314,7 @@ class RequestCaller implements HttpCaller, Disposable {
   readonly #request: Request;
   readonly #watching: { readonly client: Deno.NetAddr; readonly connections: Connections } | undefined;
   #signal: AbortSignal | undefined;
+  #held: DisposableStack | undefined;
   #watch: ReturnType<Connections["watch"]> | undefined;
 
   constructor(
@@ -317,6 +325,16 @@ class RequestCaller implements HttpCaller, Disposable {
   ) {
     this.#request = request;
     this.#watching = watching;
+  }
+
+  /** What is given back when the answer has gone; undefined where that is nothing. */
+  get held(): Disposable | undefined {
+    return this.#held;
+  }
+
+  holdUntilAnswered(held: Disposable): void {
+    this.#held ??= new DisposableStack();
+    this.#held.use(held);
   }
 
   /** A getter, as making the signal costs time and most requests never need it. */

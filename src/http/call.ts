@@ -26,6 +26,7 @@ import type { RecordingReads } from "../flow/recordings/recording_reads.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
 import type { SignalReads } from "../flow/decoded_signals.ts";
+import type { LargeReads } from "../flow/large_reads.ts";
 import type { EventReads } from "../flow/events/reads.ts";
 import type { Reason } from "../flow/reason/reason.ts";
 import type { Retention } from "../flow/retention/retention.ts";
@@ -46,6 +47,7 @@ export interface UseCases {
   readonly analyze: Analyze;
   readonly reads: EventReads;
   readonly signals: SignalReads;
+  readonly largeReads: LargeReads;
   readonly search: Search;
   readonly interactions: Interactions;
   readonly feedback: Feedback;

@@ -60,7 +60,7 @@ class AnsweredBefore extends Error {
 async function kept(first: FirstRequest, { secret }: Once, response: Response): Promise<Response> {
   const { status, body } = response;
   if (secret === undefined) {
-    return await jsonChunks(texts(await first.keep(status, chunksOf(body!))), status);
+    return await jsonChunks(texts(await first.keep(status, chunksOf(body!))), { status });
   }
   const text = await response.text();
   await drained(await first.keep(status, onePiece(withField(text, secret.field, null))));
@@ -73,7 +73,7 @@ async function answerAgain(
   { status, body }: AnswerAgain,
 ): Promise<Response> {
   const response = secret === undefined
-    ? await jsonChunks(texts(body), status)
+    ? await jsonChunks(texts(body), { status })
     : jsonText(await withSecret(call, secret, body), status);
   response.headers.set("idempotency-replayed", "true");
   return response;

@@ -139,16 +139,23 @@ function bodyOf(chunks: Iterable<string> | AsyncIterable<string>): ReadableStrea
   });
 }
 
+/** How an answer is written that may have one chunk or many. */
+export interface ChunkTerms {
+  readonly status?: number;
+  /** What an answer of several chunks waits for. */
+  readonly admit?: () => Promise<void>;
+}
+
 /** The same of chunks that may be few: a single one is a response that is sent at once. */
-export function jsonChunks(chunks: AsyncIterable<string>, status = 200): Promise<Response> {
-  return textChunks(chunks, JSON_TYPE["content-type"], status);
+export function jsonChunks(chunks: AsyncIterable<string>, terms?: ChunkTerms): Promise<Response> {
+  return textChunks(chunks, JSON_TYPE["content-type"], terms);
 }
 
 /** The same of text of any content type. */
 export async function textChunks(
   chunks: AsyncIterable<string>,
   contentType: string,
-  status = 200,
+  { status = 200, admit = async () => {} }: ChunkTerms = {},
 ): Promise<Response> {
   const type = { "content-type": contentType };
   const headers = Object.entries({ ...type, ...COMMON_HEADERS });
@@ -156,6 +163,12 @@ export async function textChunks(
   const first = await iterator.next();
   const second = await iterator.next();
   if (!second.done) {
+    try {
+      await admit();
+    } catch (error) {
+      await iterator.return?.();
+      throw error;
+    }
     return new CompressibleResponse(bodyOf(startingWith([first.value, second.value], iterator)), {
       status,
       headers,

@@ -186,6 +186,8 @@ export type SessionReport =
   | { readonly kind: "gap"; readonly sessionId: string } & SourceLoss
   /** The first frame after a gap. */
   | { readonly kind: "resumed"; readonly sessionId: string }
+  /** Packets of a pulled source could not be taken: clips, recording and live view are without them. Once a connection. */
+  | { readonly kind: "packets_lost"; readonly sessionId: string; readonly reason: string }
   /** Frames of this size follow; where it is larger than what is reserved, once a `room` order grants it. */
   | { readonly kind: "picture_size"; readonly sessionId: string } & PictureSize
   | { readonly kind: "counts"; readonly sessionId: string; readonly counts: LiveCounts }
@@ -392,7 +394,7 @@ export interface LiveCounts {
   /** Fragments of the live view, and those that were not reported: too many at once. */
   readonly viewFragments: number;
   readonly viewFragmentsLost: number;
-  /** Segments of the continuous recording that were not made, for the same reasons, or ended as a key frame came too late. */
+  /** Segments of the continuous recording that were not made, for the same reasons, or ended as a key frame came too late or a picture could not be taken. */
   readonly segmentsLost: number;
   /** One value a frame. */
   readonly decodeLatenciesUs: readonly number[];

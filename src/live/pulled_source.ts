@@ -40,6 +40,8 @@ export interface PulledSourceOptions {
     readonly tap: UnitTap;
     /** The video of this connection has another codec than MP4 can carry. */
     readonly onOtherCodec: (codec: string | null) => void;
+    /** The first packets of this connection that could not be taken, and why. */
+    readonly onLost: (reason: string) => void;
   };
   /** The connection has ended; `connect` may open another one. */
   readonly onGap: (gap: SourceLoss) => void;
@@ -137,7 +139,7 @@ export class PulledSource implements AsyncDisposable {
     { video, audioStreams, audioCodec = null }: MediaInfo,
     isConnected: () => boolean,
   ): Pick<PulledDecoderOptions, "copy"> {
-    const { socketDir, tap, onOtherCodec } = this.#options.copy;
+    const { socketDir, tap, onOtherCodec, onLost } = this.#options.copy;
     const codec = clipVideo(video?.codec);
     tap.end();
     if (codec === null) {
@@ -147,6 +149,7 @@ export class PulledSource implements AsyncDisposable {
     const soundCodec = clipSound(audioCodec);
     const hasOtherSound = audioStreams > 0 && soundCodec === null;
     let first = { codec, codecData: new Uint8Array() };
+    let isLossTold = false;
     return {
       copy: {
         socketDir,
@@ -163,6 +166,12 @@ export class PulledSource implements AsyncDisposable {
           if (!unit.isVideo || !isOfOtherCodec(first, unit.data)) return tap.push(unit);
           // The decoder of the first codec gives no more pictures, and only a new connection has one for the other.
           this.#lose("it sends another codec", { isOver: false });
+        },
+        onLost: (reason) => {
+          if (!isConnected()) return;
+          tap.miss();
+          if (!isLossTold) onLost(reason);
+          isLossTold = true;
         },
         isUrgent: () => tap.isUrgent,
       },

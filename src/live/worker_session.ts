@@ -217,7 +217,10 @@ export class WorkerSession {
       sound: this.#settings.wantsAudio
         ? { socketDir, onWindow: (window) => this.#audio.takeSamples(window) }
         : null,
-      copy: { socketDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
+      copy: {
+        ...{ socketDir, tap: this.#taps, onOtherCodec: (codec) => this.#view.refuse(codec) },
+        onLost: (reason) => this.#report({ kind: "packets_lost", reason }),
+      },
       onGap: (gap) => {
         video.interrupt();
         this.#taps.interrupt();

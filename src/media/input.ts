@@ -40,21 +40,36 @@ export function mjpegInput(url: string, socket: string | null = null): MediaInpu
   return { kind: "mjpeg", path: null, url, socket };
 }
 
+/**
+ * Options before `-i`, for whatever is decoded: a decoder gives no larger picture, also where the size changes on the way, and no input has
+ * more streams. One more than are allowed shows that there are more.
+ */
+export const DECODED_MAX: readonly string[] = [
+  ...["-max_pixels", String(LIMITS.media.picturePixelsMax)],
+  ...["-max_streams", String(LIMITS.media.streamsMax + 1)],
+];
+
 /** The argument of `-i`. */
 export function inputUrl({ path, url }: MediaInput): string {
   return path === null ? url! : `file:${path}`;
 }
 
 /**
- * Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera that sends JPEGs may be
+ * Options before `-i`: bounds, whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera that sends JPEGs may be
  * silent for longer: whoever watches it says when it is over. `ignoresEdits` is of MP4 alone: what its edit list hides is shown.
  */
-export function inputOptions(
+export function inputOptions(input: MediaInput, given: InputGiven = {}): string[] {
+  return [...DECODED_MAX, ...kindOptions(input, given)];
+}
+
+interface InputGiven {
+  readonly isWatched?: boolean;
+  readonly ignoresEdits?: boolean | undefined;
+}
+
+function kindOptions(
   { kind }: MediaInput,
-  { isWatched = false, ignoresEdits = false }: {
-    readonly isWatched?: boolean;
-    readonly ignoresEdits?: boolean | undefined;
-  } = {},
+  { isWatched = false, ignoresEdits = false }: InputGiven,
 ): string[] {
   switch (kind) {
     case "file":

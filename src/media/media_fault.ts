@@ -1,5 +1,7 @@
 /** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path. */
 
+import type { Extent } from "../model/frames/coordinates.ts";
+import { LIMITS } from "../model/limits.ts";
 import { type Refusal, RefusalForNow, refuse } from "../base/refusal.ts";
 
 /** Any fault of the medium is 422 on `source_uri`. See docs/api.md#sources. */
@@ -57,6 +59,32 @@ export function reasonIn(stderr: string, head?: Uint8Array): string {
   return REASONS.find(([pattern]) => pattern.test(stderr))?.[1] ?? "it cannot be decoded";
 }
 
+/** `size` is that of its pictures; null where it is not known. */
+export function largerThanAllowed(size: Extent | null): string {
+  const own = size ? `its pictures of ${size.width}x${size.height}` : "its pictures";
+  return `${own} have more than the ${LIMITS.media.picturePixelsMax} pixels that are allowed`;
+}
+
+export function moreStreamsThanAllowed(): string {
+  return `it has more than the ${LIMITS.media.streamsMax} streams that are allowed, covers and subtitles included`;
+}
+
+/**
+ * The size of a picture of the video, whose codec is given, that its decoder refused, in what ffmpeg or ffprobe said; null where none was too
+ * large. Of a cover, which has a decoder for pictures, nothing is said to the caller.
+ */
+export function tooLargeSize(stderr: string, codec: string): Extent | null {
+  for (const [, decoder, width, height] of stderr.matchAll(TOO_LARGE)) {
+    if (decoder === codec || !COVER_CODECS.has(decoder!)) {
+      return { width: Number(width), height: Number(height) };
+    }
+  }
+  return null;
+}
+
+const TOO_LARGE = /\[(\w+) @ [^\]]*\].*Picture size (\d+)x(\d+) exceeds specified max/g;
+const COVER_CODECS = new Set(["png", "mjpeg", "gif", "bmp", "webp", "tiff"]);
+
 const NOT_FETCHED = "it cannot be fetched from its server";
 const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
 
@@ -70,6 +98,8 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /input\/output error|connection refused|timed out|unreachable|failed to resolve|end of file/i,
     NOT_FETCHED,
   ],
+  [/exceeds specified max pixel count/i, largerThanAllowed(null)],
+  [/exceeds max_streams/i, moreStreamsThanAllowed()],
   [/partial file|ended prematurely/i, "it is cut off: the file ends before its container does"],
   [/cannot allocate memory/i, "decoding it needs more memory than is allowed"],
   [/not on whitelist/i, "its container format is not supported"],

@@ -3,12 +3,14 @@
 import { PermitQueue } from "../base/sharing/permit_queue.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import { niced, type ToolRunner } from "./tools/runner.ts";
 import type { ToolTrials } from "./trials/tool_trials.ts";
 
 export interface PictureScalerOptions {
   readonly runner: ToolRunner;
   readonly world: World;
+  readonly memory: MemoryBudget;
   readonly trials: Pick<ToolTrials, "require">;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
@@ -69,11 +71,14 @@ export class PictureScaler implements AsyncDisposable {
   }
 
   async #make({ principalKey, width, read }: PictureRequest): Promise<Uint8Array<ArrayBuffer>> {
-    const { runner, world, trials } = this.#options;
+    const { runner, world, memory, trials } = this.#options;
     await trials.require("picture");
     using _permit = await this.#permits.acquire({
       principalKey,
       within: { world, timeoutMs: LIMITS.picture.scaleTimeoutMs },
+    });
+    using _memory = await memory.reserve({
+      ...{ principalKey, signal: this.#closing.signal, work: "jpeg", size: null },
     });
     const { end, code, stdout, stderr } = await niced(runner, NICE).run({ kind: "scale_picture", width }, {
       world,

@@ -8,11 +8,18 @@ import { refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { VIDEO_TIME_BASE } from "./formats/clock.ts";
 import { cutOff } from "./formats/cut_off.ts";
-import { hidesByMistake } from "./formats/mp4_times.ts";
+import { type Mp4ClockFault, mp4Faults } from "./formats/mp4_times.ts";
 import type { MediaInput } from "./input.ts";
-import { faultIn, mediaFault, timeFault } from "./media_fault.ts";
+import {
+  faultIn,
+  largerThanAllowed,
+  mediaFault,
+  moreStreamsThanAllowed,
+  timeFault,
+  tooLargeSize,
+} from "./media_fault.ts";
 import type { ProbedFiles } from "./probed_files.ts";
-import { fileFacts, refusePointers } from "./source.ts";
+import { fileFacts, type FileStart, refusePointers } from "./source.ts";
 import { BUSY_FACTOR } from "./tool_limits.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
@@ -60,6 +67,8 @@ export interface MediaInfo {
   readonly isCutOff?: boolean;
   /** Whether the edit list of an MP4 is not heeded, as it was made of wrong times; absent for no. */
   readonly ignoresEdits?: true | undefined;
+  /** What is wrong with the times of an MP4; absent for nothing. */
+  readonly mp4Clock?: Mp4ClockFault | undefined;
 }
 
 export interface ProbeContext {
@@ -77,28 +86,29 @@ export interface ProbeContext {
 }
 
 /**
- * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container, and (422
- * `video_stream`) a chosen stream that is no video stream of it.
+ * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, no media container, or larger than
+ * LIMITS.media allows, and (422 `video_stream`) a chosen stream that is no video stream of it.
  */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const { path, kind } = input;
   if (path === null) return await probeWith(input, context);
-  const { head, facts } = await refusePointers(path);
+  const start = await refusePointers(path);
+  const { facts } = start;
   // What was fetched from a server is a new file each time.
   const known = kind === "file" && context.videoStream === undefined ? context.known : undefined;
   const found = known?.find(facts);
   if (found) return found;
-  const info = await probeWith(input, context, head);
+  const info = await probeWith(input, context, start);
   const after = known && await fileFacts(path);
   if (after) known.keep(facts, after, info);
   return info;
 }
 
-/** `head` is the start of a file, for the reason of a refusal. */
+/** `start` is that of a file, for the reason of a refusal. */
 async function probeWith(
   input: MediaInput,
   context: ProbeContext,
-  head?: Uint8Array,
+  start?: FileStart,
   ignoresEdits?: true,
 ): Promise<MediaInfo> {
   const isStream = input.path === null;
@@ -109,6 +119,7 @@ async function probeWith(
     input,
     ...(context.isWatched && { isWatched: true }),
     ...(ignoresEdits && { ignoresEdits }),
+    ...(start && { sizeBytes: start.facts.size }),
   }, {
     world: context.world,
     signal: context.signal,
@@ -121,18 +132,34 @@ async function probeWith(
     const work = "looking into it";
     throw timeFault(end, { isStream, work, late: `${work} took longer than ${deadlineMs / 1000} s` });
   }
-  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, head);
-  const info = mediaInfo(parsedAnswer(outcome.stdout), context.videoStream);
+  if (outcome.end !== "exited" || outcome.code !== 0) throw faultIn(outcome.stderr, start?.head);
+  const answer = parsedAnswer(outcome.stdout);
+  if (answer.streams.length > LIMITS.media.streamsMax) throw mediaFault(moreStreamsThanAllowed());
+  const info = mediaInfo(answer, context.videoStream);
+  if (info.video) refuseLargePictures(info.video, outcome.stderr);
   if (input.path === null) return info;
   if (ignoresEdits) return { ...info, ignoresEdits };
   const { isCutOff, announcedMs } = await cutOff(input.path, info.formatName);
   if (isCutOff) return { ...info, isCutOff, announcedEndMs: announcedMs ?? info.announcedEndMs ?? null };
-  const isMistaken = MP4.test(info.formatName) && info.video !== null &&
-    await hidesByMistake(input.path, info.video.streamIndex);
-  return isMistaken ? await probeWith(input, context, head, true) : info;
+  if (!IS_MP4.test(info.formatName) || info.video === null) return info;
+  const { hidesByMistake, clock } = await mp4Faults(input.path, info.video.streamIndex);
+  const found = hidesByMistake ? await probeWith(input, context, start, true) : info;
+  if (clock === null) return found;
+  const video = found.video && { ...found.video, ...(clock === "silent" && { averageFps: null }) };
+  return { ...found, video, mp4Clock: clock };
 }
 
-const MP4 = /^mov\b/;
+/** A size that the container says is in `video`; of one that the decoder refused only its message tells, and there is none. */
+function refuseLargePictures({ codec, width, height }: VideoStream, stderr: string): void {
+  const pixels = width * height;
+  const size = pixels === 0 ? tooLargeSize(stderr, codec) : { width, height };
+  if (size && size.width * size.height > LIMITS.media.picturePixelsMax) {
+    throw mediaFault(largerThanAllowed(size));
+  }
+}
+
+/** ffprobe's name of it. */
+const IS_MP4 = /^mov\b/;
 
 /** Enough for a file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;

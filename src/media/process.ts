@@ -9,9 +9,20 @@ export interface ResourceLimits {
   readonly prlimit: string | null;
   /** CPU time of all threads together, seconds. */
   readonly cpuSeconds: number;
-  readonly addressSpaceBytes: number;
+  /** Absent for no limit of memory. */
+  readonly memory?: MemoryLimits;
   /** The longest regular file that it may write; absent for none at all. */
   readonly fileBytes?: number;
+}
+
+/** The limits of a program's memory. Where the kernel does not count one of them, the others hold. */
+export interface MemoryLimits {
+  /** Of the stack of each thread. */
+  readonly stackBytes: number;
+  /** Memory that it may write, without its libraries, whether filled or not. */
+  readonly dataBytes: number;
+  /** All addresses that it may have, most of which have no memory behind them. */
+  readonly addressSpaceBytes: number;
 }
 
 /** What is put around a program when it is started. `media/tools/cage.ts` makes it. */
@@ -227,16 +238,25 @@ function lowerSession(pid: number, value: number): void {
   }
 }
 
-function limitWords(limits: ResourceLimits | undefined): string[] {
+export function limitWords(limits: ResourceLimits | undefined): string[] {
   if (!limits?.prlimit) return [];
   return [
     limits.prlimit,
     // The soft limit sends SIGXCPU one second before the hard limit kills: so a used-up limit differs from other kills.
     `--cpu=${Math.ceil(limits.cpuSeconds)}:${Math.ceil(limits.cpuSeconds) + 1}`,
-    `--as=${limits.addressSpaceBytes}`,
+    ...memoryWords(limits.memory),
     `--fsize=${limits.fileBytes ?? 0}`,
     "--core=0",
     "--",
+  ];
+}
+
+function memoryWords(memory: MemoryLimits | undefined): string[] {
+  if (!memory) return [];
+  return [
+    `--stack=${memory.stackBytes}`,
+    `--data=${memory.dataBytes}`,
+    `--as=${memory.addressSpaceBytes}`,
   ];
 }
 

@@ -1,39 +1,27 @@
 /** What each kind of work may take of the machine when ffmpeg or ffprobe does it; `prlimit` enforces it. */
 
+import { type MediaSize, type MediaWork, memoryBytes } from "./media_memory.ts";
 import type { ResourceLimits } from "./process.ts";
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
-/** Address space, which is more than the memory in use: every thread reserves a stack and an allocation arena. */
-interface AddressSpace {
-  readonly bytes: number;
-  /** More for each processor, where ffmpeg starts a thread on each. */
-  readonly bytesPerProcessor: number;
-}
-
-const ADDRESS_SPACE = {
-  /** Probing and decoding a file: 4K takes 0.7 GiB on two processors. */
-  decode: { bytes: 8 * GIB, bytesPerProcessor: 256 * MIB },
-  /** Decoding on hardware, whose drivers reserve addresses for the memory of the card and of the machine. */
-  hardware: { bytes: 1024 * GIB, bytesPerProcessor: 0 },
-  /** Cutting a window out of a file: decoding and encoding 4K take 1.5 GiB on two processors. */
-  window: { bytes: 8 * GIB, bytesPerProcessor: 256 * MIB },
-  /** Decoding a live stream, on one thread: 4K takes 0.5 GiB. */
-  live: { bytes: 4 * GIB, bytesPerProcessor: 0 },
-  /** One JPEG encoder of a live Worker, on one thread. */
-  jpeg: { bytes: 2 * GIB, bytesPerProcessor: 0 },
-  /** A few seconds of Opus. */
-  audio: { bytes: 2 * GIB, bytesPerProcessor: 0 },
-  /** Listing what ffmpeg can do. */
-  query: { bytes: 2 * GIB, bytesPerProcessor: 0 },
-} as const satisfies Record<string, AddressSpace>;
+/** Of each thread: its stack counts as memory that may be filled, whatever of it is. */
+const STACK_BYTES = 8 * MIB;
+/** Threads that ffmpeg has as a rule, most of which wait: some for its parts, and decoder and encoder one or two for each processor. */
+const THREADS = 16;
+const THREADS_PER_PROCESSOR = 3;
+/** Addresses without memory behind them: libraries, and what the C library reserves for each thread. */
+const ADDRESS_BYTES = 1 * GIB;
+const ADDRESS_BYTES_PER_PROCESSOR = 256 * MIB;
+/** A few seconds of sound, or a list of what ffmpeg can do. */
+const SMALL_BYTES = 512 * MIB;
 
 /** A program that computes takes so many times longer at most where others want the processors too. Its processor time stays the same. */
 export const BUSY_FACTOR = 6;
 
-/** The kinds of work that a tool is started for. */
-export type ToolWork = keyof typeof ADDRESS_SPACE;
+/** The kinds of work that a tool is started for. Drivers of hardware reserve addresses for the memory of the card and of the machine. */
+export type ToolWork = MediaWork | "small" | "hardware";
 
 /**
  * CPU time, in seconds, of a program that lives as long as its session, which may be days. It is no useful limit: a decoder
@@ -42,22 +30,42 @@ export type ToolWork = keyof typeof ADDRESS_SPACE;
  */
 export const SESSION_CPU_SECONDS = 30 * 24 * 3600;
 
-/** The limits of one program. `cpuSeconds` counts all its threads; without `fileBytes` it may write no file. */
+/**
+ * The limits of one program. `cpuSeconds` counts all its threads; without `fileBytes` it may write no file. `size` is that of what it decodes,
+ * null where that is not known.
+ */
 export function toolLimits(
   work: ToolWork,
-  { prlimit, cpuSeconds, fileBytes }: {
+  { prlimit, cpuSeconds, fileBytes, size = null }: {
     readonly prlimit: string | null;
     readonly cpuSeconds: number;
     readonly fileBytes?: number | undefined;
+    readonly size?: MediaSize | null;
   },
 ): ResourceLimits {
-  const { bytes, bytesPerProcessor } = ADDRESS_SPACE[work];
+  const common = { prlimit, cpuSeconds, ...(fileBytes !== undefined && { fileBytes }) };
+  if (work === "hardware") return common;
+  const filled = work === "small" ? SMALL_BYTES : memoryBytes(work, size, processors());
+  const stacks = STACK_BYTES * (THREADS + THREADS_PER_PROCESSOR * processors());
+  const addresses = ADDRESS_BYTES + ADDRESS_BYTES_PER_PROCESSOR * processors();
   return {
-    prlimit,
-    cpuSeconds,
-    addressSpaceBytes: bytes + processors() * bytesPerProcessor,
-    ...(fileBytes !== undefined && { fileBytes }),
+    ...common,
+    memory: {
+      stackBytes: STACK_BYTES,
+      dataBytes: filled + stacks,
+      addressSpaceBytes: filled + stacks + addresses,
+    },
   };
+}
+
+/** The most that ffmpeg starts of its own: each of a decoder, a filter and an encoder has up to one and a half threads for each processor. */
+const MOST_THREADS_PER_PROCESSOR = 8;
+/** And those that do not grow with the processors, such as the 64 of a decoder that splits its work as the file says. */
+const MOST_THREADS = 256;
+
+/** How many threads may run in one cage, where the cage can bound them. */
+export function threadsMax(): number {
+  return MOST_THREADS + processors() * MOST_THREADS_PER_PROCESSOR;
 }
 
 export function processors(): number {

@@ -44,6 +44,16 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
   },
 
+  /** What a file or a stream may have, whatever it is read for. More is either no film, or one that is made to fill the memory. */
+  media: {
+    /** Of one picture: the most that levels 6 to 6.2 of H.264, H.265 and AV1 allow. Films of 8192x4320 have less. */
+    picturePixelsMax: 139_264 * 256,
+    /** Of all kinds: pictures, sound, subtitles, covers, fonts. Each takes memory before the first picture is decoded. */
+    streamsMax: 128,
+    /** For memory, while other decodes have it. */
+    memoryWaitMs: 30_000,
+  },
+
   /** Named sources, and cameras that are always watched. */
   sources: {
     namedMax: 256,
@@ -59,6 +69,27 @@ export const LIMITS = deepFrozen({
     armedSeconds: range(1, 7 * 86_400),
     /** What a camera of JPEGs sends between two of them that is none, such as empty parts and texts; it is left out. */
     otherPartsMax: 16,
+    /** The shortest JPEG of a camera: shorter ones are none. */
+    jpegBytesMin: 64,
+    /**
+     * What a source may do each second where it does nothing else. One that does several of these has less of each, and one that wants more
+     * is slowed down.
+     */
+    budget: {
+      bytesPerSecond: 64 * 2 ** 20,
+      /** Of what comes compressed. */
+      unpackedBytesPerSecond: 100_000_000,
+      /** As the network brings them: packets of a slow server, many at once of a fast one. */
+      piecesPerSecond: 10_000,
+      /** Of a camera of JPEGs. */
+      picturesPerSecond: 1_000,
+      /** Of a camera over UDP. */
+      datagramsPerSecond: 20_000,
+      /** For playlists and their parts. */
+      requestsPerSecond: 100,
+      /** In playlists. */
+      addressesPerSecond: 20_000,
+    },
   },
 
   analyze: {
@@ -204,6 +235,8 @@ export const LIMITS = deepFrozen({
     blobGraceMs: 3_600_000,
     /** After which the events of a deleted run go, where the age of runs is limited. */
     deletedHours: 24,
+    /** Of SERVICE_RETENTION_RUN_BYTES: what the records of one principal's runs on hold may have. */
+    heldPart: 0.5,
     /** Runs in the report, those that go and those that stay each. */
     reportedRuns: 1_000,
   },
@@ -390,9 +423,6 @@ export const LIMITS = deepFrozen({
     segmentMs: 10_000,
     /** Segments of a session that are made and not yet stored. */
     segmentsHeld: 2,
-    /** Segments in one list. */
-    listed: range(1, 1_000),
-    listedDefault: 100,
     /** Days whose names of segments are kept in memory, of all sources together. */
     daysKept: 8,
     /** Of one export. */
@@ -427,6 +457,8 @@ export const LIMITS = deepFrozen({
   /** All events of one commit: the rows of the longest decode, and room for their run. */
   timeline: {
     commitBytesMax: 256 * 2 ** 20,
+    /** Of all principals, those that were deleted or removed too: the register of runs takes 2 ** 24 entries. */
+    runsMax: 16_000_000,
     /** Of the last events that are kept in memory, of all runs together. */
     recentBytesMax: 4 * 2 ** 20,
     /** Of one run. At least half as many are kept where there is room. */
@@ -464,7 +496,27 @@ export const LIMITS = deepFrozen({
     urlCharacters: 8192,
   },
 
-  /** Answers that their clients do not take: over TCP, whatever they are. */
+  /** Lists that come in pages. */
+  list: {
+    /** Entries of a page, `limit` of the request. */
+    page: range(1, 1_000),
+    pageDefault: 100,
+  },
+
+  /** What is in memory until its answer has gone. */
+  read: {
+    /** Reads of long decodes at once: some 100 bytes a frame each. */
+    decodesMax: 4,
+    /** A longer event of decoded frames is a long decode. */
+    decodeBytesMax: 2 ** 20,
+    /** Long answers at once, which are written in several pieces: some 2 MB each. */
+    answersMax: 16,
+    /** Requests that wait for one of them, each. */
+    waitingMax: 64,
+    waitMs: 30_000,
+  },
+
+  /** Answers that their clients do not take: over TCP, whatever they are; over HTTP/3, those that hold a permit. */
   answer: {
     /** Without a byte that the client has taken, after which its connection is cut. */
     stalledMs: 60_000,

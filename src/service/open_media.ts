@@ -12,6 +12,7 @@ import { Hardware } from "../media/recorded/hardware.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
 import { writeTempFile } from "../store/temp_folder.ts";
+import { MemoryBudget } from "../media/memory_budget.ts";
 import { PictureScaler } from "../media/picture_scaler.ts";
 import { ToolTrials } from "../media/trials/tool_trials.ts";
 
@@ -33,6 +34,7 @@ export interface MediaOptions {
   /** What should decode, and the hardware that may. */
   readonly backend: Config["decodeBackend"];
   readonly devices: DecodeDevices;
+  readonly memoryBudgetBytes: Config["decodeMemoryBudgetBytes"];
   /** Whether the service has several principals. */
   readonly isShared: boolean;
   /** Whether the programs need no trials. */
@@ -42,14 +44,17 @@ export interface MediaOptions {
 /** Errors: a kernel that does not load. */
 export async function openMedia(
   opening: AsyncDisposableStack,
-  { runner, tempDir, world, metrics, backend, devices, isShared, knownTools }: MediaOptions,
+  { runner, tempDir, world, metrics, backend, devices, memoryBudgetBytes, isShared, knownTools }:
+    MediaOptions,
 ): Promise<Media> {
   const maxConcurrent = workAtOnce(navigator.hardwareConcurrency, isShared);
   const ffmpeg = new AboutFfmpeg({ runner, world });
   const trials = opening.use(
     new ToolTrials({ runner, tempDir, writeFile: writeTempFile, world, ffmpeg, knownTools }),
   );
+  const memory = opening.use(new MemoryBudget({ bytes: memoryBudgetBytes, isShared, world }));
   const common = {
+    memory,
     runner,
     tempDir,
     world,
@@ -61,7 +66,7 @@ export async function openMedia(
   const hardware = new Hardware({ asked: backend, devices, runner, world });
   const decoder = opening.use(new Decoder({ ...common, hardware }));
   const extractor = opening.use(new Extractor({ ...common, metrics }));
-  const pictures = opening.use(new PictureScaler({ runner, world, trials, isShared }));
+  const pictures = opening.use(new PictureScaler({ runner, memory, world, trials, isShared }));
   return {
     decoder,
     extractor,

@@ -9,6 +9,7 @@ import { diskRoom } from "../store/space/disk_room.ts";
 import { Recordings } from "../store/recordings/recordings.ts";
 import { KeptAnswers } from "../store/kept_answers.ts";
 import type { TimelineOptions } from "../store/log/timeline.ts";
+import { HeldBytes } from "../store/space/held_bytes.ts";
 import { StoredBytes } from "../store/space/stored_bytes.ts";
 import { SearchIndex } from "../store/search/search_index.ts";
 import { emptyTempFolder } from "../store/temp_folder.ts";
@@ -23,6 +24,7 @@ export interface Store {
   readonly uploads: Uploads;
   readonly answers: KeptAnswers;
   readonly stored: StoredBytes;
+  readonly held: HeldBytes;
 }
 
 export interface StoreOptions {
@@ -32,12 +34,14 @@ export interface StoreOptions {
   readonly world: World;
   readonly metrics: Metrics;
   readonly storageQuotaBytes: number | undefined;
+  /** SERVICE_RETENTION_RUN_BYTES. */
+  readonly runBytes: number | undefined;
 }
 
 /** Errors: another process owns the data directory. */
 export async function openStore(
   opening: AsyncDisposableStack,
-  { places, walSync, apiKeys, world, metrics, storageQuotaBytes: quotaBytes }: StoreOptions,
+  { places, walSync, apiKeys, world, metrics, storageQuotaBytes: quotaBytes, runBytes }: StoreOptions,
 ): Promise<Store> {
   const { dataDir, tempDir, uploadRoot } = places;
   const timeline = opening.use(await Timeline.open({ dataDir, world, sync: walSync, apiKeys }));
@@ -45,7 +49,8 @@ export async function openStore(
   const stored = opening.use(
     StoredBytes.open({ dataDir, uploadRoot, timeline, quotaBytes, world, metrics }),
   );
-  timeline.limitBy(stored);
+  const held = new HeldBytes({ view: timeline.view, runBytes });
+  timeline.limitBy(stored, held);
   const syncs = walSync === "group";
   const answers = opening.use(
     KeptAnswers.open({ dataDir, syncs, view: timeline.view, names: timeline.names, stored, world }),
@@ -65,5 +70,5 @@ export async function openStore(
     metrics.observeValue("service_disk_total_bytes", { place }, () => read("total_bytes"));
   }
   const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
-  return { timeline, searchIndex, blobs, recordings, uploads, answers, stored };
+  return { timeline, searchIndex, blobs, recordings, uploads, answers, stored, held };
 }

@@ -40,6 +40,7 @@ import { type Http, openHttp } from "./open_http.ts";
 import { openLive } from "./open_live.ts";
 import { openMedia } from "./open_media.ts";
 import type { OpenMirrorOptions } from "./open_mirror.ts";
+import { openRelays } from "./open_relays.ts";
 import { openModels } from "./open_models.ts";
 import { openStore } from "./open_store.ts";
 import { openWebhooks } from "./open_webhooks.ts";
@@ -111,6 +112,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     walSync: config.walSync,
     apiKeys: config.apiKeys,
     storageQuotaBytes: config.storageQuotaBytes,
+    runBytes: config.retention.runBytes,
     world,
     metrics,
   });
@@ -136,6 +138,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     metrics,
     backend,
     devices,
+    memoryBudgetBytes: config.decodeMemoryBudgetBytes,
     isShared,
     knownTools: options.knownTools ?? false,
   });
@@ -145,9 +148,12 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const { streams = "machine", namedSources = [] } = options;
   const named = new NamedSources(sourcesNaming(names, namedSources));
   const folders = { tempDir, socketDir };
+  const relays = opening.use(
+    openRelays({ config, world, metrics, socketDir, outbound: options.outbound ? outbound : null }),
+  );
   const sources = opening.use(
     new Sources({
-      ...{ world, metrics, local, ...folders, streams, toggles: config, outbound, named, isShared },
+      ...{ world, local, ...folders, streams, toggles: config, relays, named, isShared },
       labelOf: (path) => store.uploads.labelOf(path),
     }),
   );

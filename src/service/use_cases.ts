@@ -20,6 +20,7 @@ import { LiveViews } from "../flow/live/viewing/live_views.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";
+import { LargeReads } from "../flow/large_reads.ts";
 import { Interactions } from "../flow/reason/interactions.ts";
 import { OutputSchemas } from "../flow/reason/output_schemas.ts";
 import { Reason } from "../flow/reason/reason.ts";
@@ -77,17 +78,20 @@ export async function openUseCases(
 ): Promise<UseCases> {
   const { config, local, feedback, mirror, follower, webhooks, store, media, live, metrics } = options;
   const { models: { inference }, work, isShared, world } = options;
-  const { timeline, searchIndex, uploads, answers } = store;
+  const { timeline, searchIndex, uploads, answers, held } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
-  const signals = new SignalReads({ timeline, gate: media.gate, thresholds: config.gateThresholds });
+  const largeReads = opening.use(new LargeReads({ world, isShared }));
+  const thresholds = config.gateThresholds;
+  const signals = new SignalReads({ timeline, gate: media.gate, thresholds, reads: largeReads });
   return {
-    runs: new Runs({ timeline, world, metrics, work, inference, activeStreamLimit, streamTtlMs }),
+    runs: new Runs({ timeline, world, metrics, work, held, inference, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
-    ...analysisUseCases(opening, options),
+    ...analysisUseCases(opening, options, largeReads),
     triggers: new Triggers(await TriggerKernel.load()),
     recordedTriggers: new RecordedTriggers(signals),
     reads: new EventReads(timeline),
     signals,
+    largeReads,
     search: new Search(timeline, searchIndex),
     interactions: new Interactions(timeline),
     feedback,
@@ -148,6 +152,7 @@ export async function openUseCases(
 function analysisUseCases(
   opening: AsyncDisposableStack,
   { config, labelMaps, store, media, models, live, sources, work, isShared, world, metrics }: UseCaseOptions,
+  reads: LargeReads,
 ): Pick<UseCases, "ingest" | "analyze" | "reason" | "policies" | "policyReplay"> {
   const { timeline, blobs } = store;
   const { decoder, extractor, gate } = media;
@@ -157,7 +162,7 @@ function analysisUseCases(
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
     analyze: new Analyze({
-      ...{ timeline, world, metrics, work, gate, inference, thresholds, streamTtlMs, labelMaps },
+      ...{ timeline, world, metrics, work, gate, inference, thresholds, streamTtlMs, labelMaps, reads },
     }),
     reason: new Reason({
       timeline,

@@ -132,6 +132,7 @@ Deno.test("a setting that breaks its rule is a fault that names the variable", (
   check("SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT", "9", "0");
   check("SERVICE_INFERENCE_BYTE_BUDGET", "1023", "1099511627777");
   check("SERVICE_MEDIA_MEMORY_BUDGET_BYTES", "1024", "268435455");
+  check("SERVICE_DECODE_MEMORY_BUDGET_BYTES", "1024", "1073741823");
   check("SERVICE_VLLM_BASE_URL", "", "gpu:8000", "ftp://h", "http://u:p@h", "http://h?x=1");
   check("SERVICE_TRACES_ENDPOINT", "localhost:4317");
   check(

@@ -57,6 +57,12 @@ Deno.test("a run is created, listed, shown, kept alive, stopped and deleted", as
   assert.equal((await user.json(["run-create"])).status, "pending");
 
   assert.deepEqual(await user.json(["runs", "list"]), (await test.call("GET", "/v1/runs")).json);
+  const ids = async (...flags: string[]) =>
+    (await user.run(["-q", "runs", "list", ...flags])).stdout.trim().split("\n");
+  const oldest = await ids();
+  assert.deepEqual(await ids("--newest"), oldest.toReversed());
+  assert.deepEqual(await ids("--newest", "--limit", "1"), oldest.slice(-1));
+  assert.deepEqual(await ids("--limit", "1"), oldest.slice(0, 1));
   const table = (await user.run(["runs", "list"])).stdout.trimEnd().split("\n");
   assert.match(table[0]!, /^RUN +STATUS +MODE +CREATED +UPDATED +SOURCE$/);
   assert.equal(table.length, 3);

@@ -46,6 +46,8 @@ export async function callEveryMethod(
   const { run_id, mode } = await client.createRun({ mode: "detailed" });
   same(mode, "detailed");
   holds((await client.listRuns()).some((run) => run.run_id === run_id));
+  const newest = await client.listRunsPage({ limit: 1, order: "newest" });
+  same(newest.runs.map((run) => run.run_id), [run_id]);
   same((await client.getRun(run_id)).status, "pending");
   same(await client.keepaliveRun(run_id), undefined);
   same(await client.getRunState(run_id), "processing");
@@ -65,6 +67,11 @@ export async function callEveryMethod(
   ]);
   const markers = await client.getMarkers(run_id);
   same((await client.getMarkers(run_id, { event_type: "no such type" })).length, 0);
+  const first = await client.getEventsPage(run_id, { limit: 2 });
+  const rest = await client.getEventsPage(run_id, { limit: 1000, cursor: first.next_cursor! });
+  same([...first.events, ...rest.events], events);
+  same([first.events.length, rest.next_cursor], [2, null]);
+  same((await client.getMarkersPage(run_id, { limit: 1000 })).markers, markers);
   same((await client.getMarkersText(run_id, "ndjson")).split("\n").filter(Boolean).length, markers.length);
   holds((await client.getMarkersText(run_id, "vtt")).startsWith("WEBVTT"));
   holds((await client.getMarkersText(run_id, "edl")).startsWith("TITLE: "));
@@ -89,6 +96,7 @@ export async function callEveryMethod(
   // Feedback, policies, webhooks.
   const { feedback_id } = await client.submitFeedback(run_id, { rating: 8, category: "accuracy" });
   holds((await client.listFeedback()).some(({ id }) => id === feedback_id));
+  same((await client.listFeedbackPage()).next_cursor, null);
   const { policy: { revision } } = await client.createPolicy(run_id, { prompt: "Describe the dock" });
   same((await client.listPolicies(run_id)).policies.length, 1);
   same((await client.getPolicy(run_id, revision)).policy.status, "draft");
@@ -103,6 +111,8 @@ export async function callEveryMethod(
   });
   same(signing_secret.length, 64);
   same((await client.listWebhooks(run_id)).map((hook) => hook.webhook_id), [webhook_id]);
+  same((await client.listWebhooksPage(run_id)).webhooks.length, 1);
+  same((await client.listAllWebhooksPage({ limit: 1 })).webhooks.length, 1);
   same((await client.listAllWebhooks()).map((hook) => [hook.run_id, hook.webhook_id]), [[
     run_id,
     webhook_id,

@@ -230,10 +230,11 @@ Deno.test({
     await page.getByText("an id must be a text other than").waitFor();
 
     // What no page can show does not take the rail away.
-    await page.route("**/v1/runs", (route) => route.fulfill({ json: [{ created_at: "never" }] }));
+    const json = { runs: [{ created_at: "never" }], next_cursor: null };
+    await page.route(/\/v1\/runs\?/, (route) => route.fulfill({ json }));
     await shown.show("/runs");
     await page.getByRole("heading", { name: "This page does not work" }).waitFor();
-    await page.unroute("**/v1/runs");
+    await page.unroute(/\/v1\/runs\?/);
     await page.getByRole("navigation", { name: "Pages" }).getByText("Search").click();
     await page.getByRole("heading", { name: "Search", exact: true }).waitFor();
     await until("the title is that of the page", async () => await page.title() === "Search – Console");

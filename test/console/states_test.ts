@@ -6,7 +6,9 @@ import { openConsole } from "../support/console_page.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { SAMPLED, seen, startReason } from "../support/models/reason.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
-import { MODEL, newRun, REACHES_IN, startService, type TestService } from "../support/service.ts";
+import { principalKeyOf } from "../../src/model/identifiers.ts";
+import type { NewEvent } from "../../src/model/runs/run.ts";
+import { KEY_A, MODEL, newRun, REACHES_IN, startService, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
 /** Each frame is a marker of its own. */
@@ -101,7 +103,7 @@ Deno.test({
     await page.reload();
     await page.getByText("No runs yet").waitFor();
     const questions: Route[] = [];
-    await page.route("**/v1/runs", (route) => void questions.push(route));
+    await page.route(/\/v1\/runs\?/, (route) => void questions.push(route));
     const runId = await newRun(test);
     await page.clock.runFor(5_000);
     await until("it is asked", () => questions.length === 1);
@@ -111,7 +113,7 @@ Deno.test({
     assert.equal(questions.length, 1);
     await page.clock.runFor(20_000);
     await until("it is asked once more", () => questions.length > 2);
-    await page.unroute("**/v1/runs");
+    await page.unroute(/\/v1\/runs\?/);
     await Promise.all(questions.slice(1).map((route) => route.continue().catch(() => {/* given up */})));
     await page.clock.resume();
     shown.checkQuiet();
@@ -254,5 +256,31 @@ Deno.test({
     await page.getByRole("alert").first().waitFor();
     await checkHarmless(page, "live");
     shown.checkQuiet(/404|422|400/);
+  },
+});
+
+Deno.test({
+  ...needing(CHROMIUM, "of many runs the newest are listed, and older ones when they are asked for"),
+  ...LONG_TEST,
+  async fn() {
+    await using test = await startService({}, REACHES_IN);
+    test.service.timeline.commit((): NewEvent[] =>
+      Array.from({ length: 501 }, (_, run) => ({
+        kind: "run_created",
+        runId: `run-${(run + 1).toString().padStart(32, "0")}`,
+        payload: { mode: "balanced", model: null, principal_key: principalKeyOf(KEY_A) },
+      }))
+    );
+    await using shown = await openConsole(test, { place: "/runs" });
+    const { page } = shown;
+    await page.getByText("the newest 500 runs").waitFor();
+    await page.getByRole("searchbox", { name: "Filter runs" }).fill(`run-${"1".padStart(32, "0")}`);
+    await page.getByText("Nothing in 500 runs has this text.").waitFor();
+    await shown.checkAccessible();
+    await page.getByRole("button", { name: "Show older runs" }).click();
+    await page.getByText("501 runs", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Show older runs" }).count(), 0);
+    await page.locator(`[title^="run-${"1".padStart(32, "0")}"]`).waitFor();
+    shown.checkQuiet();
   },
 });

@@ -10,6 +10,7 @@ const CALLER: Caller = {
   tenantId: null,
   requestId: "req-0",
   isOnLoopback: true,
+  holdUntilAnswered: () => {},
   signal: new AbortController().signal,
 };
 
@@ -28,7 +29,7 @@ Deno.test("a list is read in pieces whose memory is bounded, long texts one by o
     "last",
   ];
   for (const text of texts) feedback.submit(CALLER, RUN, { rating: 3, category: "accuracy", feedback: text });
-  const batches = [...feedback.list(CALLER)];
+  const batches = await Array.fromAsync(feedback.list(CALLER));
   assert.deepEqual(batches.flat().map((item) => item.feedback), texts);
   // The first long text ends the second batch.
   assert.deepEqual(batches.map((batch) => batch.length), [128, 73, 1, 1, 1, 1, 1]);

@@ -9,7 +9,14 @@ import { Uploads } from "../../src/store/uploads.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 
 function caller(signal: AbortSignal): Caller {
-  return { principalKey: "public", tenantId: null, requestId: "req-1", isOnLoopback: true, signal };
+  return {
+    principalKey: "public",
+    tenantId: null,
+    requestId: "req-1",
+    isOnLoopback: true,
+    signal,
+    holdUntilAnswered: () => {},
+  };
 }
 
 Deno.test("more uploads than may run and wait are refused, and a client that disconnects frees its place", async () => {

@@ -19,6 +19,7 @@ const CALLER: Caller = {
   tenantId: null,
   requestId: "req-0",
   isOnLoopback: true,
+  holdUntilAnswered: () => {},
   signal: new AbortController().signal,
 };
 

@@ -13,6 +13,7 @@ const CALLER = {
   principalKey: "api-key:a",
   requestId: "req-0000000000000001",
   isOnLoopback: true,
+  holdUntilAnswered: () => {},
   tenantId: null,
   signal: new AbortController().signal,
 };

@@ -16,6 +16,7 @@ const CALLER: Caller = {
   tenantId: null,
   requestId: "req-0000000000000001",
   isOnLoopback: true,
+  holdUntilAnswered: () => {},
   signal: new AbortController().signal,
 };
 

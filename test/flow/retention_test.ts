@@ -16,6 +16,7 @@ import { Recordings } from "../../src/store/recordings/recordings.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
+import { StoredBytes } from "../../src/store/space/stored_bytes.ts";
 import { all, Bench, created, event } from "../support/timeline.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,6 +24,7 @@ const SMALL = { segmentBytes: 4_000 };
 const OFF: RetentionRules = {
   runHours: undefined,
   runBytes: undefined,
+  endedRuns: undefined,
   pictureHours: undefined,
   pictureBytes: undefined,
   clipHours: undefined,
@@ -82,7 +84,14 @@ function place(
       recordings: new RecordingRemoval({ recordings, named: sources, metrics, world: clock, log: world.log }),
     },
     room: () => Promise.resolve(room === undefined ? null : { free_bytes: room() }),
-    stored: { recountBlobs: () => Promise.resolve() },
+    stored: {
+      recountBlobs: () => Promise.resolve(),
+      blobBytesOfRuns: (signal) =>
+        StoredBytes.open({
+          ...{ dataDir, uploadRoot, timeline, world, metrics },
+          quotaBytes: undefined,
+        }).blobBytesOfRuns(signal),
+    },
     sweep: (onRemoval) => new BlobSweep({ dataDir, timeline, world: clock, log: world.log, onRemoval }),
   });
   return { timeline, retention, blobs: Blobs.open(dataDir, world), uploadRoot, recordings };
@@ -485,6 +494,90 @@ Deno.test("segments of recordings go by age and size, and before any run where t
   assert.deepEqual([await left("dock"), await left("gate"), await left("old")], [[], [], []]);
   assert.equal(await at.recordings.newestEndMs("dock"), null);
   assert.ok(timeline.view.run(id(1))!.removedSeq > 0);
+});
+
+Deno.test("media by size are taken from whoever has most, and nobody below its share loses any", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open(SMALL);
+  const at = place(bench, timeline, { clipBytes: 2 ** 20 });
+  await using _ = at.retention;
+  timeline.commit(
+    () => [created(id(1), "api-key:b"), created(id(2)), created(id(3)), event("hold_placed", {}, id(3))],
+  );
+  const clip = (number: number, letter: string) => stored(at, bench, number, letter.repeat(300_000), "mp4");
+  const theirs = await clip(1, "b");
+  const paths = [await clip(3, "held"[0]!)];
+  for (const letter of "stuv") paths.push(await clip(2, letter));
+  // Bytes that another has named first are counted for that one.
+  await clip(2, "b");
+  bench.nowMs += 2 * HOUR_MS;
+  const look = async (principalKey: string) =>
+    (await at.retention.look({ principalKey } as Parameters<Retention["look"]>[0])).media.count;
+  assert.deepEqual([await look("api-key:a"), await look("api-key:b")], [3, 0]);
+  await at.retention.pass();
+  assert.ok(exists(theirs));
+  assert.deepEqual(paths.map(exists), [true, false, false, false, true]);
+  await at.retention.pass();
+  assert.deepEqual(mediaRemoved(timeline), [[2, "clip", "bytes", 3]]);
+});
+
+Deno.test("with too little room whoever stores most in runs, with their blobs, loses its oldest; the others keep what is theirs", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open(SMALL);
+  const paths: string[] = [];
+  const size = 100_000;
+  const room = () => 2_000_000 - size * paths.filter(exists).length;
+  const at = place(bench, timeline, { freeBytes: 1_450_000 }, { room });
+  await using _ = at.retention;
+  for (let number = 0; number < 9; number++) {
+    const isBobs = number < 2;
+    timeline.commit(() => [created(id(number), isBobs ? "api-key:b" : "api-key:a")]);
+    paths.push(await stored(at, bench, number, String(number).repeat(size)));
+    // What Alice has not ended counts for her, and cannot go.
+    if (number !== 8) timeline.commit(() => [event("run_completed", {}, id(number))]);
+    bench.nowMs += HOUR_MS / 10;
+  }
+  bench.nowMs += 2 * HOUR_MS;
+  timeline.commit(() => [event("keepalive_refreshed", {}, id(8))]);
+  await at.retention.pass();
+  assert.deepEqual(paths.map(exists), [true, true, false, false, false, false, true, true, true]);
+  const goes = [2, 3, 4, 5].map((number) => JSON.parse(all(timeline.read(id(number)))[0]!.payload).reason);
+  assert.deepEqual(new Set(goes), new Set(["free_space"]));
+});
+
+Deno.test("with too little room recordings go from the principals whose sources have most", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open(SMALL);
+  const [alice, bob] = ["a".repeat(64), "b".repeat(64)];
+  const named = [
+    { name: "bobs", principals: [bob] },
+    { name: "dock", principals: [alice] },
+    { name: "gate", principals: [alice] },
+  ];
+  let free = 800;
+  const at = place(bench, timeline, { freeBytes: 1_000 }, { named, room: () => free });
+  await using _ = at.retention;
+  const record = async (source: string, minute: number) => {
+    const [from, ticks] = [bench.nowMs + minute * 60_000, minute * 60_000 * 90];
+    await at.recordings.write(source, {
+      ...{ startMs: from, endMs: from + 10_000, startTicks: ticks, endTicks: ticks + 900_000 },
+      ...{ runId: id(1), sizeBytes: 100, codec: "avc1.42e01f", sound: "none", hours: 48 },
+      formats: { video: "00000000", sound: null },
+    }, new Uint8Array(100));
+  };
+  for (const minute of [0, 1]) await record("bobs", minute);
+  for (const minute of [10, 13]) await record("dock", minute);
+  for (const minute of [11, 12]) await record("gate", minute);
+  const remove = at.recordings.remove.bind(at.recordings);
+  at.recordings.remove = async (source, segment) => {
+    free += segment.sizeBytes;
+    return await remove(source, segment);
+  };
+  await at.retention.pass();
+  const left = async (source: string) =>
+    (await Array.fromAsync(at.recordings.segments(source, { fromMs: 0, toMs: Infinity })))
+      .map(({ startMs }) => (startMs - bench.nowMs) / 60_000);
+  assert.deepEqual([await left("bobs"), await left("dock"), await left("gate")], [[0, 1], [13], [12]]);
 });
 
 Deno.test("a clock that jumps a year ahead deletes nothing by age; what time really passes still counts", async () => {

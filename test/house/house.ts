@@ -25,6 +25,7 @@ export const ENTRIES: readonly RegExp[] = [
   /^service_worker\.ts$/,
   /^media\/recorded\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
+  /^remote\/sources\/relay_worker\.ts$/,
   /^flow\/reason\/schema_worker\.ts$/,
   /^data_tools\/data_tools_worker\.ts$/,
   /^sidecar\/audio\/audio_main\.ts$/,
@@ -45,12 +46,12 @@ export const TOUCHES: readonly {
     pattern: /\bDeno\.Command\b|"node:child_process"/,
     rooms: ["media", "sidecar"],
   },
-  { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"] },
+  { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"], files: ["base/worker_scope.ts"] },
   {
     what: "starts a Worker",
     pattern: /\bnew Worker\b|"node:worker_threads"/,
     rooms: ["media", "live", "composition"],
-    files: ["flow/reason/output_schemas.ts"],
+    files: ["flow/reason/output_schemas.ts", "base/worker_globals.ts", "remote/sources/relay_workers.ts"],
   },
   {
     what: "writes to disk",
@@ -84,13 +85,13 @@ export const TOUCHES: readonly {
   },
   { what: "speaks QUIC", pattern: /\bDeno\.(QuicEndpoint\(|connectQuic\b)/, rooms: ["http3"] },
   {
-    // The live Worker may not see the environment, and a package that looks at it there would bring the Worker down: its
+    // Live and relay Workers may not see the environment, and a package that looks at it there would bring the Worker down: its
     // entry puts an empty one in the place before it loads the package.
     what: "reads the environment",
     pattern: /\bDeno\.(env|args|exit|addSignalListener)\b|\bprocess\.env\b|"node:process"/,
     rooms: ["composition", "sidecar"],
     // The second one is the text of a program that is written into evidence bundles.
-    files: ["live/live_worker.ts", "store/bundle/bundle_verifier.ts"],
+    files: ["live/live_worker.ts", "remote/sources/relay_worker.ts", "store/bundle/bundle_verifier.ts"],
   },
   {
     what: "reads a clock",

@@ -25,6 +25,11 @@ class SentBody {
     this.#controller.enqueue(new Uint8Array(bytes));
   }
 
+  /** The client disconnects. */
+  cutShort(): void {
+    this.#controller.error(new Error("the connection is gone"));
+  }
+
   end(): void {
     this.#controller.close();
     this.#controller.byobRequest?.respond(0);
@@ -130,6 +135,115 @@ Deno.test("where bodies take too much memory, the oldest of the caller with the 
   assert.equal(kept!.length, 20_000);
   quiet.body[Symbol.dispose]();
   assert.equal(bodies.bytes, 0);
+});
+
+Deno.test("a body that is cut short is 400, and one that is longer than it may be 413, whether it says so or not", async () => {
+  const { sent, body } = open();
+  const read = body.next();
+  await settled();
+  sent.cutShort();
+  await assert.rejects(read, { status: 400, message: "The body was cut short" });
+  const long = open({ bodyBytes: 1_000 });
+  long.sent.send(1_001);
+  await assert.rejects(long.body.next(), { status: 413, message: "The body is longer than 1000 bytes" });
+  const bodies = new ReceivedBodies(new ManualClock());
+  const declared = new Request("http://x/", { method: "POST", body: "x".repeat(1_001) });
+  declared.headers.set("content-length", "1001");
+  assert.throws(() => bodies.open(declared, "a", { bodyBytes: 1_000 }), refusedWith(413));
+});
+
+Deno.test("a refusal that leaves a body unread closes the connection, and says within which time it had to come", async () => {
+  for (
+    const [limits, within] of [[{ receiveMs: 1_000 }, "within 1000 ms"], [
+      { idleMs: 1_000 },
+      "in time",
+    ]] as const
+  ) {
+    const clock = new ManualClock();
+    const { body } = open(limits, { bodies: new ReceivedBodies(clock) });
+    const rejected = assert.rejects(body.next(), {
+      message: `The body did not arrive ${within}`,
+      headers: { connection: "close" },
+    });
+    await clock.advance(1_000);
+    await rejected;
+  }
+  const small = new Request("http://x/", {
+    method: "POST",
+    body: ReadableStream.from(Array.from({ length: smallPiecesMax + 10 }, () => new Uint8Array(1))),
+  });
+  const inPieces = new ReceivedBodies(new ManualClock()).open(small, "a", { bodyBytes: 2 ** 30 });
+  await assert.rejects(inPieces.next(), { status: 400, headers: { connection: "close" } });
+});
+
+Deno.test("a pause ends a body at once when it has lasted, wherever the timer stood, and a body that is done leaves no timer", async () => {
+  const clock = new ManualClock();
+  const { sent, body } = open({ receiveMs: 60_000, idleMs: 1_000 }, { bodies: new ReceivedBodies(clock) });
+  let isOver = false;
+  const read = assert.rejects(body.next(), refusedWith(408)).then(() => void (isOver = true));
+  await clock.advance(900);
+  sent.send(10);
+  await settled();
+  await clock.advance(999);
+  assert.equal(isOver, false);
+  await clock.advance(1);
+  assert.equal(isOver, true);
+  await read;
+  const quiet = new ManualClock();
+  const done = open({ receiveMs: 60_000, idleMs: 1_000 }, { bodies: new ReceivedBodies(quiet) });
+  done.sent.send(10);
+  done.sent.end();
+  while (await done.body.next() !== null);
+  done.body[Symbol.dispose]();
+  await settled();
+  assert.deepEqual([quiet.sleeping, done.sent.isCancelled], [0, false]);
+});
+
+Deno.test("a kept piece counts with its own bytes, and what was given back counts for nobody", async () => {
+  const bodies = new ReceivedBodies(new ManualClock(), { ...LIMITS.body, receivedBytesMax: 400_000 });
+  const first = open({ isKept: true }, { principalKey: "a", bodies });
+  const pieces: number[] = [];
+  for (let piece = 0; piece < 3; piece++) {
+    const read = first.body.next();
+    first.sent.send(20_000);
+    pieces.push((await read)!.buffer.byteLength);
+  }
+  // The first piece is small, so that it is kept in what it was read into.
+  assert.deepEqual(pieces.slice(1), [20_000, 20_000]);
+  first.body[Symbol.dispose]();
+  assert.equal(bodies.bytes, 0);
+  const others = ["a", "b", "b", "b", "b"].map((principalKey) =>
+    open({ isKept: true }, { principalKey, bodies })
+  );
+  const ends = others.map(async ({ sent, body }) => {
+    for (let piece = 0; piece < 2; piece++) sent.send(60_000);
+    try {
+      while (await body.next() !== null);
+      return "whole";
+    } catch (error) {
+      return (error as Refusal).status;
+    }
+  });
+  await settled();
+  for (const { sent } of others) if (!sent.isCancelled) sent.end();
+  const [ofA, ...ofB] = await Promise.all(ends);
+  assert.equal(ofA, "whole");
+  assert.ok(ofB.includes(429), ofB.join());
+  for (const { body } of others) body[Symbol.dispose]();
+  assert.equal(bodies.bytes, 0);
+});
+
+Deno.test("bodies that were refused are given up when the service closes, each once", async () => {
+  const clock = new ManualClock();
+  const bodies = new ReceivedBodies(clock);
+  const { sent, body } = open({}, { bodies });
+  body[Symbol.dispose]();
+  body.end(new Error("it has ended before"));
+  assert.equal(await body.next().then(() => "", (error) => error.message), "it has ended before");
+  assert.equal(sent.isCancelled, false);
+  bodies[Symbol.dispose]();
+  await settled();
+  assert.deepEqual([sent.isCancelled, clock.sleeping], [true, 0]);
 });
 
 Deno.test("readers of what is at hand wait after 5 ms until the loop has turned, one principal after the other", async () => {

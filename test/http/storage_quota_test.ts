@@ -96,6 +96,7 @@ Deno.test("a principal at its quota can read, stop and delete, and write nothing
   const runId = await newRun(test);
   const body = { source_uri: FILM_PATH, max_frames: 20 };
   assert.equal((await test.call("POST", `/v1/runs/${runId}/ingest`, body)).status, 200);
+  assert.equal((await test.call("POST", `/v1/runs/${runId}/hold`)).status, 200);
   const before = await kinds(test, runId);
   Deno.writeFileSync(join(test.uploadRoot, await uploadedName(test)), new Uint8Array(2 ** 20));
   await test.restart();
@@ -120,6 +121,7 @@ Deno.test("a principal at its quota can read, stop and delete, and write nothing
   assert.deepEqual(await kinds(test, runId), before);
   assert.equal((await test.call("GET", "/v1/runs")).status, 200);
   assert.equal((await test.call("POST", `/v1/runs/${runId}/stop`)).status, 200);
+  assert.equal((await test.call("DELETE", `/v1/runs/${runId}/hold`)).status, 200);
   assert.equal((await test.call("DELETE", `/v1/runs/${runId}`)).status, 200);
   assert.equal((await test.call("POST", "/v1/runs", {}, KEY_B)).status, 200);
 });

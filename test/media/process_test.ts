@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { type Outcome, run, type RunOptions } from "../../src/media/process.ts";
+import { type MemoryLimits, type Outcome, run, type RunOptions } from "../../src/media/process.ts";
 import { NEVER, steppedWorld, TempFolder, tools, world } from "../support/media.ts";
 import { needing, PRLIMIT } from "../support/needs.ts";
 import { until } from "../support/until.ts";
@@ -20,8 +20,12 @@ function options(changed: Partial<RunOptions> = {}): RunOptions {
   };
 }
 
-function limited(changed: { cpuSeconds?: number; addressSpaceBytes?: number }): Partial<RunOptions> {
-  return { limits: { prlimit: tools().prlimit, cpuSeconds: 60, addressSpaceBytes: 2 ** 34, ...changed } };
+function limited(changed: { cpuSeconds?: number; memory?: MemoryLimits } = {}): Partial<RunOptions> {
+  return { limits: { prlimit: tools().prlimit, cpuSeconds: 60, memory: memoryOf(2 ** 34), ...changed } };
+}
+
+function memoryOf(bytes: number): MemoryLimits {
+  return { stackBytes: 8 * MIB, dataBytes: bytes, addressSpaceBytes: bytes };
 }
 
 function summary({ end, code, stdout, stderr }: Outcome) {
@@ -103,12 +107,14 @@ Deno.test({
     equal(spin.end, "out_of_cpu");
 
     const hungry = ["-nostdin", "-v", "error", "-f", "lavfi", "-i", "color=s=4096x4096", "-frames:v", "1"];
-    const memory = await run(
-      tools().ffmpeg,
-      [...hungry, "-f", "null", "-"],
-      options(limited({ addressSpaceBytes: 64 * MIB })),
-    );
-    ok(memory.end === "killed" || memory.code !== 0, JSON.stringify(summary(memory)));
+    for (const changed of [{ addressSpaceBytes: 64 * MIB }, { dataBytes: 32 * MIB }]) {
+      const memory = await run(
+        tools().ffmpeg,
+        [...hungry, "-f", "null", "-"],
+        options(limited({ memory: { ...memoryOf(2 ** 34), ...changed } })),
+      );
+      ok(memory.end === "killed" || memory.code !== 0, JSON.stringify(summary(memory)));
+    }
 
     const file = join(folder.path, "written");
     const writing = await run(SHELL, ["-c", `echo data > ${file}`], options(limited({})));

@@ -39,7 +39,7 @@ Deno.test("a file in place of denort gets the code of every process and Worker, 
   const filesOf = (below: string) => [...Deno.readDirSync(join(PROJECT_ROOT, below))].map(({ name }) => name);
   const wanted = [
     ...Object.values(ENTRIES).map((entry) => `${entry.split("/").at(-1)}.mjs`),
-    ...["wasm", "seccomp"].flatMap(filesOf).filter((name) => /\.(wasm|bpf)$/.test(name)),
+    ...["wasm", "seccomp"].flatMap(filesOf).filter((name) => /\.(wasm|bpf|starter)$/.test(name)),
     ...filesOf("dist/pages").filter((name) => name !== "built"),
   ];
   assert.ok(wanted.length > 14, String(wanted));

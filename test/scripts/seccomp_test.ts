@@ -3,6 +3,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { filterOf, type Network } from "../../scripts/seccomp/filter.ts";
+import { starterOf } from "../../scripts/seccomp/starter.ts";
 import {
   ALLOWED,
   BY_ARGUMENT,
@@ -151,6 +152,9 @@ for (const processor of PROCESSORS) {
     deepEqual(families("none"), [1]);
     deepEqual(families("loopback"), [1, 2]);
     for (const type of [2, 3, 4, 5]) equal(answer(processor, "loopback", socket, [2, type]), "error 97");
+    const protocols = Array.from({ length: 300 }, (_, protocol) => protocol)
+      .filter((protocol) => answer(processor, "loopback", socket, [2, STREAM, protocol]) === ALLOW);
+    deepEqual(protocols, [0, 6]);
   });
 
   Deno.test(`${processor}: nothing is put into a terminal, and no attribute of the process is changed but its name`, () => {
@@ -158,6 +162,9 @@ for (const processor of PROCESSORS) {
     const TERMINAL_INPUT = 0x5412;
     equal(answer(processor, "none", ioctl, [0, TERMINAL_INPUT]), "error 25");
     equal(answer(processor, "none", ioctl, [0, 0x5401]), ALLOW);
+    const limits = BY_ARGUMENT.prlimit64[column]!;
+    equal(answer(processor, "none", limits, [0]), ALLOW);
+    equal(answer(processor, "none", limits, [1]), "error 1");
     const prctl = BY_ARGUMENT.prctl[column]!;
     equal(answer(processor, "none", prctl, [15]), ALLOW);
     for (const option of [1, 4, 8, 22, 24, 28, 35, 38, 47]) {
@@ -172,5 +179,31 @@ for (const processor of PROCESSORS) {
       const path = fileURLToPath(new URL(`../../seccomp/${processor}-${network}.bpf`, import.meta.url));
       deepEqual(Deno.readFileSync(path), built);
     });
+
+    Deno.test(`${processor}-${network}.starter is the fresh build, and ends with the filter`, () => {
+      const built = starterOf(processor, network);
+      const path = fileURLToPath(new URL(`../../seccomp/${processor}-${network}.starter`, import.meta.url));
+      deepEqual(Deno.readFileSync(path), built);
+      equal(Deno.statSync(path).mode! & 0o111, 0o111);
+      const filter = filterOf(processor, network);
+      deepEqual(built.subarray(-filter.length), filter);
+    });
   }
 }
+
+Deno.test("a starter sets the filter, keeps arguments and environment, and says when it cannot", async () => {
+  const starter = fileURLToPath(new URL(`../../seccomp/${Deno.build.arch}-none.starter`, import.meta.url));
+  const started = async (args: string[]) => {
+    const options = { args, clearEnv: true, env: { A: "b" }, stdin: "null" } as const;
+    const { code, stdout, stderr } = await new Deno.Command(starter, options).output();
+    const [out, err] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+    return { code, out, err };
+  };
+  const { out } = await started(["/usr/bin/grep", "-hE", "^(Seccomp|NoNewPrivs):", "/proc/self/status"]);
+  deepEqual(out!.trim().split("\n"), ["NoNewPrivs:\t1", "Seccomp:\t2"]);
+  deepEqual(await started(["/usr/bin/env"]), { code: 0, out: "A=b\n", err: "" });
+  const REASON = "the system-call filter cannot be set, or the program cannot be started\n";
+  for (const args of [[], ["/nonexistent"]]) {
+    deepEqual(await started(args), { code: 126, out: "", err: REASON });
+  }
+});

@@ -1,6 +1,8 @@
 /** Films whose clocks are broken, made by ffmpeg and by changing the times in their bytes; each picture shows its number. */
 
 import { join } from "node:path";
+import { joinedBytes } from "../../src/base/bytes.ts";
+import { boxOn, fullBox, uint32List } from "../../src/media/formats/mp4_boxes.ts";
 import { make, type TempFolder } from "./media.ts";
 import { makeNumbered } from "./recorded_media.ts";
 
@@ -29,6 +31,8 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
   "each time comes twice": (k, t) => k >= 48 ? timeOf(k - 48) : t,
   "the clock begins anew": (k, t) => k >= 48 ? timeOf(k - 48) - 9_000 : t,
   "the clock begins anew again and again": (k) => timeOf(k % 30) - (k >= 30 ? 5_000 : 0),
+  "all times are one": () => 0,
+  "times are nearly one": (k) => k / 50,
 };
 
 /** What is made: `clock` has the times on the container's clock, and frames are coded in another order where `isReordered`. */
@@ -98,6 +102,56 @@ function copied(
     "-avoid_negative_ts",
     "disabled",
   );
+}
+
+/** The tables of an MP4 of even steps, which are written again: steps, and offsets of frames that are shown in another order. */
+interface TimeTables {
+  /** Rows of a number of samples and the ticks to the next one. */
+  readonly steps?: (tick: number) => readonly (readonly [number, number])[];
+  readonly offsets?: readonly (readonly [number, number])[];
+}
+
+/** What writers do to these tables. */
+export const TABLES: Readonly<Record<string, TimeTables>> = {
+  "steps are 0": { steps: () => [[BROKEN_FRAMES, 0]] },
+  "steps are a tick": { steps: () => [[BROKEN_FRAMES, 1]] },
+  "a step is 100 s longer, and the next one goes back": {
+    steps: (tick) => [[49, tick], [1, 2_501 * tick], [1, -2_499 * tick], [BROKEN_FRAMES - 51, tick]],
+  },
+  "a step goes back by 2 s": { steps: (tick) => [[69, tick], [1, -49 * tick], [BROKEN_FRAMES - 70, tick]] },
+  "offsets are 0": { offsets: [[BROKEN_FRAMES, 0]] },
+};
+
+/** Makes an MP4 with these tables in the folder. */
+export function makeWithTables(
+  folder: TempFolder,
+  { steps, offsets }: TimeTables,
+  { isReordered }: { readonly isReordered: boolean },
+): string {
+  const film = makeNumbered(join(folder.path, "even.mp4"), BROKEN_FRAMES, [
+    ...["-c:v", "mpeg4", "-q:v", "2", ...(isReordered ? ["-bf", "2"] : [])],
+  ]);
+  let bytes = Deno.readFileSync(film);
+  if (steps) bytes = withTable(bytes, "stts", steps(FRAME_MS * 12.8));
+  if (offsets && isReordered) bytes = withTable(bytes, "ctts", offsets);
+  return folder.file("tables.mp4", bytes);
+}
+
+/** The table has other rows; what has the table is longer or shorter, and comes behind the pictures. */
+function withTable(
+  film: Uint8Array<ArrayBuffer>,
+  type: string,
+  rows: readonly (readonly [number, number])[],
+): Uint8Array<ArrayBuffer> {
+  const path = ["moov", "moov/trak", "moov/trak/mdia", "moov/trak/mdia/minf", "moov/trak/mdia/minf/stbl"];
+  const old = boxOn(film, `${path.at(-1)}/${type}`);
+  const table = fullBox(type, {}, uint32List([rows.length, ...rows.flat()]));
+  const bytes = joinedBytes(film.subarray(0, old.start), table, film.subarray(old.end));
+  const view = new DataView(bytes.buffer);
+  for (const { start, end } of path.map((outer) => boxOn(film, outer))) {
+    view.setUint32(start, end - start + table.length - (old.end - old.start));
+  }
+  return bytes;
 }
 
 /** Packets of MPEG have their times in five bytes behind a header; now and then a picture has none. */

@@ -14,7 +14,7 @@ sub calls { my ($number, @arguments) = @_; my $result = syscall($number, @argume
 
 told("read its input", reads($readable));
 told("write its output", $writable eq "" || writes($writable, ">>"));
-told("start a thread or program of its own", do { my $pid = fork; if (defined $pid && $pid == 0) { exec("/bin/true"); kill 9, $$; } waitpid($pid, 0) if $pid; defined $pid });
+told("start a process of its own", do { my $pid = fork; if (defined $pid && $pid == 0) { exec("/bin/true"); kill 9, $$; } waitpid($pid, 0) if $pid; defined $pid });
 told("read /etc/passwd", reads("/etc/passwd"));
 told("list /root", scalar(lists("/root")));
 told("list /home", scalar(lists("/home")));
@@ -32,6 +32,9 @@ told("open a UDP socket", opens(2, 2, 0));
 told("open an IPv6 socket", opens(10, 1, 0));
 told("open a netlink socket", opens(16, 3, 0));
 told("open a packet socket", opens(17, 3, 0));
+told("open a vsock socket", opens(40, 1, 0));
+told("open a kernel crypto socket", opens(38, 5, 0));
+told("open an SCTP socket", opens(2, 1, 132));
 told("listen", do { my $s = opens(2, 1, 0); $s && bind($s, loopback(0)) && listen($s, 1) });
 
 my %numbers = (
@@ -56,6 +59,7 @@ my %numbers = (
   "make a file of memory" => [319, "x", 0],
   "set the clock" => [227, 0, "\0" x 16],
   "set the host name" => [170, "x", 1],
+  "ask for limits of a process outside" => [302, $outside, 4, 0, "\0" x 16],
 );
 for my $name ($makesCalls ? sort keys %numbers : ()) { my @call = @{ $numbers{$name} }; told($name, calls(@call)); }
 

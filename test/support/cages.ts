@@ -10,21 +10,22 @@ import { type CageProbe, findCage, type FoundCage } from "../../src/media/tools/
 import { world } from "./media.ts";
 import { type Need, programOnPath } from "./needs.ts";
 
-const FILTER_DIR = fileURLToPath(new URL("../../seccomp", import.meta.url));
+export const FILTER_DIR = fileURLToPath(new URL("../../seccomp", import.meta.url));
 
 /** What is found when some programs are not installed. */
 export function foundCage(
   tools: Tools,
-  { absent = [], replaced = {}, mode = "auto" }: {
+  { absent = [], replaced = {}, mode = "auto", filterDir = FILTER_DIR }: {
     absent?: readonly string[];
     replaced?: Partial<CageTools>;
     mode?: CageProbe["mode"];
+    filterDir?: string;
   } = {},
 ): Promise<FoundCage> {
   const missing = Object.fromEntries(absent.map((name) => [name, null]));
   const cageTools = { ...findCageTools(), ...missing, ...replaced };
   return findCage({
-    ...{ mode, tools, cageTools, filterDir: FILTER_DIR, world: world() },
+    ...{ mode, tools, cageTools, filterDir, world: world() },
     ...{ forwarderCommand: forwarderCommand(), socketDir: tmpdir() },
   });
 }

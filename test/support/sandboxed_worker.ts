@@ -1,5 +1,6 @@
 /** The entry of a sandboxed Worker that opens and closes one service after another, for tests. */
 
+import "../../src/base/worker_globals.ts";
 import {
   ConnectionQuestions,
   type ServiceNotice,

@@ -1,8 +1,8 @@
 /** The first page: what needs a look, what is live, the runs of late; and for a new service, the first steps. */
 
-import type { Run } from "../../../client/mod.ts";
 import { serviceHealth } from "../../service/health.ts";
 import { useLoaded } from "../../service/loaded.ts";
+import { type NewestRuns, newestRuns } from "../../service/runs.ts";
 import { awaySinceMs, client } from "../../service/session.ts";
 import { countText } from "../../text/numbers.ts";
 import { go, hrefOf } from "../../shell/place.ts";
@@ -16,14 +16,16 @@ import "./overview.css";
 
 const RELOAD_MS = 3_000;
 const RECENT = 8;
+/** Of the newest runs, those with the latest events are shown. */
+const LOOKED_AT = 200;
 
 export function Overview() {
   const loaded = useLoaded(
     async (signal) => {
       const asked = client.value;
-      const [sessions, runs, sources] = await Promise.all([
+      const [sessions, { runs, isMore }, sources] = await Promise.all([
         asked.listLiveSessions({ signal }),
-        asked.listRuns({ signal }),
+        newestRuns(LOOKED_AT, signal),
         asked.listSources({ signal }),
       ]);
       const lost = sources.filter(({ live, state }) =>
@@ -31,7 +33,13 @@ export function Overview() {
       );
       const watched = new Set(sessions.map(({ source_uri }) => source_uri));
       const cameras = new Map(sources.map((source) => [source.run_id, source]));
-      return { sessions, runs, cameras, lost: lost.filter(({ source_uri }) => !watched.has(source_uri)) };
+      return {
+        sessions,
+        runs,
+        isMore,
+        cameras,
+        lost: lost.filter(({ source_uri }) => !watched.has(source_uri)),
+      };
     },
     [client.value],
     RELOAD_MS,
@@ -43,7 +51,7 @@ export function Overview() {
       </header>
       <Attention />
       <Shown of={loaded}>
-        {({ sessions, runs, cameras, lost }) => (
+        {({ sessions, runs, isMore, cameras, lost }) => (
           <>
             {sessions.length + lost.length > 0 && (
               <section class="overview-part" aria-labelledby="overview-live">
@@ -63,7 +71,7 @@ export function Overview() {
                 </ul>
               </section>
             )}
-            {runs.length > 0 && <RecentRuns runs={runs} />}
+            {runs.length > 0 && <RecentRuns runs={runs} isMore={isMore} />}
             <FirstSteps
               isFirstVisit={runs.length === 0}
             />
@@ -99,14 +107,16 @@ function Attention() {
   );
 }
 
-function RecentRuns({ runs }: { runs: readonly Run[] }) {
+function RecentRuns({ runs, isMore }: NewestRuns) {
   const recent = runs.toSorted((one, other) => Date.parse(other.updated_at) - Date.parse(one.updated_at))
     .slice(0, RECENT);
   return (
     <section class="overview-part" aria-labelledby="overview-runs">
       <div class="page-head">
         <h2 id="overview-runs">Recent runs</h2>
-        <a href={hrefOf(["runs"])}>All {countText(runs.length)} {runs.length === 1 ? "run" : "runs"}</a>
+        <a href={hrefOf(["runs"])}>
+          All {!isMore && countText(runs.length)} {runs.length === 1 ? "run" : "runs"}
+        </a>
       </div>
       <Table
         name="recent runs"

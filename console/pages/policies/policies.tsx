@@ -2,6 +2,7 @@
 
 import type { Run } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
+import { CHOICE_RUNS, newestRuns } from "../../service/runs.ts";
 import { client } from "../../service/session.ts";
 import { go, hrefOf, type Place } from "../../shell/place.ts";
 import { runName } from "../../text/names.ts";
@@ -41,7 +42,7 @@ export function Policies({ path, query }: Place) {
 }
 
 function RunChoice() {
-  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [
+  const runs = useLoaded(async (signal) => (await newestRuns(CHOICE_RUNS, signal)).runs, [
     client.value,
   ]);
   return (

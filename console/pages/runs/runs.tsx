@@ -1,8 +1,10 @@
-/** All runs of the caller, the newest first. */
+/** The runs of the caller, the newest first; older ones when they are asked for. */
 
+import { useRef, useState } from "preact/hooks";
 import type { Run } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
 import { useLoaded } from "../../service/loaded.ts";
+import { newestRuns } from "../../service/runs.ts";
 import { go, hrefOf } from "../../shell/place.ts";
 import { counted } from "../../text/numbers.ts";
 import { runName } from "../../text/names.ts";
@@ -12,6 +14,8 @@ import { type Column, Table } from "../../ui/table.tsx";
 
 /** Runs that are made elsewhere show up after so long. */
 const RELOAD_MS = 5_000;
+/** Runs that are shown at first, and so many more each time. */
+const STEP = 500;
 
 export const RUN_COLUMNS: readonly Column<Run>[] = [
   {
@@ -47,18 +51,30 @@ export const RUN_COLUMNS: readonly Column<Run>[] = [
 ];
 
 export function Runs() {
-  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [
-    client.value,
-  ], RELOAD_MS);
+  const [count, setCount] = useState(STEP);
+  // The runs that are there stay while older ones are on their way.
+  const wanted = useRef(count);
+  wanted.current = count;
+  const loaded = useLoaded((signal) => newestRuns(wanted.current, signal), [client.value], RELOAD_MS);
+  const showMore = () => {
+    setCount(wanted.current = count + STEP);
+    loaded.reload();
+  };
   return (
     <section class="page">
       <header class="page-head">
         <h1>Runs</h1>
-        {runs.value && runs.value.length > 0 && <span class="dim">{counted(runs.value.length, "run")}</span>}
+        {loaded.value && loaded.value.runs.length > 0 && (
+          <span class="dim">
+            {loaded.value.isMore && "the newest "}
+            {counted(loaded.value.runs.length, "run")}
+          </span>
+        )}
+        {loaded.value?.isMore && <button type="button" onClick={showMore}>Show older runs</button>}
       </header>
-      <Shown of={runs}>
-        {(list) =>
-          list.length === 0
+      <Shown of={loaded}>
+        {({ runs }) =>
+          runs.length === 0
             ? (
               <EmptyNote title="No runs yet">
                 <p>A run is made for each film or stream that is analyzed.</p>
@@ -70,7 +86,7 @@ export function Runs() {
             : (
               <Table
                 name="runs"
-                rows={list}
+                rows={runs}
                 columns={RUN_COLUMNS}
                 keyOf={(run) => run.run_id}
                 textOf={(run) => `${runName(run)}  ${run.run_id} ${run.model} ${run.status}`}

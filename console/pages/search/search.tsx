@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Run, SearchHit } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
+import { CHOICE_RUNS, newestRuns } from "../../service/runs.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf, type Place, setQuery } from "../../shell/place.ts";
 import { lookOfEvent } from "../../text/event_types.ts";
@@ -81,13 +82,13 @@ async function search(
       limit: LIMIT,
       ...(runId !== null && { run_id: runId }),
     }, { signal }),
-    client.value.listRuns({ signal }),
+    newestRuns(CHOICE_RUNS, signal),
   ]);
   return {
     hits: withoutPictures(answer.hits),
     total: answer.total_hits,
     scanned: answer.scanned,
-    runs: new Map(runs.map((run) => [run.run_id, run])),
+    runs: new Map(runs.runs.map((run) => [run.run_id, run])),
   };
 }
 

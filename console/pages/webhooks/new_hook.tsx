@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { CreatedWebhook } from "../../../client/mod.ts";
 import { failureText } from "../../service/failures.ts";
 import { useLoaded } from "../../service/loaded.ts";
+import { CHOICE_RUNS, newestRuns } from "../../service/runs.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
 import { runName, shortId, words } from "../../text/names.ts";
@@ -62,7 +63,7 @@ function HookForm(
     onClose: () => void;
   },
 ) {
-  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [
+  const runs = useLoaded(async (signal) => (await newestRuns(CHOICE_RUNS, signal)).runs, [
     client.value,
   ]);
   const [runId, setRunId] = useState("");

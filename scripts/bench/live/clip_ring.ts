@@ -128,6 +128,9 @@ async function processorTime(isKept: boolean): Promise<Used> {
           units++;
           tap.push(unit);
         },
+        onLost: (reason: string) => {
+          throw new Error(reason);
+        },
         isUrgent: () => tap.isUrgent,
       },
     }),

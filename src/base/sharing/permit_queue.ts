@@ -1,11 +1,11 @@
-/** Bounded concurrency: a fixed number of permits, fair between principals, and a bounded queue for the rest. */
+/** Bounded concurrency: a fixed number of permits, or an amount of which each takes a part, fair between principals, and a bounded queue for the rest. */
 
 import { isWithinShare } from "./fair_share.ts";
-import { Refusal, type RefusalKind } from "../refusal.ts";
+import { Refusal, RefusalForNow, type RefusalKind } from "../refusal.ts";
 import { type Sleeper, timer } from "../wait.ts";
 
 export interface PermitQueueOptions {
-  /** Permits that may be out at once; at least 1. */
+  /** Permits that may be out at once, or their amounts together; at least 1. */
   readonly limit: number;
   /** Callers that may wait at once. */
   readonly waiterLimit: number;
@@ -13,6 +13,8 @@ export interface PermitQueueOptions {
   readonly what: string;
   /** How a caller is refused that finds the queue full or whose wait runs out. */
   readonly refusal: RefusalKind;
+  /** After so long a refused caller may come back; absent where that is not known. */
+  readonly retryAfterSeconds?: number;
   /** Whether several principals may come, so that none may hold all permits; false unless given. */
   readonly isShared?: boolean;
 }
@@ -22,6 +24,8 @@ export interface AcquireOptions {
   readonly principalKey?: string | undefined;
   /** When it aborts, the caller leaves the queue and `acquire` rejects with its reason. */
   readonly signal?: AbortSignal;
+  /** What it takes of the limit: an integer from 1 to the limit; 1 unless given. */
+  readonly amount?: number;
   /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the closed queue. */
   readonly within?: { readonly world: Sleeper; readonly timeoutMs: number };
 }
@@ -39,11 +43,12 @@ export interface Permit extends Disposable {
  * - A shared queue admits a principal while {@link isWithinShare} holds, so that there is a permit for one that holds none.
  * - A permit that comes back goes to the waiting principal that holds the fewest; of several, to the one that has waited
  *   longest since it last gave one back. So two principals take turns, however many callers each has waiting.
- * - The callers of one principal are admitted in the order in which they came.
+ * - The callers of one principal are admitted in the order in which they came. One that wants much can be overtaken by
+ *   other principals that want less: nothing is kept free for it, so its wait should have an end.
  * - When the waiting room is full, the newest caller of the principal with the most waiting is refused: the caller who has
  *   just come, unless its principal has fewer.
  *
- * Invariant: no waiting caller could be admitted. So a newcomer that is admitted overtakes none.
+ * Invariant: no principal's first waiting caller could be admitted. Where all want the same, a newcomer that is admitted overtakes none.
  */
 export class PermitQueue implements Disposable {
   readonly limit: number;
@@ -66,7 +71,7 @@ export class PermitQueue implements Disposable {
     this.#options = options;
   }
 
-  /** Permits that are out now. */
+  /** Permits that are out now, or their amounts together. */
   get active(): number {
     return this.#active;
   }
@@ -80,15 +85,23 @@ export class PermitQueue implements Disposable {
    * Waits for a permit. Rejects with a {@link Refusal} when the queue is full, when the wait runs out and when the
    * permit queue is closed, and with the signal's reason when it aborts.
    */
-  acquire({ principalKey = NO_PRINCIPAL, signal, within }: AcquireOptions = {}): Promise<Permit> {
+  acquire(options: AcquireOptions = {}): Promise<Permit> {
+    const { principalKey = NO_PRINCIPAL, signal, amount = 1 } = options;
+    if (!(Number.isInteger(amount) && amount >= 1 && amount <= this.limit)) {
+      return Promise.reject(
+        new RangeError(`Cannot acquire ${amount} ${this.#options.what}: must be from 1 to ${this.limit}`),
+      );
+    }
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#isClosed) return Promise.reject(this.#refused("as the service is closing"));
     const share = this.#shares.get(principalKey) ?? newShare(principalKey);
-    if (this.#mayAdmit(share)) return Promise.resolve(this.#admit(share));
+    if (share.waiters.size === 0 && this.#mayAdmit(share, amount)) {
+      return Promise.resolve(this.#admit(share, amount));
+    }
     if (this.#waiting >= this.#options.waiterLimit && !this.#makeRoom(share)) {
       return Promise.reject(this.#isFull());
     }
-    return this.#wait(share, signal, within);
+    return this.#wait(share, amount, options);
   }
 
   /** Refuses all waiting and all later callers; permits that are out stay valid. */
@@ -103,7 +116,7 @@ export class PermitQueue implements Disposable {
     this.close();
   }
 
-  #wait(share: Share, signal: AbortSignal | undefined, within: AcquireOptions["within"]): Promise<Permit> {
+  #wait(share: Share, amount: number, { signal, within }: AcquireOptions): Promise<Permit> {
     return new Promise<Permit>((resolve, reject) => {
       const leave = () => {
         share.waiters.delete(waiter);
@@ -113,15 +126,18 @@ export class PermitQueue implements Disposable {
         timeout?.[Symbol.dispose]();
       };
       const waiter: QueuedCaller = {
+        amount,
         sinceTick: ++this.#ticks,
         // The permit is out before the caller leaves the queue, so that its share is not forgotten in between.
         admit: () => {
-          resolve(this.#admit(share));
+          resolve(this.#admit(share, amount));
           leave();
         },
         reject: (reason) => {
           leave();
           reject(reason);
+          // Those behind it may want less.
+          if (!this.#isClosed) this.#admitWaiters();
         },
       };
       const onAbort = () => waiter.reject(signal!.reason);
@@ -135,26 +151,26 @@ export class PermitQueue implements Disposable {
     });
   }
 
-  #admit(share: Share): Permit {
+  #admit(share: Share, amount: number): Permit {
     this.#shares.set(share.key, share);
-    share.held += 1;
-    this.#active += 1;
+    share.held += amount;
+    this.#active += amount;
     let isOut = true;
     const release = () => {
       if (!isOut) return;
       isOut = false;
-      share.held -= 1;
+      share.held -= amount;
       share.returnedTick = ++this.#ticks;
-      this.#active -= 1;
+      this.#active -= amount;
       this.#forgetIdle(share);
       this.#admitWaiters();
     };
     return { release, [Symbol.dispose]: release };
   }
 
-  #mayAdmit({ held }: Share): boolean {
+  #mayAdmit({ held }: Share, amount: number): boolean {
     const free = this.limit - this.#active;
-    return this.#options.isShared ? isWithinShare(held, 1, free) : free > 0;
+    return this.#options.isShared ? isWithinShare(held, amount, free) : amount <= free;
   }
 
   #admitWaiters(): void {
@@ -164,7 +180,7 @@ export class PermitQueue implements Disposable {
   #next(): QueuedCaller | undefined {
     let first: Share | undefined;
     for (const share of this.#shares.values()) {
-      if (share.waiters.size === 0 || !this.#mayAdmit(share)) continue;
+      if (share.waiters.size === 0 || !this.#mayAdmit(share, oldest(share).amount)) continue;
       if (!first || isBefore(share, first)) first = share;
     }
     return first && oldest(first);
@@ -189,17 +205,18 @@ export class PermitQueue implements Disposable {
   }
 
   #refused(why: string): Refusal {
-    return new Refusal(
-      this.#options.refusal,
-      `Cannot admit more than ${this.limit} ${this.#options.what} at once ${why}`,
-    );
+    const { refusal, retryAfterSeconds, what } = this.#options;
+    const message = `Cannot admit more than ${this.limit} ${what} at once ${why}`;
+    return retryAfterSeconds === undefined
+      ? new Refusal(refusal, message)
+      : new RefusalForNow(retryAfterSeconds, refusal, message);
   }
 }
 
 /** One principal's part of the queue. */
 interface Share {
   readonly key: string;
-  /** Permits that are out. */
+  /** Permits that are out, or their amounts together. */
   held: number;
   /** When the last permit came back. */
   returnedTick: number;
@@ -208,6 +225,7 @@ interface Share {
 }
 
 interface QueuedCaller {
+  readonly amount: number;
   readonly sinceTick: number;
   readonly admit: () => void;
   readonly reject: (reason: unknown) => void;

@@ -10,10 +10,11 @@ import type { Marker } from "../../model/frames/marker.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
+import { cursorNumbers, foreignCursor, PageEntries, pageOf, type PageQuery } from "../list_page.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { MarkerOrder } from "./marker_order.ts";
 
-export interface MarkerFilter {
+export interface MarkerFilter extends PageQuery {
   readonly status?: string | undefined;
   readonly eventType?: string | undefined;
   /** Markers whose end_frame is at or after it. */
@@ -22,7 +23,7 @@ export interface MarkerFilter {
   readonly toFrame?: number | undefined;
 }
 
-export interface EventFilter {
+export interface EventFilter extends PageQuery {
   /** Only events whose payload has exactly this `index_name`. */
   readonly index?: string | undefined;
   /** Included. */
@@ -46,6 +47,8 @@ export interface LongEntry extends Omit<TimelineEntry, "payload"> {
 }
 
 const MARKERS_PER_BATCH = 1024;
+/** Markers whose order is kept, 8 bytes each; that of a longer list is found again for each page. */
+const KEPT_ORDER_MAX = 2 ** 20;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 /** Those that say how many frames a second their source has. */
 const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_generated"]);
@@ -56,24 +59,33 @@ export class EventReads {
   readonly #timeline: Timeline;
   /** Orders of markers that are being found now, at most one for each request under way. */
   readonly #orders = new Map<string, Promise<Float64Array>>();
+  /** The order that was found last, for whoever reads the next page of it. */
+  #lastOrder: { readonly key: string; readonly seqs: Float64Array } | null = null;
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
   }
 
-  /** Batches of the run's events in seq order, bookkeeping kinds included. */
+  /**
+   * Batches of the run's events in seq order, bookkeeping kinds included: of all, or of one page. Errors: 404, 410, 422 on `limit`,
+   * `cursor`.
+   */
   events(
     caller: Caller,
     runId: string,
-    { index, fromSeq = 0, withoutKind }: EventFilter = {},
+    { index, fromSeq = 0, withoutKind, ...query }: EventFilter = {},
   ): AsyncIterable<readonly (TimelineEntry | LongEntry)[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
+    const page = pageOf(query);
+    const [afterSeq] = cursorNumbers(page, 1) ?? [];
     requireCursor(run, fromSeq);
+    if (afterSeq !== undefined) requireCursor(run, afterSeq + 1, "cursor");
     const batches = this.#timeline.readInPieces(run.runId, {
-      fromSeq,
+      fromSeq: Math.max(fromSeq, (afterSeq ?? -1) + 1),
       ...(withoutKind !== undefined && { kinds: (kind) => kind !== withoutKind }),
     });
-    return index === undefined ? batches : ofIndex(batches, index);
+    const wanted = index === undefined ? batches : ofIndex(batches, index);
+    return page === null ? wanted : new PageEntries(wanted, page, ({ seq }) => String(seq));
   }
 
   /**
@@ -131,16 +143,28 @@ export class EventReads {
 
   /**
    * Batches of every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. They are read twice,
-   * first for their order: memory holds 32 bytes of each, and not all of them.
+   * first for their order: memory holds 32 bytes of each, and not all of them. Errors: 404, 410, 422 on `limit`, `cursor`.
    */
   markers(caller: Caller, runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
-    return this.#markersOf(ownedRun(this.#timeline.view, caller, runId).runId, filter);
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    const page = pageOf(filter);
+    const [afterSeq] = cursorNumbers(page, 1) ?? [];
+    if (afterSeq !== undefined) requireCursor(run, afterSeq + 1, "cursor");
+    const batches = this.#markersOf(run.runId, filter, afterSeq);
+    return page === null ? batches : new PageEntries(batches, page, ({ seq }) => String(seq));
   }
 
-  async *#markersOf(runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
+  async *#markersOf(
+    runId: string,
+    filter: MarkerFilter,
+    afterSeq: number | undefined,
+  ): AsyncIterable<readonly TimelineEntry[]> {
     const { view } = this.#timeline;
     const removedSeq = view.run(runId)?.removedSeq;
-    const seqs = await this.#orderOf(runId, filter);
+    const ordered = await this.#orderOf(runId, filter);
+    const place = afterSeq === undefined ? -1 : ordered.indexOf(afterSeq);
+    if (afterSeq !== undefined && place < 0) throw foreignCursor();
+    const seqs = ordered.subarray(place + 1);
     for (let start = 0; start < seqs.length; start += MARKERS_PER_BATCH) {
       if (view.run(runId)?.removedSeq !== removedSeq) {
         throw new Error("the markers were removed while they were read");
@@ -156,16 +180,19 @@ export class EventReads {
   }
 
   /** Whoever reads the same list at the same time, as in another format, shares the look for its order. */
-  #orderOf(runId: string, filter: MarkerFilter): Promise<Float64Array> {
+  async #orderOf(runId: string, filter: MarkerFilter): Promise<Float64Array> {
     const { status, eventType, fromFrame, toFrame } = filter;
-    const { lastSeq } = this.#timeline.view;
+    const lastSeq = this.#timeline.view.run(runId)?.lastSeq;
     const key = JSON.stringify([runId, lastSeq, status, eventType, fromFrame, toFrame]);
+    if (this.#lastOrder?.key === key) return this.#lastOrder.seqs;
     let order = this.#orders.get(key);
     if (!order) {
       order = this.#findOrder(runId, filter).finally(() => this.#orders.delete(key));
       this.#orders.set(key, order);
     }
-    return order;
+    const seqs = await order;
+    if (seqs.length <= KEPT_ORDER_MAX) this.#lastOrder = { key, seqs };
+    return seqs;
   }
 
   /** The sequence numbers of the markers in the order of the list. */
@@ -187,8 +214,8 @@ export class EventReads {
 }
 
 /** A reader who goes on from an event that was removed must know. One who begins with the first gets what is left. */
-function requireCursor({ removedSeq, firstSeq }: RunView, fromSeq: number): void {
-  if (fromSeq > 1 && fromSeq <= removedSeq) throw new CursorExpired(firstSeq);
+function requireCursor({ removedSeq, firstSeq }: RunView, fromSeq: number, field?: "cursor"): void {
+  if (fromSeq > 1 && fromSeq <= removedSeq) throw new CursorExpired(firstSeq, field);
 }
 
 async function* ofIndex(

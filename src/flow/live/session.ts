@@ -438,6 +438,8 @@ export class LiveSession {
         return this.#reconnector?.onGap(this.#reconnected(), report);
       case "resumed":
         return this.#reconnector?.onResumed(this.#reconnected());
+      case "packets_lost":
+        return this.#onPacketsLost(report);
       case "picture_size":
         return this.#onPictureSize(report);
       case "counts":
@@ -709,6 +711,16 @@ export class LiveSession {
         this.#port?.send({ ...order, settings });
       },
     };
+  }
+
+  #onPacketsLost({ reason }: ReportOf<"packets_lost">): void {
+    const { world, identity: { runId, sessionId } } = this.#options;
+    world.log.warn(
+      "clips, recording and live view of a live source are without some of its pictures or sound",
+      {
+        ...{ run_id: runId, session_id: sessionId, reason },
+      },
+    );
   }
 
   /** More is reserved at once, and given back where the pictures stay smaller for a while. */

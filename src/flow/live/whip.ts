@@ -21,6 +21,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { CapacityExhausted } from "./capacity.ts";
+import { activeLimitReached } from "../runs/runs.ts";
 import { NotAcknowledged, type PromptChange } from "./describing/describer.ts";
 import type { SessionIdentity } from "./journal.ts";
 import type { LiveRegistry } from "./registry.ts";
@@ -176,10 +177,7 @@ export class Whip {
   #checkStreams(view: TimelineView, { principalKey }: Caller): void {
     const { activeStreamLimit, streamTtlMs, world } = this.#options;
     if (view.activeCount(principalKey, world.now(), streamTtlMs) < activeStreamLimit) return;
-    throw new LiveRefused(
-      409,
-      `the limit of active runs is reached: ${activeStreamLimit}/${activeStreamLimit}`,
-    );
+    throw new LiveRefused(409, activeLimitReached(activeStreamLimit));
   }
 
   /** 503 where the machine's ffmpeg cannot do what the session needs. */

@@ -13,6 +13,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "../files/open_file.ts";
+import { firstPageOr, foreignCursor, type PageQuery } from "../list_page.ts";
 import type { NamedSources } from "../sources/named_sources.ts";
 import { type ExportPlan, RecordingExport } from "./recording_export.ts";
 
@@ -23,11 +24,9 @@ export interface RecordingReadsOptions {
 }
 
 /** Query values as they came. */
-export interface RecordingQuery {
+export interface RecordingQuery extends PageQuery {
   readonly from: string | undefined;
   readonly to: string | undefined;
-  readonly cursor?: string | undefined;
-  readonly limit?: number | undefined;
 }
 
 export interface ListedRecordings {
@@ -53,14 +52,8 @@ export class RecordingReads {
   async list(caller: Caller, name: string, query: RecordingQuery): Promise<ListedRecordings> {
     this.#checkSource(caller, name);
     const { recordings } = this.#options;
-    const { cursor = null, limit = LIMITS.recording.listedDefault } = query;
-    const { minimum, maximum } = LIMITS.recording.listed;
-    if (limit < minimum || limit > maximum) {
-      throw refuse.invalid("limit", `must be from ${minimum} to ${maximum}`);
-    }
-    if (cursor !== null && segmentStartMs(cursor) === null) {
-      throw refuse.invalid("cursor", "must be a next_cursor of this list");
-    }
+    const { cursor, limit } = firstPageOr(query);
+    if (cursor !== null && segmentStartMs(cursor) === null) throw foreignCursor();
     const range = rangeOf(query);
     const segments: RecordedSegment[] = [];
     let isMore = false;

@@ -1,6 +1,7 @@
 /** Which media of which runs go before the events that name them: by age and by size, kind by kind. Decides, removes nothing. */
 
 import { join } from "node:path";
+import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
@@ -47,8 +48,8 @@ export interface MediaRemovalOptions {
 
 /**
  * ```
- *   a kind:  its hours ──► the last event that is too old ─┐
- *            its bytes ──► the last event beyond them ─────┴─► of each run that is not on hold: what it names up to there
+ *   a kind:  its hours ──► the last event that is too old ──────────┐
+ *            its bytes ──► of each principal the last event beyond ─┴─► of each run that is not on hold: what it names up to there
  * ```
  *
  * Events are written in the order of their time, so that one number says what is too old, and a run needs to be told only once.
@@ -81,14 +82,14 @@ export class MediaRemoval {
       const isLimited = hours !== undefined || bytes !== undefined ||
         ofSources.some((each) => each[media] !== undefined);
       if (!isLimited) continue; // nothing of the kind goes, so no run needs to be looked at
-      const beyond = bytes === undefined ? 0 : await this.#lastBeyond(media, bytes);
+      const beyond = bytes === undefined ? NOTHING : await this.#lastBeyond(media, bytes);
       let looked = 0;
       for (const run of timeline.view.everyRun()) {
         if (++looked % RUNS_PER_TURN === 0) await yieldToEventLoop();
         if (run.onHold || run.removedSeq > 0) continue;
         const runHours = sourceHours.get(run.sourceUri)?.[media] ?? hours;
         const old = runHours === undefined ? 0 : await this.#lastOlder(runHours, ages);
-        const choice = await this.#choose(run, media, { old, beyond });
+        const choice = await this.#choose(run, media, { old, beyond: beyond.get(run.principalKey) ?? 0 });
         if (choice !== null) yield choice;
       }
     }
@@ -145,13 +146,12 @@ export class MediaRemoval {
     return last;
   }
 
-  /** The last event that must lose its media of the kind so that the rest fits; 0 where all fit. */
-  async #lastBeyond(media: MediaKind, bytesMax: number): Promise<number> {
+  /** Of each principal that loses some, the last event that must lose its media of the kind so that the rest fits. */
+  async #lastBeyond(media: MediaKind, bytesMax: number): Promise<ReadonlyMap<string, number>> {
     const { timeline } = this.#options;
-    /** The last event that names each, in the order of these events. */
-    const last = new Map<number, { readonly seq: number; readonly bytes: number }>();
+    /** In the order of the events that name them last. */
+    const blobs = new Map<number, OwnedBlob>();
     const held = new Set<number>();
-    let total = 0;
     for (let fromSeq = 1; fromSeq <= timeline.view.lastSeq; fromSeq += EVENTS_PER_TURN) {
       const query = { fromSeq, toSeq: fromSeq + EVENTS_PER_TURN - 1, kinds: mayNameBlobs };
       for (const batch of timeline.readAll(query)) {
@@ -160,23 +160,43 @@ export class MediaRemoval {
           if (run === undefined || event.seq <= run.removedMedia[media]) continue;
           for (const { sha256, mediaType } of mediaIn(event, media)) {
             const number = blobNumber(sha256);
-            const bytes = last.get(number)?.bytes ?? await this.#sizeOf(mediaType, sha256);
-            if (bytes === null) continue;
-            if (!last.delete(number)) total += bytes;
-            last.set(number, { seq: event.seq, bytes });
             if (run.onHold) held.add(number);
+            const known = blobs.get(number);
+            if (known !== undefined && known.owner !== run.principalKey) continue;
+            const bytes = known?.bytes ?? await this.#sizeOf(mediaType, sha256);
+            if (bytes === null) continue;
+            blobs.delete(number);
+            blobs.set(number, { owner: run.principalKey, seq: event.seq, bytes });
           }
         }
         await yieldToEventLoop();
       }
       await yieldToEventLoop();
     }
-    let through = 0;
-    for (const [number, { seq, bytes }] of last) {
-      if (total <= bytesMax) break;
-      if (held.has(number)) continue;
-      total -= bytes;
-      through = seq;
+    return await this.#beyond(blobs, held, bytesMax);
+  }
+
+  async #beyond(
+    blobs: ReadonlyMap<number, OwnedBlob>,
+    held: ReadonlySet<number>,
+    bytesMax: number,
+  ): Promise<ReadonlyMap<string, number>> {
+    let done = 0;
+    const stores = new Map<string, BlobStore>();
+    for (const [number, blob] of blobs) {
+      const store = stores.get(blob.owner) ?? { bytes: 0, going: [], next: 0 };
+      stores.set(blob.owner, store);
+      store.bytes += blob.bytes;
+      if (!held.has(number)) store.going.push(blob);
+      if (++done % BLOBS_PER_TURN === 0) await yieldToEventLoop();
+    }
+    const through = new Map<string, number>();
+    const removal = new FairRemoval(stores.values(), bytesMax);
+    for (let store = removal.next(); store !== null; store = removal.next()) {
+      const blob = store.going[store.next++];
+      removal.took(blob?.bytes ?? null);
+      if (blob !== undefined) through.set(blob.owner, blob.seq);
+      if (++done % BLOBS_PER_TURN === 0) await yieldToEventLoop();
     }
     return through;
   }
@@ -197,5 +217,21 @@ function mediaIn({ kind, payload }: StoredEvent, media: MediaKind) {
   return namedBlobs(kind, JSON.parse(payload)).filter(({ mediaType }) => mediaKindOf(mediaType) === media);
 }
 
+/** A blob of the kind counts for the principal that named it first. */
+interface OwnedBlob {
+  readonly owner: string;
+  /** Of the owner's last event that names it. */
+  readonly seq: number;
+  readonly bytes: number;
+}
+
+/** What of a principal's blobs may go, in the order in which it named them last. */
+interface BlobStore extends StoredPart {
+  readonly going: OwnedBlob[];
+  next: number;
+}
+
+const NOTHING: ReadonlyMap<string, number> = new Map();
 const RUNS_PER_TURN = 512;
 const EVENTS_PER_TURN = 65_536;
+const BLOBS_PER_TURN = 16_384;

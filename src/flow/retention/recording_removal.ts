@@ -1,7 +1,8 @@
-/** Which segments of recordings go: by the age and the size that their source has, and the oldest of all where the disk has too little room. */
+/** Which segments of recordings go: by age and size of their source, and where the disk lacks room those of whoever has most. */
 
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
 import type { World } from "../../base/world.ts";
 import type { RecordingPlan } from "../../model/sources/recording_plan.ts";
 import type { RecordedSegment } from "../../model/sources/recorded_segment.ts";
@@ -56,28 +57,45 @@ export class RecordingRemoval {
     return removed;
   }
 
-  /** The oldest of all sources on the disk of the data directory, until so many bytes are given back or none is left. */
+  /**
+   * The oldest of those principals whose sources have most on the disk of the data directory, until so many bytes are given back or none
+   * is left that is above its share.
+   */
   async makeRoom(bytesToFree: number, signal: AbortSignal): Promise<RemovedSegments> {
     const { recordings } = this.#options;
     const removed = new Sum();
-    const queues = await Promise.all(
-      recordings.sourcesOnDisk().map(async (source) => {
-        const segments = recordings.segments(source, EVER);
-        return { source, segments, next: await segments.next() };
-      }),
-    );
-    while (removed.bytes < bytesToFree) {
+    const stores = new Map<string, SourceStore>();
+    let bytes = 0;
+    for (const source of recordings.sourcesOnDisk()) {
+      const owners = this.#ownersOf(source);
+      const store = stores.get(owners) ?? { bytes: 0, queues: [] };
+      stores.set(owners, store);
+      const segments = recordings.segments(source, EVER);
+      store.queues.push({ source, segments, next: await segments.next() });
+      const ofSource = await recordings.bytesOf(source);
+      store.bytes += ofSource;
+      bytes += ofSource;
+    }
+    const removal = new FairRemoval(stores.values(), bytes - bytesToFree);
+    for (let store = removal.next(); store !== null; store = removal.next()) {
       signal.throwIfAborted();
-      const oldest = queues.reduce<typeof queues[number] | null>(
-        (first, queue) => queue.next.done || first && startOf(first) <= startOf(queue) ? first : queue,
-        null,
-      );
-      if (!oldest || oldest.next.done) break;
-      const { source, segments, next } = oldest;
-      if (!await this.#remove(source, next.value, removed)) break;
+      const oldest = store.queues.reduce((first, queue) => startOf(queue) < startOf(first) ? queue : first);
+      if (oldest.next.done) {
+        removal.took(null);
+        continue;
+      }
+      const { source, segments, next: { value: segment } } = oldest;
+      if (!await this.#remove(source, segment, removed)) break;
+      removal.took(segment.sizeBytes);
       oldest.next = await segments.next();
     }
     return removed;
+  }
+
+  /** The principals that may use the source, as one text: the same for all sources that are everybody's, or that no file names any more. */
+  #ownersOf(source: string): string {
+    const found = this.#options.named.all.find(({ name }) => name === source);
+    return found?.principals?.toSorted().join(" ") ?? "*";
   }
 
   /** Null for a source that is not recorded any more: its segments stay as long as was said when they were stored. */
@@ -107,11 +125,22 @@ export class RecordingRemoval {
   }
 }
 
+/** The recordings of sources that the same principals may use. */
+interface SourceStore extends StoredPart {
+  readonly queues: SegmentQueue[];
+}
+
+interface SegmentQueue {
+  readonly source: string;
+  readonly segments: AsyncGenerator<RecordedSegment, void>;
+  next: IteratorResult<RecordedSegment, void>;
+}
+
 class Sum implements RemovedSegments {
   segments = 0;
   bytes = 0;
 }
 
-function startOf({ next }: { readonly next: IteratorResult<RecordedSegment, void> }): number {
+function startOf({ next }: SegmentQueue): number {
   return next.done ? Infinity : next.value.startMs;
 }

@@ -10,7 +10,7 @@ import { Refusal } from "../../base/refusal.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { RemovalReason } from "../../model/events/run_payloads.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { RemovalPlan, type RunChoice } from "../../model/runs/removal.ts";
+import { NO_ROOM_WANTED, RemovalPlan, type RoomWanted, type RunChoice } from "../../model/runs/removal.ts";
 import { type NewEvent, summaryOf } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { CommittedEvent } from "../../store/log/notification_ring.ts";
@@ -31,6 +31,8 @@ import type { RunStanding } from "./run_standing.ts";
 export interface RetentionRules {
   readonly runHours: number | undefined;
   readonly runBytes: number | undefined;
+  /** Of each principal. */
+  readonly endedRuns: number | undefined;
   readonly pictureHours: number | undefined;
   readonly pictureBytes: number | undefined;
   readonly clipHours: number | undefined;
@@ -50,7 +52,7 @@ export interface RetentionOptions {
   readonly recordings: RecordingRemoval;
   readonly dataDir: string;
   readonly uploadRoot: string;
-  readonly stored: Pick<StoredBytes, "recountBlobs">;
+  readonly stored: Pick<StoredBytes, "recountBlobs" | "blobBytesOfRuns">;
   readonly sweep: (onRemoval: (bytes: number) => void) => Pick<BlobSweep, "run">;
   readonly room: (folder: string) => Promise<Pick<DiskRoom, "free_bytes"> | null>;
   readonly world: World;
@@ -145,7 +147,8 @@ export class Retention implements AsyncDisposable {
   /** What the next pass would remove of the caller's runs, and why the others stay. Removes nothing. */
   async look(caller: Caller): Promise<RetentionLook> {
     const report = new RetentionReport(caller.principalKey);
-    for await (const choice of this.#choices(await this.#missingBytes())) report.add(choice);
+    const room = { ...NO_ROOM_WANTED, bytes: await this.#missingBytes() };
+    for await (const choice of this.#choices(room)) report.add(choice);
     if (this.#media.isOn) { for await (const choice of this.#media.choices()) report.addMedia(choice); }
     return { is_on: this.isOn, last_pass_at_ms: this.#lastPassMs, ...report.look() };
   }
@@ -161,7 +164,7 @@ export class Retention implements AsyncDisposable {
     this.#tellClock();
     const recorded = await this.#options.recordings.byLimits(this.#tasks.signal);
     if (recorded.segments > 0) this.#log.info("removed what recordings have too much", { ...recorded });
-    const runs = await this.#removeRuns({ bytesToFree: 0, most: Infinity });
+    const runs = await this.#removeRuns(NO_ROOM_WANTED);
     await this.#removeMedia();
     const uploads = await this.#removeUploads();
     const { events, bytes, blobs } = await this.#removeRest({ isUrgent: false });
@@ -182,11 +185,11 @@ export class Retention implements AsyncDisposable {
   }
 
   /**
-   * First segments of recordings, so many as are missing. Then the oldest run, then two, then four: what they give back is known when
-   * it is gone.
+   * First segments of recordings, so many as are missing. Then one run, then two, then four: what they give back is known when it is
+   * gone.
    */
   async #makeRoom(): Promise<void> {
-    for (let most = 1;; most *= 2) {
+    for (let runsMax = 1;; runsMax *= 2) {
       const missing = await this.#missingBytes();
       this.#options.metrics.set("service_retention_missing_bytes", missing);
       if (missing === 0) return await this.#fillReserve();
@@ -197,7 +200,8 @@ export class Retention implements AsyncDisposable {
         });
         continue;
       }
-      const runs = await this.#removeRuns({ bytesToFree: Infinity, most });
+      const blobBytes = await this.#options.stored.blobBytesOfRuns(this.#tasks.signal);
+      const runs = await this.#removeRuns({ bytes: missing, runsMax, blobBytes });
       if (runs === 0) return;
       const { events, bytes, blobs } = await this.#removeRest({ isUrgent: true });
       this.#log.warn("removed the oldest runs, as the disk has too little room", {
@@ -240,15 +244,12 @@ export class Retention implements AsyncDisposable {
   }
 
   /** Returns how many it removed. */
-  async #removeRuns(
-    { bytesToFree, most }: { readonly bytesToFree: number; readonly most: number },
-  ): Promise<number> {
+  async #removeRuns(room: RoomWanted): Promise<number> {
     let runs = 0;
-    for await (const choice of this.#choices(bytesToFree)) {
+    for await (const choice of this.#choices(room)) {
       this.#tasks.signal.throwIfAborted();
       if (choice.goes === null) continue;
       if (this.#removeRun(choice.runId, choice.goes)) runs++;
-      if (runs >= most) break;
       await yieldToEventLoop();
     }
     if (runs > 0) this.#isSweepDue = true;
@@ -333,21 +334,23 @@ export class Retention implements AsyncDisposable {
   }
 
   /** All runs that have events, the oldest first; decided in steps, with turns for others in between. */
-  async *#choices(bytesToFree: number): AsyncGenerator<RunChoice, void> {
+  async *#choices(room: RoomWanted): AsyncGenerator<RunChoice, void> {
     const { timeline, standing, rules } = this.#options;
     const hours = standing.sourceHours();
     const isByAge = rules.runHours !== undefined || hours.size > 0;
     const plan = new RemovalPlan({
       nowMs: this.#ages.now(),
       deletedLimitMs: isByAge ? LIMITS.retention.deletedHours * 3_600_000 : undefined,
+      endedMax: rules.endedRuns,
       bytesMax: rules.runBytes,
-      bytesToFree,
+      room,
     });
     let looked = 0;
     for (const run of timeline.view.everyRun()) {
       if (run.removedSeq === 0) plan.add(standing.factsOf(run, hours));
       if (++looked % RUNS_PER_TURN === 0) await yieldToEventLoop();
     }
+    for (const _ of plan.decide()) if (++looked % RUNS_PER_TURN === 0) await yieldToEventLoop();
     for (const choice of plan.choices()) {
       yield choice;
       if (++looked % RUNS_PER_TURN === 0) await yieldToEventLoop();

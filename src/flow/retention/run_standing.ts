@@ -54,6 +54,7 @@ export class RunStanding {
     const ageHours = hours.get(run.sourceUri) ?? this.#options.runHours;
     return {
       ...{ runId, principalKey, endedMs, bytes, deleted },
+      hasEnded: this.#hasEnded(run),
       stays: this.staysFor(run),
       ageLimitMs: ageHours === undefined ? undefined : ageHours * 3_600_000,
     };

@@ -2,17 +2,21 @@
 
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { CreateRunBody } from "../../model/api/runs.ts";
 import { event } from "../../model/events/event_table.ts";
-import { FieldRules } from "../../model/field_rules.ts";
+import { FieldRules, quoted } from "../../model/field_rules.ts";
 import { newRunId } from "../../model/identifiers.ts";
 import type { Mode } from "../../model/runs/mode.ts";
 import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
+import type { RunOrder, RunPlace } from "../../model/runs/run_register.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
+import type { HeldBytes } from "../../store/space/held_bytes.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";
 import type { Inference } from "../infer/inference.ts";
+import { cursorNumbers, PageEntries, pageOf, type PageQuery } from "../list_page.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
 import type { RunWork, WorkProgress } from "./run_work.ts";
 
@@ -30,6 +34,22 @@ export interface RunSummary {
   readonly created_at: string;
   readonly updated_at: string;
 }
+
+/** A run of the list, and where the list reads on behind it. */
+export interface ListedRun {
+  readonly place: RunPlace;
+  readonly summary: RunSummary;
+}
+
+export type ListedRuns = AsyncIterable<readonly ListedRun[]> | PageEntries<ListedRun>;
+
+/** Query values as they came. */
+export interface RunListQuery extends PageQuery {
+  readonly order?: string | undefined;
+}
+
+/** Listed in one turn: it takes some milliseconds at most. */
+const RUNS_PER_BATCH = 256;
 
 export interface CreatedRun {
   readonly run_id: string;
@@ -57,6 +77,7 @@ export interface RunsOptions {
   readonly world: World;
   readonly metrics: Metrics;
   readonly work: RunWork;
+  readonly held: Pick<HeldBytes, "requireHold">;
   /** Knows the models that a caller may name. */
   readonly inference: Pick<Inference, "identify">;
   readonly activeStreamLimit: number;
@@ -82,10 +103,7 @@ export class Runs {
     timeline.commit((view) => {
       const active = view.activeCount(caller.principalKey, world.now(), streamTtlMs);
       if (active >= activeStreamLimit) {
-        throw refuse.conflict(
-          "run_id",
-          `Cannot create a run as the limit of active runs is reached: ${activeStreamLimit}/${activeStreamLimit}`,
-        );
+        throw refuse.conflict("run_id", `Cannot create a run as ${activeLimitReached(activeStreamLimit)}`);
       }
       return [event("run_created", runId, {
         request_id: caller.requestId,
@@ -99,9 +117,43 @@ export class Runs {
     return createdRun(runId, caller.requestId, { mode, model });
   }
 
-  /** The caller's runs in order of creation, those that were deleted or removed by retention excluded. */
-  list(caller: Caller): RunSummary[] {
-    return Array.from(this.#options.timeline.view.runsOf(caller.principalKey), (run) => this.#summary(run));
+  /**
+   * The caller's runs in order of creation, those that were deleted or removed by retention excluded, and those that are created while the
+   * list is read. `order` is `oldest` or `newest` first. Errors: 422 on `limit`, `cursor`, `order`.
+   */
+  list(caller: Caller, { order = "oldest", ...query }: RunListQuery): ListedRuns {
+    if (order !== "oldest" && order !== "newest") {
+      throw refuse.invalid("order", `must be oldest or newest: got ${quoted(order)}`);
+    }
+    const page = pageOf(query);
+    const [createdMs, firstSeq] = cursorNumbers(page, 2) ?? [];
+    const after = createdMs === undefined ? null : { createdMs, firstSeq: firstSeq! };
+    const count = Math.min(RUNS_PER_BATCH, (page?.limit ?? Infinity) + 1); // one more tells whether there are others
+    const batches = this.#batches(caller, { after, isNewestFirst: order === "newest" }, count);
+    return page === null ? batches : new PageEntries(batches, page, ({ place }) => placeText(place));
+  }
+
+  /** Each batch finds its place anew, as runs come and go between two of them. */
+  async *#batches(
+    { principalKey }: Caller,
+    order: RunOrder,
+    count: number,
+  ): AsyncIterable<readonly ListedRun[]> {
+    const { timeline: { view } } = this.#options;
+    const { lastSeq } = view;
+    for (let { after } = order;;) {
+      const batch: ListedRun[] = [];
+      for (const run of view.runsOf(principalKey, { ...order, after })) {
+        if (run.firstSeq > lastSeq) continue;
+        const { createdMs, firstSeq } = run;
+        batch.push({ place: { createdMs, firstSeq }, summary: this.#summary(run) });
+        if (batch.length === count) break;
+      }
+      if (batch.length > 0) yield batch;
+      if (batch.length < count) return;
+      after = batch.at(-1)!.place;
+      await yieldToEventLoop();
+    }
   }
 
   read(caller: Caller, runId: string): RunSummary {
@@ -133,11 +185,15 @@ export class Runs {
     });
   }
 
-  /** Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. */
+  /**
+   * Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. Errors: 409 on `run_id` where the caller
+   * would hold too much.
+   */
   hold(caller: Caller, runId: string, isWanted: boolean): void {
     this.#options.timeline.commit((view) => {
       const run = ownedRun(view, caller, runId);
       if (run.onHold === isWanted) return [];
+      if (isWanted) this.#options.held.requireHold(run);
       const payload = { request_id: caller.requestId };
       return [
         isWanted ? event("hold_placed", run.runId, payload) : event("hold_released", run.runId, payload),
@@ -188,4 +244,13 @@ export class Runs {
       updated_at: new Date(run.lastActivityMs).toISOString(),
     };
   }
+}
+
+function placeText({ createdMs, firstSeq }: RunPlace): string {
+  return `${createdMs}-${firstSeq}`;
+}
+
+/** Why no run can begin, and what helps. */
+export function activeLimitReached(limit: number): string {
+  return `the limit of active runs is reached: ${limit}/${limit}. End or delete one of them, or raise SERVICE_ACTIVE_STREAM_LIMIT`;
 }

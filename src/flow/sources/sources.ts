@@ -1,7 +1,6 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
 import { join } from "node:path";
-import type { Metrics } from "../../base/metrics.ts";
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
@@ -17,31 +16,21 @@ import {
 import type { StreamsBy } from "../../media/tools/cage.ts";
 import { socketName } from "../../media/tools/job_paths.ts";
 import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
-import type { IpNetwork } from "../../base/ip_address.ts";
 import {
   type RemoteSource,
   remoteSource,
   type RemoteSourceToggles,
   sourceFault,
 } from "../../model/sources/remote_source.ts";
-import { Authorization } from "../../model/sources/source_credentials.ts";
 import type { NamedSource } from "../../model/sources/source_file.ts";
 import { nameInSourceUri, sourceUriOf } from "../../model/sources/source_name.ts";
 import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
-import { HlsRelay } from "../../remote/sources/hls_relay.ts";
-import type { TrustedOutbound } from "../../remote/guard/outbound.ts";
-import { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
-import { MjpegRelay } from "../../remote/sources/mjpeg_relay.ts";
-import { prefetch } from "../../remote/sources/prefetch.ts";
-import type { FetchContext, NamedTarget } from "../../remote/sources/source_request.ts";
-import type { DatagramOutcome } from "../../remote/sources/rtp_datagrams.ts";
-import { RtspTunnel } from "../../remote/sources/rtsp_tunnel.ts";
+import type { NamedSourceLogin, RelayedSource, SourceRelays } from "../../remote/sources/relays.ts";
 import { PartialFile } from "../../store/partial_file.ts";
 import type { NamedSources } from "./named_sources.ts";
 
 export interface SourcesOptions {
   readonly world: World;
-  readonly metrics: Metrics;
   readonly local: Omit<SourcePolicy, "principalKey">;
   /** For fetched files, which are removed after use. */
   readonly tempDir: string;
@@ -49,11 +38,9 @@ export interface SourcesOptions {
   readonly streams: StreamsBy | Promise<StreamsBy>;
   /** For the Unix sockets of relays and tunnels behind a forwarder. */
   readonly socketDir: string;
-  readonly toggles: RemoteSourceToggles & {
-    readonly allowInsecureTls: boolean;
-    readonly mediaAllowedNetworks: readonly IpNetwork[];
-  };
-  readonly outbound: TrustedOutbound;
+  readonly toggles: RemoteSourceToggles;
+  /** Through which remote sources are read. */
+  readonly relays: SourceRelays;
   readonly named: NamedSources;
   /** The name that the upload at a path had; null for other files. */
   readonly labelOf: (path: string) => string | null;
@@ -69,7 +56,7 @@ export interface LocatedSource {
   readonly target: string;
   /** Null for a local file. */
   readonly remote: RemoteSource | null;
-  readonly named?: NamedTarget;
+  readonly named?: NamedSourceLogin;
 }
 
 /** An opened source. Disposing it removes what was fetched for it and closes the connection to it. */
@@ -94,8 +81,6 @@ export interface OpenedSource extends AsyncDisposable {
 
 export class Sources implements Disposable {
   readonly #options: SourcesOptions;
-  readonly #agent: PinnedAgent;
-  readonly #allowedNetworks: readonly IpNetwork[];
   readonly #fetches: PermitQueue;
 
   constructor(options: SourcesOptions) {
@@ -106,15 +91,6 @@ export class Sources implements Disposable {
       what: "fetches of remote sources",
       refusal: "provider_saturated",
       isShared: options.isShared,
-    });
-    const { roots, reroute } = options.outbound;
-    const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
-    this.#allowedNetworks = mediaAllowedNetworks;
-    this.#agent = new PinnedAgent({
-      roots,
-      allowInsecureTls,
-      readsOddHeads: true,
-      ...(reroute && { reroute }),
     });
   }
 
@@ -151,7 +127,7 @@ export class Sources implements Disposable {
       uri: sourceUriOf(source.name),
       target: source.uri,
       remote,
-      named: this.#namedTarget(source, remote),
+      named: { credentials: remote === null ? null : source.credentials },
     };
   }
 
@@ -171,40 +147,30 @@ export class Sources implements Disposable {
       const name = this.#options.labelOf(found.path);
       return { ...opened(named ? uri : found.uri, fileInput(found.path)), ...(name !== null && { name }) };
     }
-    const context = this.#context(signal, named);
-    if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, context });
+    const source = { remote, ...(named && { named }) };
+    if (remote.kind === "file") return await this.#fetch(source, uri, { principalKey, signal });
     const socket = await this.#newSocket(signal);
-    if (remote.kind === "hls") {
-      const before = watched?.before ?? null;
-      const relay = await HlsRelay.open(remote.url, context, { socket, before, endsStill: watched === null });
-      return { ...opened(uri, hlsInput(relay.url, socket), relay), progress: relay.progress };
-    }
-    if (remote.kind === "mjpeg") {
-      const relay = await MjpegRelay.open(remote.url, context, socket);
-      return opened(uri, mjpegInput(relay.url, socket), relay);
-    }
-    const countDatagrams = (outcome: DatagramOutcome, datagrams: number) =>
-      this.#options.metrics.add("service_rtsp_datagrams_total", { outcome }, datagrams);
-    const tunnel = await RtspTunnel.open(remote.url, { ...context, countDatagrams }, socket);
-    return opened(uri, rtspInput(tunnel.url, socket), tunnel);
+    const options = { socket, before: watched?.before ?? null, endsStill: watched === null };
+    const relay = await this.#options.relays.openStream(source, options, signal);
+    const { progress } = relay;
+    const input = INPUTS[remote.kind](relay.url, socket);
+    return { ...opened(uri, input, relay), ...(progress && remote.kind === "hls" && { progress }) };
   }
 
-  /** Closes the connections that were kept open. */
   [Symbol.dispose](): void {
     this.#fetches.close();
-    this.#agent[Symbol.dispose]();
   }
 
   async #fetch(
-    remote: RemoteSource,
+    source: RelayedSource,
     uri: string,
-    { principalKey, context }: { readonly principalKey: string; readonly context: FetchContext },
+    { principalKey, signal }: { readonly principalKey: string; readonly signal: AbortSignal },
   ): Promise<OpenedSource> {
-    const { world, tempDir } = this.#options;
+    const { world, tempDir, relays } = this.#options;
     await using fetching = new AsyncDisposableStack();
-    fetching.use(await this.#fetches.acquire({ principalKey, signal: context.signal }));
+    fetching.use(await this.#fetches.acquire({ principalKey, signal }));
     const file = fetching.use(await PartialFile.create(tempDir, world));
-    await prefetch(remote, (bytes) => file.write(bytes), context);
+    await relays.fetchFile(source, (bytes) => file.write(bytes), signal);
     return opened(uri, fetchedInput(file.path), fetching.move());
   }
 
@@ -220,20 +186,9 @@ export class Sources implements Disposable {
     }
     return streams === "forwarder" ? join(socketDir, socketName(world.randomBytes(8))) : null;
   }
-
-  #namedTarget({ credentials }: NamedSource, remote: RemoteSource | null): NamedTarget {
-    if (credentials === null || remote === null) return { login: null };
-    const http = new Authorization(credentials, this.#options.world.randomBytes(8).toHex());
-    return { login: { credentials, origin: remote.url.origin, http } };
-  }
-
-  #context(signal: AbortSignal, named: NamedTarget | undefined): FetchContext {
-    const { world, outbound: { resolve } } = this.#options;
-    const allowedNetworks = this.#allowedNetworks;
-    const agent = this.#agent;
-    return { world, agent, allowedNetworks, signal, ...(resolve && { resolve }), ...(named && { named }) };
-  }
 }
+
+const INPUTS = { hls: hlsInput, mjpeg: mjpegInput, rtsp: rtspInput } as const;
 
 /**
  * The bound on remote fetches: remote files that are fetched or decoded at once. Each may take 256 MiB of the disk until it
@@ -247,6 +202,8 @@ const WAITERS_MAX = 4096;
 interface HeldResource extends AsyncDisposable {
   /** The first fault of the connection to the source. */
   readonly fault?: Refusal | undefined;
+  /** Resolves when what it knows stands here. */
+  told?(): Promise<void>;
   /** Why no more media comes from it now; undefined as long as some may. */
   readonly end?: string | undefined;
 }
@@ -259,7 +216,9 @@ function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSour
       try {
         return await work;
       } catch (error) {
-        throw error instanceof Refusal && error.kind === "validation_error" ? held?.fault ?? error : error;
+        if (!(error instanceof Refusal && error.kind === "validation_error")) throw error;
+        await held?.told?.();
+        throw held?.fault ?? error;
       }
     },
     lossReason: () => held?.end,

@@ -25,6 +25,7 @@ import { checkWebhookTarget } from "../../remote/webhook_sender.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { Caller } from "../caller.ts";
+import { cursorNumbers, type ListPage, pageOf, type PageQuery } from "../list_page.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { DeliveryReads } from "./deliveries.ts";
 import type { HookRegistry, RegisteredHook } from "./hook_registry.ts";
@@ -88,10 +89,22 @@ export class Webhooks {
     return signingKey(this.#options.hooks.requireSecret(), runId, webhookId).toHex();
   }
 
-  /** The run's hooks by id; none while webhooks are off. Errors: 422 or 404 on `run_id`. */
-  list(caller: Caller, runId: string): ListedWebhook[] {
-    const { timeline, hooks } = this.#options;
-    ownedRun(timeline.view, caller, runId);
+  /** The run's hooks by id, or a page of them; none while webhooks are off. Errors: 422 or 404 on `run_id`, 422 on `limit`. */
+  list(caller: Caller, runId: string, query: PageQuery = {}): HookList<ListedWebhook> {
+    ownedRun(this.#options.timeline.view, caller, runId);
+    const page = pageOf(query);
+    const webhooks = this.#listOf(runId);
+    if (page === null) return { webhooks };
+    const { cursor } = page;
+    return pageIn(
+      webhooks.filter(({ webhook_id }) => cursor === null || webhook_id > cursor),
+      page,
+      (hooks) => hooks.at(-1)!.webhook_id,
+    );
+  }
+
+  #listOf(runId: string): ListedWebhook[] {
+    const { hooks } = this.#options;
     const { deliveries } = hooks;
     if (deliveries === undefined) return [];
     return hooks.ofRun(runId)
@@ -104,8 +117,28 @@ export class Webhooks {
     return this.#options.hooks.isBehind(run);
   }
 
-  /** The hooks of all runs of the caller that are not deleted, the newest registration first; none while webhooks are off. */
-  listAll(caller: Caller): WebhookOfRun[] {
+  /**
+   * The hooks of all runs of the caller that are not deleted, the newest registration first, or a page of them; none while webhooks
+   * are off. Errors: 422 on `limit`, `cursor`.
+   */
+  listAll(caller: Caller, query: PageQuery = {}): HookList<WebhookOfRun> {
+    const page = pageOf(query);
+    const all = this.#listOfAll(caller);
+    if (page === null) return { webhooks: all };
+    const [seq = Infinity, given = 0] = cursorNumbers(page, 2) ?? [];
+    const rest = [
+      ...all.filter(({ registered_seq }) => registered_seq === seq).slice(given),
+      ...all.filter(({ registered_seq }) => registered_seq < seq),
+    ];
+    // A source's webhooks are registered together: the cursor counts those of the same number that were given.
+    return pageIn(rest, page, (hooks) => {
+      const last = hooks.at(-1)!.registered_seq;
+      const before = last === seq ? given : 0;
+      return `${last}-${before + hooks.filter(({ registered_seq }) => registered_seq === last).length}`;
+    });
+  }
+
+  #listOfAll(caller: Caller): WebhookOfRun[] {
     const { timeline: { view }, hooks } = this.#options;
     const { deliveries } = hooks;
     if (deliveries === undefined) return [];
@@ -196,6 +229,22 @@ export class Webhooks {
       throw error;
     }
   }
+}
+
+/** `next_cursor` is there for a page alone. */
+export interface HookList<Hook> {
+  readonly webhooks: readonly Hook[];
+  readonly next_cursor?: string | null;
+}
+
+/** The first of `rest`. `cursorOf` gets those of the page. */
+function pageIn<Hook>(
+  rest: readonly Hook[],
+  { limit }: ListPage,
+  cursorOf: (hooks: readonly Hook[]) => string,
+): HookList<Hook> {
+  const webhooks = rest.slice(0, limit);
+  return { webhooks, next_cursor: rest.length > limit ? cursorOf(webhooks) : null };
 }
 
 function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedWebhook {

@@ -61,6 +61,7 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   CreatedRun: runs.CREATED_RUN,
   Run: runs.RUN,
   RunList: runs.RUNS,
+  RunPage: runs.RUN_PAGE,
   DeletedRun: runs.DELETED_RUN,
   StoppedRun: runs.STOPPED_RUN,
   KeptAlive: runs.KEPT_ALIVE,

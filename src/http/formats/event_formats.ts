@@ -2,15 +2,18 @@
 
 import type { LongEntry, TimelineEntry } from "../../flow/events/reads.ts";
 import { cell, csvLine, quotedText } from "./csv.ts";
-import type { ListForm, ListFormats } from "./list_text.ts";
+import { jsonTail, type ListForm, type ListFormats } from "./list_text.ts";
 
 type AnyEntry = TimelineEntry | LongEntry;
 
 export const EVENT_FORMATS: ListFormats<AnyEntry> = [
   ["application/json", {
     contentType: "application/json",
-    form: ({ caller }, runId) =>
-      eventsJson(`{"request_id":"${caller.requestId}","run_id":${JSON.stringify(runId)},"events":[`),
+    form: ({ caller }, runId, batches) =>
+      eventsJson(
+        `{"request_id":"${caller.requestId}","run_id":${JSON.stringify(runId)},"events":[`,
+        jsonTail(batches),
+      ),
   }],
   ["text/csv", {
     contentType: "text/csv; charset=utf-8; header=present",
@@ -33,9 +36,9 @@ export const EVENT_FORMATS: ListFormats<AnyEntry> = [
 ];
 
 /** Events as a JSON array that ends an object. */
-export function eventsJson(head: string): ListForm<AnyEntry> {
+export function eventsJson(head: string, tail: ListForm<AnyEntry>["tail"] = "]}"): ListForm<AnyEntry> {
   return {
-    ...{ head, between: ",", tail: "]}" },
+    ...{ head, between: ",", tail },
     entry: entryOf({ before: jsonBefore, payload: unchanged, after: "}" }),
   };
 }

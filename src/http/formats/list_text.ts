@@ -1,7 +1,9 @@
 /** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
 
-import type { RouteCall } from "../call.ts";
-import { textChunks } from "../reply.ts";
+import { refuse } from "../../base/refusal.ts";
+import { PageEntries, type PageQuery } from "../../flow/list_page.ts";
+import { type RouteCall, wholeNumber } from "../call.ts";
+import { type ChunkTerms, jsonChunks, textChunks } from "../reply.ts";
 import { preferredType } from "./accept.ts";
 
 /** How a list is written: a head, its entries with something between them, a tail. */
@@ -19,7 +21,11 @@ export interface ListFormat<Entry> {
   /** With its parameters, as the answer names it. */
   readonly contentType: string;
   /** The form of one answer; a format may have to read something of the run for it. */
-  form(call: RouteCall, runId: string): ListForm<Entry> | Promise<ListForm<Entry>>;
+  form(
+    call: RouteCall,
+    runId: string,
+    batches: AsyncIterable<readonly Entry[]>,
+  ): ListForm<Entry> | Promise<ListForm<Entry>>;
 }
 
 /** The formats by media type, the default one first. */
@@ -43,12 +49,45 @@ export async function listResponse<Entry>(
   const [[first], ...others] = formats;
   const type = preferredType(call.request.header("accept"), [first, ...others.map(([type]) => type)]);
   const [, format] = formats.find(([mediaType]) => mediaType === type)!;
-  const response = await textChunks(listText(await format.form(call, runId), batches), format.contentType);
+  if (type !== first && batches instanceof PageEntries) {
+    const field = call.request.query("limit") === undefined ? "cursor" : "limit";
+    throw refuse.invalid(field, `is for ${first} alone: ${type} has no place for next_cursor`);
+  }
+  const text = listText(call, await format.form(call, runId, batches), batches);
+  const response = await textChunks(text, format.contentType, longAnswer(call));
   response.headers.append("vary", "accept");
   return response;
 }
 
-export async function* listText<Entry>(
+/** The `limit` and `cursor` of a request. */
+export function pageQuery(call: RouteCall): PageQuery {
+  return { limit: wholeNumber(call, "limit"), cursor: call.request.query("cursor") };
+}
+
+/** The end of a JSON object whose last field is the list: a page names the cursor that reads on. */
+export function jsonTail(batches: AsyncIterable<unknown>, more = ""): () => string {
+  return () => {
+    const next = batches instanceof PageEntries ? `,"next_cursor":${JSON.stringify(batches.nextCursor)}` : "";
+    return `]${more}${next}}`;
+  };
+}
+
+/** A list in JSON, in one chunk or several. */
+export function jsonList<Entry>(
+  call: RouteCall,
+  form: ListForm<Entry>,
+  batches: AsyncIterable<readonly Entry[]>,
+): Promise<Response> {
+  return jsonChunks(listText(call, form, batches), longAnswer(call));
+}
+
+/** An answer of several chunks waits for a permit, which it holds until it has gone. */
+function longAnswer({ largeReads, caller }: RouteCall): ChunkTerms {
+  return { admit: () => largeReads.answer(caller) };
+}
+
+async function* listText<Entry>(
+  { largeReads }: RouteCall,
   form: ListForm<Entry>,
   batches: AsyncIterable<readonly Entry[]>,
 ): AsyncIterable<string> {
@@ -65,10 +104,11 @@ export async function* listText<Entry>(
         yield* entry;
         text = "";
       }
+      if (text.length < CHUNK_CHARACTERS) continue;
+      yield text;
+      text = "";
+      await largeReads.nextPiece();
     }
-    if (text.length < CHUNK_CHARACTERS) continue;
-    yield text;
-    text = "";
   }
   const rest = text + (typeof form.tail === "string" ? form.tail : form.tail());
   if (rest !== "") yield rest;

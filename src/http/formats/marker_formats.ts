@@ -4,7 +4,7 @@ import type { TimelineEntry } from "../../flow/events/reads.ts";
 import type { Marker } from "../../model/frames/marker.ts";
 import { cell, csvLine, freeCell } from "./csv.ts";
 import { edlHead, EdlShots } from "./edl.ts";
-import type { ListFormats } from "./list_text.ts";
+import { jsonTail, type ListFormats } from "./list_text.ts";
 import { vttCue } from "./web_vtt.ts";
 
 /** A marker as its event has it. */
@@ -36,9 +36,9 @@ const NOTHING_AROUND = { head: "", between: "", tail: "" } as const;
 export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
   ["application/json", {
     contentType: "application/json",
-    form: ({ caller }, runId) => ({
+    form: ({ caller }, runId, batches) => ({
       head: `{"request_id":"${caller.requestId}","run_id":${JSON.stringify(runId)},"markers":[`,
-      ...{ between: ",", tail: "]}" },
+      ...{ between: ",", tail: jsonTail(batches) },
       entry: ({ payload }) => payload,
     }),
   }],

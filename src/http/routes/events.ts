@@ -4,9 +4,9 @@ import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, wholeNumber } from "../call.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
-import { listResponse, listText } from "../formats/list_text.ts";
+import { jsonList, listResponse, pageQuery } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
-import { json, jsonChunks } from "../reply.ts";
+import { json } from "../reply.ts";
 
 export const READ_ROUTES: readonly Route[] = [
   {
@@ -19,6 +19,7 @@ export const READ_ROUTES: readonly Route[] = [
         index: call.request.query("index"),
         fromSeq: wholeNumber(call, "from_seq"),
         withoutKind: call.request.query("without_kind"),
+        ...pageQuery(call),
       });
       return listResponse(call, { runId, formats: EVENT_FORMATS, batches });
     },
@@ -35,6 +36,7 @@ export const READ_ROUTES: readonly Route[] = [
         eventType: request.query("event_type"),
         fromFrame: wholeNumber(call, "from_frame"),
         toFrame: wholeNumber(call, "to_frame"),
+        ...pageQuery(call),
       });
       return listResponse(call, { runId, formats: MARKER_FORMATS, batches });
     },
@@ -66,7 +68,7 @@ export const READ_ROUTES: readonly Route[] = [
       const batches = call.reads.query(call.caller, body);
       const query = { run_id: body.run_id, kind: body.kind ?? null, from_seq: body.from_seq ?? null };
       const head = `{"request_id":"${call.caller.requestId}","query":${JSON.stringify(query)},"matches":[`;
-      return jsonChunks(listText(eventsJson(head), batches));
+      return jsonList(call, eventsJson(head), batches);
     },
   },
 ];

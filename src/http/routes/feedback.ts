@@ -4,7 +4,8 @@ import type { FeedbackItem } from "../../flow/feedback.ts";
 import { FEEDBACK_BODY } from "../../model/api/feedback.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route } from "../call.ts";
-import { json, jsonStream } from "../reply.ts";
+import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
+import { json } from "../reply.ts";
 
 export const FEEDBACK_ROUTES: readonly Route[] = [
   {
@@ -33,17 +34,13 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/feedback",
     summary: "Lists the feedback on the caller's runs.",
-    handle: (call) => jsonStream(feedbackJson(call.caller.requestId, call.feedback.list(call.caller))),
+    handle: (call) => {
+      const batches = call.feedback.list(call.caller, pageQuery(call));
+      return jsonList<FeedbackItem>(call, {
+        head: `{"request_id":"${call.caller.requestId}","feedback":[`,
+        ...{ between: ",", tail: jsonTail(batches, `,"storage":"local_wal"`) },
+        entry: (item) => JSON.stringify(item),
+      }, batches);
+    },
   },
 ];
-
-function* feedbackJson(requestId: string, batches: Iterable<readonly FeedbackItem[]>): Iterable<string> {
-  yield `{"request_id":"${requestId}","feedback":[`;
-  let isFirst = true;
-  for (const batch of batches) {
-    if (batch.length === 0) continue;
-    yield (isFirst ? "" : ",") + batch.map((item) => JSON.stringify(item)).join(",");
-    isFirst = false;
-  }
-  yield `],"storage":"local_wal"}`;
-}

@@ -1,9 +1,11 @@
 /** Routes of the run lifecycle. */
 
-import { recreated } from "../../flow/runs/runs.ts";
+import { PageEntries } from "../../flow/list_page.ts";
+import { type ListedRun, recreated } from "../../flow/runs/runs.ts";
 import { CREATE_RUN_BODY } from "../../model/api/runs.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route } from "../call.ts";
+import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
 import { json } from "../reply.ts";
 
 export const RUN_ROUTES: readonly Route[] = [
@@ -18,7 +20,17 @@ export const RUN_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/runs",
     summary: "Lists the caller's runs, oldest first.",
-    handle: ({ runs, caller }) => json(runs.list(caller)),
+    handle: (call) => {
+      const { caller, request } = call;
+      const runs = call.runs.list(caller, { order: request.query("order"), ...pageQuery(call) });
+      const around = runs instanceof PageEntries
+        ? { head: `{"request_id":"${caller.requestId}","runs":[`, tail: jsonTail(runs) }
+        : { head: "[", tail: "]" };
+      return jsonList<ListedRun>(call, {
+        ...{ ...around, between: "," },
+        entry: ({ summary }) => JSON.stringify(summary),
+      }, runs);
+    },
   },
   {
     method: "GET",

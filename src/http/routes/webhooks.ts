@@ -3,6 +3,7 @@
 import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../model/api/webhooks.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
+import { pageQuery } from "../formats/list_text.ts";
 import { json, Rejection } from "../reply.ts";
 
 export const WEBHOOK_ROUTES: readonly Route[] = [
@@ -30,16 +31,18 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     summary: "Lists the webhooks of a run with their delivery state.",
     handle: (call) => {
       const runId = parameter(call, "id");
-      const webhooks = call.webhooks.list(call.caller, runId);
-      return json({ request_id: call.caller.requestId, run_id: runId, webhooks });
+      const listed = call.webhooks.list(call.caller, runId, pageQuery(call));
+      return json({ request_id: call.caller.requestId, run_id: runId, ...listed });
     },
   },
   {
     method: "GET",
     path: "/v1/webhooks",
     summary: "Lists the webhooks of all runs of the caller with their delivery state.",
-    handle: ({ caller, webhooks }) =>
-      json({ request_id: caller.requestId, webhooks: webhooks.listAll(caller) }),
+    handle: (call) => {
+      const listed = call.webhooks.listAll(call.caller, pageQuery(call));
+      return json({ request_id: call.caller.requestId, ...listed });
+    },
   },
   {
     method: "DELETE",

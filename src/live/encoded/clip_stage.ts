@@ -99,6 +99,12 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#isReordered = false;
   }
 
+  /** No clip has pictures from both sides of the gap. */
+  miss(): void {
+    this.interrupt();
+    this.#ring.cut();
+  }
+
   end(): void {
     this.interrupt();
     this.#endedPtsMs = Math.max(this.#endedPtsMs, this.#newestMs + this.#offsetMs);

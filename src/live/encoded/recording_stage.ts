@@ -92,7 +92,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
     const isKeyframe = unit.isVideo && unit.isKeyframe;
     const { segmentMs } = this.#options.plan;
     const bytesMax = this.#bytesMax;
-    if (this.#units.length > 0 && this.#bytes + unit.data.length > bytesMax) this.#overflow();
+    if (this.#units.length > 0 && this.#bytes + unit.data.length > bytesMax) this.miss();
     if (this.#units.length === 0 && !isKeyframe) return;
     if (isKeyframe && this.#units.length > 0 && !this.#cut) {
       const isLong = unit.ptsMs - this.#units[0]!.ptsMs >= segmentMs;
@@ -116,6 +116,12 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
     if (this.#units.length > 0) this.#cut = { at: this.#units.length, keyMs, isOther: true };
   }
 
+  /** A picture is missing, or no key frame came in time: what there is becomes a segment, and what comes before the next key frame is lost. */
+  miss(): void {
+    this.interrupt();
+    this.#options.counts.add("segmentsLost");
+  }
+
   /** The segment under way ends with what there is. */
   interrupt(): void {
     if (this.#cut?.isOther) this.#cutAt(this.#cut);
@@ -136,12 +142,6 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.interrupt();
     await this.#making;
-  }
-
-  /** No key frame came in time: what there is becomes a segment, and what comes before the next key frame is lost. */
-  #overflow(): void {
-    this.interrupt();
-    this.#options.counts.add("segmentsLost");
   }
 
   /** Cuts when every unit has come that is shown or heard before the next segment. */

@@ -11,7 +11,7 @@ export interface EncodedStreams extends ClipStreams {
   readonly reorderDepth: number;
 }
 
-/** The calls come in this order: `begin`, `setOffset` and `push` in any order, `interrupt`, `end`, and so on for the next stream. */
+/** The calls come in this order: `begin`, `setOffset`, `push` and `miss` in any order, `interrupt`, `end`, and so on for the next stream. */
 export interface UnitTap {
   /** Whether somebody waits for the next unit. */
   readonly isUrgent: boolean;
@@ -21,6 +21,8 @@ export interface UnitTap {
   setOffset(offsetMs: number): void;
   /** Takes the next unit in decoding order. */
   push(unit: CopiedUnit): void;
+  /** Pictures are missing here; the next one that is pushed is a key frame. */
+  miss(): void;
   /** The stream gives nothing more. */
   interrupt(): void;
   /** Another stream will follow: nothing of this one is kept. */

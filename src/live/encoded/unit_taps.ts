@@ -33,6 +33,10 @@ export class UnitTaps implements UnitTap {
     }
   }
 
+  miss(): void {
+    for (const tap of this.#taps) tap.miss();
+  }
+
   interrupt(): void {
     for (const tap of this.#taps) tap.interrupt();
   }

@@ -103,6 +103,9 @@ export class ViewStage implements FormatTap {
   /** A fragment begins with each key frame, and tells what it is. */
   changeFormat(): void {}
 
+  /** What is shown stands still until the next key frame. */
+  miss(): void {}
+
   interrupt(): void {
     this.#fragmenter?.finish();
     this.#fragmenter = null;

@@ -2,6 +2,7 @@
 
 import { FileBytes } from "./file_bytes.ts";
 import { timesFallIn } from "./mp4_times.ts";
+import { NutError, NutReader } from "./nut.ts";
 
 /** Parts that are read, evenly spread: a file of up to 32 MB is read as a whole. */
 const PARTS = 512;
@@ -12,11 +13,14 @@ const FALL_S = 5;
 /** `formatName` is ffprobe's. Of containers that are not looked into it is not known: they count as good. */
 export async function clockFalls(path: string, formatName: string, streamIndex: number): Promise<boolean> {
   if (/^mov\b/.test(formatName)) return await timesFallIn(path, streamIndex);
-  const timesIn = READERS.find(([format]) => format.test(formatName))?.[1];
-  return timesIn ? await samplesFall(path, timesIn) : false;
+  const read = READERS.find(([format]) => format.test(formatName))?.[1];
+  return read ? await samplesFall(path, read(streamIndex)) : false;
 }
 
-async function samplesFall(path: string, timesIn: (part: DataView) => number[]): Promise<boolean> {
+/** Gives the times in a part of a file, in seconds and in their order. The first part is the start of the file. */
+type TimesIn = (part: DataView<ArrayBuffer>) => number[];
+
+async function samplesFall(path: string, timesIn: TimesIn): Promise<boolean> {
   using file = await Deno.open(path, { read: true });
   const { size } = await file.stat();
   const step = Math.max(PART_BYTES, size / PARTS);
@@ -31,10 +35,12 @@ async function samplesFall(path: string, timesIn: (part: DataView) => number[]):
   return false;
 }
 
-/** Each gives the times in a part of a file, in seconds and in their order. */
-const READERS: readonly (readonly [RegExp, (part: DataView) => number[]])[] = [
-  [/^(mpegts|mpeg)$/, packetTimes],
-  [/^matroska\b/, clusterTimes],
+/** What reads one file of each format. */
+const READERS: readonly (readonly [RegExp, (streamIndex: number) => TimesIn])[] = [
+  [/^(mpegts|mpeg)$/, () => packetTimes],
+  [/^matroska\b/, () => clusterTimes],
+  [/^flv$/, () => tagTimes],
+  [/^nut$/, nutTimes],
 ];
 
 const PACKET_BYTES = 14;
@@ -78,4 +84,59 @@ function clusterTimes(part: DataView): number[] {
     times.push(time / 1000);
   }
   return times;
+}
+
+/** Of FLV's tag of video: its length, its time in milliseconds with the highest byte last, a stream that is 0, data, and its length again. */
+const VIDEO_TAG = 9;
+const TAG_BYTES = 11;
+
+/** A place in a file that is not known to begin a tag is one where the length stands again behind it. */
+function tagTimes(part: DataView): number[] {
+  const times: number[] = [];
+  for (let place = 0; place + TAG_BYTES + 4 <= part.byteLength; place++) {
+    if (part.getUint8(place) !== VIDEO_TAG || part.getUint32(place + 7) << 8 !== 0) continue;
+    const length = TAG_BYTES + (part.getUint32(place) & 0xffffff);
+    if (place + length + 4 > part.byteLength || part.getUint32(place + length) !== length) continue;
+    times.push(((part.getUint32(place + 4) >>> 8) + part.getUint8(place + 7) * 2 ** 24) / 1000);
+    place += length + 3;
+  }
+  return times;
+}
+
+/** More than a file has that is played. */
+const NUT_STREAMS_MAX = 32;
+const NUT_SYNCPOINT = 0x4e4be4adeeca4569n;
+
+/** Of NUT's frames, each from the newest syncpoint on: those have times of decoding, which never fall. The headers are in the first part. */
+function nutTimes(streamIndex: number): TimesIn {
+  const reader = new NutReader({ streamsMax: NUT_STREAMS_MAX, frameBytesMax: 0 });
+  let isFirst = true;
+  return (part) => {
+    const times: number[] = [];
+    const bytes = new Uint8Array(part.buffer, 0, part.byteLength);
+    let at = isFirst ? 0 : syncpointIn(part);
+    isFirst = false;
+    try {
+      while (at !== -1 && at < bytes.length) {
+        at = reader.read(bytes, at, bytes.length);
+        if (at === -1 || !(reader.hasFrame || reader.isTooLong) || reader.frameStream !== streamIndex) {
+          continue;
+        }
+        const { numerator, denominator } = reader.streams[streamIndex]!;
+        times.push(reader.framePts * numerator / denominator);
+      }
+    } catch (error) {
+      // What is damaged, or has streams of another kind, tells what was read until there.
+      if (!(error instanceof NutError)) throw error;
+    }
+    return times;
+  };
+}
+
+/** -1 for none. */
+function syncpointIn(part: DataView): number {
+  for (let place = 0; place + 8 <= part.byteLength; place++) {
+    if (part.getUint8(place) === 0x4e && part.getBigUint64(place) === NUT_SYNCPOINT) return place;
+  }
+  return -1;
 }

@@ -1,5 +1,6 @@
-/** What is wrong with the times of an MP4: whether they fall, and whether its edit list was made of wrong ones. Reads the tables of a track, wherever they are in the file. */
+/** What is wrong with the times of an MP4: whether they fall or say nothing, and whether its edit list was made of wrong ones. Reads the tables of a track, wherever they are in the file. */
 
+import { RATE_MAX } from "../../model/frames/frame_rate.ts";
 import { FileBytes } from "./file_bytes.ts";
 import { boxesIn, boxOn, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
 
@@ -10,43 +11,86 @@ const BOXES_MAX = 1000;
 const REORDERED_MAX = 16;
 
 /**
- * A film with wrong times has an edit list that was made of them: frames whose times lie outside are not shown, and after a key frame at
- * its end ffmpeg reads no more. An edit list that cuts off a beginning and an end hides the first and the last frames in the order of
- * decoding, and a few between them where frames are reordered. Where others are hidden, the times are wrong.
+ * `silent`: each step from one sample to the next is a tick or none, and no film has so many in a second. `steps_back`: some steps are below
+ * 0, which ffmpeg takes as large ones. `unordered`: the steps are even, and the offsets that say in which order frames are shown are all 0.
  */
-export async function hidesByMistake(path: string, streamIndex: number): Promise<boolean> {
-  return await ofTrack(path, streamIndex, isMistaken);
+export type Mp4ClockFault = "silent" | "steps_back" | "unordered";
+
+export interface Mp4Faults {
+  /**
+   * A film with wrong times has an edit list that was made of them: frames whose times lie outside are not shown, and after a key frame at
+   * its end ffmpeg reads no more. An edit list that cuts off a beginning and an end hides the first and the last frames in the order of
+   * decoding, and a few between them where frames are reordered. Where others are hidden, the times are wrong.
+   */
+  readonly hidesByMistake: boolean;
+  readonly clock: Mp4ClockFault | null;
+}
+
+export async function mp4Faults(path: string, streamIndex: number): Promise<Mp4Faults> {
+  const found = await ofTrack(path, streamIndex, (track): Mp4Faults => ({
+    hidesByMistake: isMistaken(track),
+    clock: clockFault(track),
+  }));
+  return found ?? { hidesByMistake: false, clock: null };
 }
 
 /** Whether frames come behind others that are shown much later: more than reordering explains. */
 export async function timesFallIn(path: string, streamIndex: number): Promise<boolean> {
-  return await ofTrack(path, streamIndex, (moov, trak) => {
-    const find = tablesOf(moov, trak);
-    const stts = find("stts");
-    if (!stts) return false;
-    const { times, interval } = sampleTimes(stts, find("ctts"));
+  const falls = await ofTrack(path, streamIndex, ({ samples: { times, interval } }) => {
     let latest = -Infinity;
     return times.some((time) => {
       latest = Math.max(latest, time);
       return latest - time > REORDERED_MAX * interval;
     });
   });
+  return falls ?? false;
 }
 
-async function ofTrack(
+interface Track {
+  readonly moov: Uint8Array;
+  readonly trak: Mp4Box;
+  /** Finds a table by its type. */
+  readonly find: (type: string) => DataView | null;
+  readonly samples: SampleTimes;
+  /** Ticks a second, and how long the track says it is, in ticks. */
+  readonly timescale: number;
+  readonly duration: number;
+}
+
+/** Null where the file has no such track, or tables that cannot be read. */
+async function ofTrack<Verdict>(
   path: string,
   streamIndex: number,
-  judge: (moov: Uint8Array, trak: Mp4Box) => boolean,
-): Promise<boolean> {
+  judge: (track: Track) => Verdict,
+): Promise<Verdict | null> {
   try {
     const moov = await readMoov(path);
     const trak = moov && boxesIn(moov, 8).filter(({ type }) => type === "trak")[streamIndex];
-    return trak ? judge(moov, trak) : false;
+    if (!trak) return null;
+    const find = tablesOf(moov, trak);
+    const stts = find("stts");
+    if (!stts) return null;
+    const samples = sampleTimes(stts, find("ctts"));
+    const header = table(moov, boxOn(moov, "mdia/mdhd", trak));
+    const duration = header.getUint8(0) === 1 ? Number(header.getBigUint64(24)) : header.getUint32(16);
+    return judge({ moov, trak, find, samples, timescale: timescale(header), duration });
   } catch (error) {
-    if (error instanceof Mp4Error || error instanceof RangeError) return false;
+    if (error instanceof Mp4Error || error instanceof RangeError) return null;
     throw error;
   }
 }
+
+function clockFault(
+  { samples: { times, interval, longest, hasNegative, isEven, isUnordered }, timescale, duration }: Track,
+) {
+  // A step that is longer than the film says it is.
+  if (hasNegative && duration < NEGATIVE) return "steps_back";
+  if (times.length > 1 && longest <= 1 && interval * RATE_MAX < timescale) return "silent";
+  return isEven && isUnordered ? "unordered" : null;
+}
+
+/** From here on 32 bits are a number below 0. */
+const NEGATIVE = 2 ** 31;
 
 /** Finds the tables of a track by their types. */
 function tablesOf(moov: Uint8Array, trak: Mp4Box): (type: string) => DataView | null {
@@ -81,18 +125,25 @@ async function readMoov(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
 
 const MOOV = 0x6d6f6f76;
 
-function isMistaken(moov: Uint8Array, trak: Mp4Box): boolean {
+function isMistaken({ moov, trak, find, samples, timescale: mediaPerSecond }: Track): boolean {
   const inside = boxesIn(moov, trak.content, trak.end);
   const edts = inside.find(({ type }) => type === "edts");
   if (!edts) return false;
-  const find = tablesOf(moov, trak);
   const moovBox = boxesIn(moov)[0]!;
   const edit = onlyEdit(table(moov, boxOn(moov, "elst", edts)), {
     perSecond: timescale(table(moov, boxOn(moov, "mvhd", moovBox))),
-    mediaPerSecond: timescale(table(moov, boxOn(moov, "mdia/mdhd", trak))),
+    mediaPerSecond,
   });
-  const stts = find("stts");
-  return edit !== null && stts !== null && hidesInside(edit, sampleTimes(stts, find("ctts")), find("stss"));
+  return edit !== null && (hidesInside(edit, samples, find("stss")) || hidesDelay(edit, samples));
+}
+
+/**
+ * Where frames are reordered, the first one is shown some frames after time 0, and the edit list begins with it. Where the offsets that say
+ * so are all 0, it hides frames that are to be shown.
+ */
+function hidesDelay({ start }: Edit, { times, isUnordered }: SampleTimes): boolean {
+  const first = times.findIndex((time) => time >= start);
+  return isUnordered && first > 0 && first <= REORDERED_MAX;
 }
 
 /** What is shown, in ticks of the track. */
@@ -122,15 +173,25 @@ function onlyEdit(
 interface SampleTimes {
   /** When the samples are shown, in the order of decoding. */
   readonly times: readonly number[];
-  /** From one to the next, on average. */
+  /** From one to the next, on average, and the most. */
   readonly interval: number;
+  readonly longest: number;
+  /** Whether some steps are below 0, if they may be. */
+  readonly hasNegative: boolean;
+  /** Whether all steps are the same, but that behind the last sample. */
+  readonly isEven: boolean;
+  /** Whether there are offsets for another order, and all are 0. */
+  readonly isUnordered: boolean;
 }
 
 function sampleTimes(stts: DataView, ctts: DataView | null): SampleTimes {
   const times: number[] = [];
-  let decodeTime = 0;
+  let [decodeTime, longest, least] = [0, 0, 0];
   for (let entry = 0; entry < stts.getUint32(4); entry++) {
-    const delta = stts.getUint32(12 + 8 * entry);
+    // Some writers have steps below 0, and no film has steps of so many ticks.
+    const delta = stts.getInt32(12 + 8 * entry);
+    longest = Math.max(longest, delta);
+    least = Math.min(least, delta);
     for (let left = stts.getUint32(8 + 8 * entry); left > 0; left--) {
       times.push(decodeTime);
       decodeTime += delta;
@@ -138,12 +199,17 @@ function sampleTimes(stts: DataView, ctts: DataView | null): SampleTimes {
     }
   }
   let sample = 0;
+  let isUnordered = ctts !== null;
   for (let entry = 0; ctts && entry < ctts.getUint32(4); entry++) {
     const offset = ctts.getInt32(12 + 8 * entry);
+    isUnordered &&= offset === 0;
     const until = Math.min(times.length, sample + ctts.getUint32(8 + 8 * entry));
     for (; sample < until; sample++) times[sample]! += offset;
   }
-  return { times, interval: decodeTime / Math.max(1, times.length) };
+  const interval = decodeTime / Math.max(1, times.length);
+  const entries = stts.getUint32(4);
+  const isEven = entries === 1 || (entries === 2 && stts.getUint32(16) === 1);
+  return { times, interval, longest, hasNegative: least < 0, isEven, isUnordered };
 }
 
 /** Ten hours at 120 frames a second. */

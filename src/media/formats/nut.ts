@@ -44,6 +44,8 @@ interface ReadStream extends NutStream {
 export class NutReader {
   /** Whether the last `read` parsed a frame; the fields below then describe it. */
   hasFrame = false;
+  /** Whether the last `read` skipped a frame that is too long: then only its stream and its size are described. */
+  isTooLong = false;
   /** Index into `streams`. */
   frameStream = 0;
   isKeyframe = false;
@@ -63,6 +65,7 @@ export class NutReader {
   height = 0;
 
   readonly #streamsMax: number;
+  readonly #frameBytesMax: number;
   readonly #streams: ReadStream[] = [];
 
   readonly #timeBases: { numerator: number; denominator: number }[] = [];
@@ -79,9 +82,15 @@ export class NutReader {
   #to = 0;
   #isShort = false;
 
-  /** By default one stream, which must be video. */
-  constructor({ streamsMax = 1 }: { readonly streamsMax?: number } = {}) {
+  /** By default one stream, which must be video, and frames of any size. */
+  constructor(
+    { streamsMax = 1, frameBytesMax = Infinity }: {
+      readonly streamsMax?: number;
+      readonly frameBytesMax?: number;
+    } = {},
+  ) {
     this.#streamsMax = streamsMax;
+    this.#frameBytesMax = frameBytesMax;
   }
 
   /** Those whose headers were read. */
@@ -105,6 +114,7 @@ export class NutReader {
    */
   read(bytes: Uint8Array, from: number, to: number): number {
     this.hasFrame = false;
+    this.isTooLong = false;
     this.#bytes = bytes;
     this.#at = from;
     this.#to = to;
@@ -277,9 +287,11 @@ export class NutReader {
     this.framePts = pts;
     this.frameBytes = size;
     const end = this.#at + size;
-    if (end > this.#to) return -1;
+    this.isTooLong = size > this.#frameBytesMax;
+    if (end > this.#to && !this.isTooLong) return -1;
     stream.lastPts = pts;
     this.frameStream = index;
+    if (this.isTooLong) return end;
     this.isKeyframe = (flags & IS_KEYFRAME) !== 0;
     this.frameHead = head;
     this.frameOffset = this.#at;

@@ -25,6 +25,11 @@ export interface PacketSink {
   readonly onStreams: (streams: { readonly video: NutStream; readonly sound: NutStream | null }) => void;
   /** Called with each packet in the order in which it came; times are those of the decoded frames. Must neither wait nor throw. */
   readonly onUnit: (unit: CopiedUnit) => void;
+  /**
+   * Called where units are left out: those up to the next key frame, or one of sound alone. Where the bytes are no longer understood,
+   * nothing follows.
+   */
+  readonly onLost: (reason: string) => void;
   /** Whether somebody waits for the next unit, as for the live view. */
   readonly isUrgent: () => boolean;
 }
@@ -38,8 +43,9 @@ const LONG_REST_MS = 250;
 const REST_BYTES = 48 << 10;
 /** At the start it rests for a part of the time for which it has read. */
 const START_SHARE = 8;
-/** A packet is dropped beyond this; the header of a packet is short. */
-const PACKET_BYTES_MAX = LIMITS.live.videoUnitBytesMax + 4096;
+const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
+/** Of what is no packet, such as a header; the header of a packet is short. */
+const ELEMENT_BYTES_MAX = UNIT_BYTES_MAX + 4096;
 
 /** Reads to the end, even where the bytes are no longer understood. It rests between reads, for less long where much comes. */
 export async function readPackets(
@@ -68,15 +74,17 @@ export async function readPackets(
   }
 }
 
-/** Finds the packets in the bytes of a NUT stream, which come in pieces. */
+/** Finds the packets in the bytes of a NUT stream, which come in pieces. A packet that is too long is never held. */
 class PacketReader {
   readonly #sink: PacketSink;
-  readonly #reader = new NutReader({ streamsMax: 2 });
+  readonly #reader = new NutReader({ streamsMax: 2, frameBytesMax: UNIT_BYTES_MAX });
   #bytes = new Uint8Array(4 * READ_BYTES);
   /** The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
   #at = 0;
   #end = 0;
   #isAnnounced = false;
+  /** A picture is missing, and those that follow are made of it. */
+  #waitsForKeyframe = false;
   #isBroken = false;
 
   constructor(sink: PacketSink) {
@@ -91,6 +99,7 @@ class PacketReader {
     } catch (error) {
       if (!(error instanceof NutError)) throw error;
       this.#isBroken = true;
+      this.#sink.onLost(`its packets are not understood: ${error.message}`);
     }
   }
 
@@ -98,7 +107,7 @@ class PacketReader {
     const unread = Math.max(0, this.#end - this.#at);
     if (this.#end + piece.length > this.#bytes.length) {
       const wanted = unread + piece.length;
-      if (wanted > PACKET_BYTES_MAX + 2 * READ_BYTES) throw new NutError("a packet that is too long");
+      if (wanted > ELEMENT_BYTES_MAX + 2 * READ_BYTES) throw new NutError("a header that is too long");
       const bytes = wanted > this.#bytes.length ? new Uint8Array(2 * wanted) : this.#bytes;
       bytes.set(this.#bytes.subarray(this.#end - unread, this.#end));
       this.#at = Math.max(0, this.#at - this.#end);
@@ -116,11 +125,21 @@ class PacketReader {
       if (next === -1) return;
       this.#at = next;
       if (reader.hasFrame) this.#give(reader);
+      else if (reader.isTooLong) this.#leaveOut(reader);
     }
+  }
+
+  #leaveOut({ streams, frameStream, frameBytes }: NutReader): void {
+    const { isVideo } = streams[frameStream]!;
+    this.#waitsForKeyframe ||= isVideo;
+    const what = isVideo ? "a picture" : "a packet of sound";
+    this.#sink.onLost(`${what} has ${frameBytes} bytes, and at most ${UNIT_BYTES_MAX} are kept`);
   }
 
   #give({ streams, frameStream, frameOffset, frameBytes, frameHead, framePts, isKeyframe }: NutReader): void {
     const stream = streams[frameStream]!;
+    if (stream.isVideo && isKeyframe) this.#waitsForKeyframe = false;
+    if (stream.isVideo && this.#waitsForKeyframe) return;
     if (!this.#isAnnounced) {
       const video = streams.find(({ isVideo }) => isVideo);
       if (!video) throw new NutError("no video stream");

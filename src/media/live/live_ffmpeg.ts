@@ -97,7 +97,8 @@ export class LiveFfmpeg {
     await this.#writer?.abort().catch(() => {/* it was closed */});
     const noRoomFor = failure instanceof NoRoom ? failure.picture : null;
     const stderr = failure === null ? ended.stderr : `${ended.stderr}\n${failure.message}`;
-    return { ...ended, stderr, noRoomFor };
+    const notUnderstood = failure instanceof NutError ? failure.message : null;
+    return { ...ended, stderr, noRoomFor, notUnderstood };
   }
 
   /** What the decoder says of a frame comes before its bytes, but through another pipe. False if it does not come in time. */
@@ -168,8 +169,14 @@ export class LiveFfmpeg {
   }
 }
 
-/** `noRoomFor` is the size of the pictures for which there was no memory; null where that was not why it ended. */
-export type LiveEnd = Omit<Outcome, "stdout"> & { readonly noRoomFor: Extent | null };
+/**
+ * `noRoomFor` is the size of the pictures for which there was no memory, `notUnderstood` says what in ffmpeg's output could not be read; each is
+ * null where that was not why it ended.
+ */
+export type LiveEnd = Omit<Outcome, "stdout"> & {
+  readonly noRoomFor: Extent | null;
+  readonly notUnderstood: string | null;
+};
 
 class NoRoom extends Error {
   override readonly name = "NoRoom";

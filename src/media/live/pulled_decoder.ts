@@ -155,8 +155,9 @@ async function closed({ sound, copy }: Sockets): Promise<void> {
   await Promise.all([sound?.[Symbol.asyncDispose](), copy?.[Symbol.asyncDispose]()]);
 }
 
-function reasonOf({ end, code, stderr, noRoomFor }: LiveEnd, silentMs: number): string {
+function reasonOf({ end, code, stderr, noRoomFor, notUnderstood }: LiveEnd, silentMs: number): string {
   if (noRoomFor) return `there is no memory for its pictures of ${noRoomFor.width}x${noRoomFor.height}`;
+  if (notUnderstood !== null) return `the decoder gave what is not understood: ${notUnderstood}`;
   if (end !== "exited") return "the decoder broke down on it";
   if (code !== 0) return reasonIn(stderr);
   return silentMs < SILENT_END_MS ? "it has ended" : silenceOf(silentMs);

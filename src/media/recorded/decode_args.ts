@@ -8,7 +8,13 @@ import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts
 import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { downloadFilters, hardwareArgs } from "./hardware_args.ts";
-import { NUMBERING_TIME_BASE, numberingFilters, RISING_DECODE_TIMES, SourceTimes } from "./source_times.ts";
+import {
+  NUMBERING_TIME_BASE,
+  numberingFilters,
+  RISING_DECODE_TIMES,
+  sourceClock,
+  SourceTimes,
+} from "./source_times.ts";
 import { SteadyRate } from "./steady_rate.ts";
 
 /** What is decoded, and which rectangle of it is analysed. */
@@ -103,7 +109,7 @@ export function planeOutput(
         ...(isOnDevice ? downloadFilters(subject.info.video!.pixelFormat) : []),
         ...deinterlacing(subject.info),
         ...(selection ? [`select='${selection.select}'`] : []),
-        new SourceTimes(subject.info.video!.timeBase).filter,
+        new SourceTimes(sourceClock(subject.info)).filter,
         ...planeScaling(subject),
       ].join(","),
     ],

@@ -3,7 +3,7 @@
 import { endedEarly, type SourceEnd } from "../../model/frames/ended_early.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
-import { faultIn, mediaFault, reasonIn, timeFault } from "../media_fault.ts";
+import { faultIn, largerThanAllowed, mediaFault, reasonIn, timeFault, tooLargeSize } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import { processors } from "../tool_limits.ts";
@@ -106,7 +106,8 @@ export function endOf(
   const complaint = outcome.stderr === "" && !hasFailed ? null : reasonIn(outcome.stderr);
   const early = endedEarly({ ...length, announcedMs: info.announcedEndMs ?? null, missing, complaint });
   if (early) return { ended_early: early };
-  const warning = missing ?? (hasFailed ? complaint : null);
+  const leftOut = tooLargeSize(outcome.stderr, info.video?.codec ?? "");
+  const warning = missing ?? (leftOut ? largerThanAllowed(leftOut) : hasFailed ? complaint : null);
   return warning === null ? {} : { source_warning: warning };
 }
 

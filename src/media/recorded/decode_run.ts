@@ -13,6 +13,7 @@ import type { JobOf } from "../tools/job.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
 import type { DecodedLength } from "./decode_worker.ts";
+import type { SourceClock } from "./source_times.ts";
 import { CONTROL, type RowBatch } from "./stream_order.ts";
 import type { DecodeWorkerPool, Reading } from "./worker_pool.ts";
 
@@ -29,10 +30,7 @@ export interface DecodeRunOptions {
   readonly job: (pipe: string) => JobOf<"decode">;
   /** Chooses the frames that become rows; null is every frame, and then the job ends by itself. */
   readonly sampling: SamplingPlan | null;
-  /** Of the times of the source. */
-  readonly timeBase: string;
-  /** See `gapMaxS`. */
-  readonly gapMaxS?: number | undefined;
+  readonly clock: SourceClock;
   /** What the planes are reduced from. */
   readonly region: Region;
   /** Whether the decoder says something of each frame: only where all frames go into the pipe. */
@@ -120,8 +118,7 @@ export class DecodeRun implements AsyncDisposable {
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
-    const { signal, batchRows, maxRows, sampling, timeBase, gapMaxS, region, looksAhead, stopsAtDamage } =
-      options;
+    const { signal, batchRows, maxRows, sampling, clock, region, looksAhead, stopsAtDamage } = options;
     const reports = options.hasReports ? newReports() : null;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
@@ -134,8 +131,7 @@ export class DecodeRun implements AsyncDisposable {
         fifoPath: fifo.path,
         sampling,
         fps: sampling?.sourceFps ?? null,
-        gapMaxS,
-        timeBase,
+        clock,
         region,
         maxRows,
         looksAhead,

@@ -16,7 +16,7 @@ import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
 import { HeldFrames } from "./held_frames.ts";
-import { SourceTimes } from "./source_times.ts";
+import { type SourceClock, SourceTimes } from "./source_times.ts";
 import { SteadyRate } from "./steady_rate.ts";
 import { writeProgress } from "./decode_progress.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
@@ -28,10 +28,7 @@ export interface DecodeOrder {
   readonly sampling: SamplingPlan | null;
   /** The frames of a second of the source, as far as it is known. */
   readonly fps: number | null;
-  /** The longest gap that is believed; any unless given. See `gapMaxS`. */
-  readonly gapMaxS?: number | undefined;
-  /** Of the times of the source: see `SourceTimes`. */
-  readonly timeBase: string;
+  readonly clock: SourceClock;
   /** What the frames are reduced from. */
   readonly region: Region;
   /** Longest number of rows. Nothing more is judged; see `looksAhead`. */
@@ -205,8 +202,8 @@ class Intake {
     this.#stream = stream;
     this.#reports = reports;
     this.#rate = order.sampling && SteadyRate.of(order.sampling);
-    this.#times = new SourceTimes(order.timeBase);
-    const { fps, gapMaxS } = order;
+    this.#times = new SourceTimes(order.clock);
+    const { fps, clock: { gapMaxS } } = order;
     clock.reset({ ticksPerSecond: this.#times.denominator / this.#times.numerator, fps, gapMaxS });
     held.clear();
   }

@@ -1,6 +1,6 @@
 /** Decodes recorded media into signals: ffmpeg writes reduced frames into a pipe, and a decode Worker reads them. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { type Permit, PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { DecodeBackend, HardwareDecoder } from "../../base/program_paths.ts";
 import type { RunningWork } from "../../base/sharing/running_work.ts";
 import { inSpan } from "../../base/tracing.ts";
@@ -20,14 +20,17 @@ import { Fifo } from "../fifo.ts";
 import { newReports } from "../reports/frame_reports.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault, reasonIn } from "../media_fault.ts";
-import { type MediaInfo, probeMedia } from "../probe.ts";
+import { type MediaSize, mediaSizeOf } from "../media_memory.ts";
+import type { MemoryBudget } from "../memory_budget.ts";
+import { type MediaInfo, probeMedia, type VideoStream } from "../probe.ts";
 import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
+import { fileFacts } from "../source.ts";
 import { niced, type ToolRunner } from "../tools/runner.ts";
 import type { Ability } from "../trials/abilities.ts";
 import type { ToolTrials } from "../trials/tool_trials.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
-import { gapMaxS } from "./source_times.ts";
+import { sourceClock } from "./source_times.ts";
 import type { DecodeOrder } from "./decode_worker.ts";
 import {
   DECODE_ERROR_BYTES,
@@ -56,6 +59,8 @@ export interface DecoderOptions {
   readonly hardware?: Hardware;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
+  /** Of all work on media together; without it all is taken as it comes. */
+  readonly memory?: MemoryBudget;
   /** Refuses (503 `decoder_unusable`) what this machine's ffmpeg cannot do; everything is tried without it. */
   readonly trials?: Pick<ToolTrials, "require" | "requireDecoder">;
 }
@@ -158,6 +163,11 @@ export class Decoder implements AsyncDisposable {
       await trials?.require("probe");
       const queue = input.path === null ? this.#streamProbes : this.#probes;
       using _place = await queue.acquire({ principalKey, signal: either });
+      const isStream = input.path === null;
+      using _memory = await this.#options.memory?.reserve({
+        ...{ principalKey, signal: either },
+        ...{ work: isStream ? "stream_probe" : "probe", size: isStream ? null : await fileSize(input.path) },
+      });
       using piece = work?.begin(principalKey);
       return await probeMedia(input, {
         runner: niced(runner, piece?.nice ?? 0),
@@ -182,14 +192,14 @@ export class Decoder implements AsyncDisposable {
 
   #decodeSignals(request: DecodeRequest): Promise<DecodedSignals> {
     return this.#track(request.signal, async (signal) => {
-      const { video } = request.info;
-      if (!video) throw mediaFault("it has no video stream");
+      const video = videoOf(request.info);
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
       await this.#require(video.codec, "decode");
       const gate = isEndless(request) ? this.#streams : this.#decodes;
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
+      using _memory = await this.#reserve(request, signal);
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
       const { signals, ranges, cutsMs, hasMore, decodeBackend, end } = await this.#decode(
@@ -234,8 +244,7 @@ export class Decoder implements AsyncDisposable {
 
   #streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
     return this.#track(request.signal, async (signal) => {
-      const { video } = request.info;
-      if (!video) throw mediaFault("it has no video stream");
+      const video = videoOf(request.info);
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
@@ -246,11 +255,14 @@ export class Decoder implements AsyncDisposable {
         within: { world: this.#options.world, timeoutMs: STREAM_WAIT_MS },
       });
       const piece = this.#options.work?.begin(request.principalKey);
+      let memory: Permit | undefined;
       const release = () => {
+        memory?.release();
         piece?.[Symbol.dispose]();
         place.release();
       };
       try {
+        memory = await this.#reserve(request, signal, request.images ? PROGRAMS_WITH_JPEGS : 1);
         const { runner, tempDir, world } = this.#options;
         const host = { runner: niced(runner, piece?.nice ?? 0), tempDir, world, pool: this.#pool };
         const stream = await FrameStream.open(host, { ...request, signal }, coordinates);
@@ -346,8 +358,7 @@ export class Decoder implements AsyncDisposable {
         {
           sampling: subject.plan,
           fps: subject.plan.sourceFps,
-          gapMaxS: gapMaxS(subject.info),
-          timeBase: subject.info.video!.timeBase,
+          clock: sourceClock(subject.info),
           region: subject.coordinates.resolved_region,
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),
@@ -368,6 +379,15 @@ export class Decoder implements AsyncDisposable {
     } finally {
       this.#pool.giveBack(worker);
     }
+  }
+
+  async #reserve(
+    { principalKey, info }: Pick<DecodeRequest, "principalKey" | "info">,
+    signal: AbortSignal,
+    programs = 1,
+  ): Promise<Permit | undefined> {
+    const size = mediaSizeOf(info);
+    return await this.#options.memory?.reserve({ principalKey, signal, work: "decode", size, programs });
   }
 
   async #require(codec: string, ...abilities: readonly Ability[]): Promise<void> {
@@ -404,10 +424,27 @@ const PROBES_PER_DECODE = 2;
 const STREAM_PROBES = 32;
 /** As many cameras at 25 frames a second as one processor decodes easily. */
 const STREAMS_PER_DECODE = 4;
+/** The one that decodes the medium, and one that decodes single frames again: see `FrameStream`. */
+const PROGRAMS_WITH_JPEGS = 2;
 /** Longest wait for a permit: the streams that have one wait for their consumers, which may wait for a slow model. */
 const STREAM_WAIT_MS = 30_000;
 /** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
+
+/** Refuses what has no video, or video of which neither the container nor its first packets tell the size. */
+function videoOf({ video }: MediaInfo): VideoStream {
+  if (!video) throw mediaFault("it has no video stream");
+  if (video.width === 0 || video.height === 0) {
+    throw mediaFault("nothing in it tells the size of its pictures");
+  }
+  return video;
+}
+
+/** Of a file that nothing else is known of; null where it is gone. */
+async function fileSize(path: string): Promise<MediaSize | null> {
+  const sizeBytes = (await fileFacts(path))?.size;
+  return sizeBytes === undefined ? null : { width: 0, height: 0, pixelFormat: "unknown", sizeBytes };
+}
 
 /** Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. */
 async function readWhile(

@@ -23,7 +23,7 @@ import type { MediaInfo } from "../probe.ts";
 import type { FilmClock } from "../windows/extractor.ts";
 import type { ChosenFrames } from "../tools/job.ts";
 import { RowQueue } from "./row_queue.ts";
-import { gapMaxS } from "./source_times.ts";
+import { sourceClock } from "./source_times.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 export interface FrameStreamRequest {
@@ -379,7 +379,7 @@ export class FrameStream implements AsyncDisposable {
         cpuSeconds: decodeCpuSeconds(this.#request),
       }),
       sampling: null,
-      timeBase: subject.info.video!.timeBase,
+      clock: sourceClock(subject.info),
       region: subject.coordinates.resolved_region,
       hasReports: false,
       stopsAtDamage: false,
@@ -483,8 +483,7 @@ function startRun(
       cpuSeconds: decodeCpuSeconds(request),
     }),
     sampling: request.plan,
-    timeBase: request.info.video!.timeBase,
-    gapMaxS: gapMaxS(request.info),
+    clock: sourceClock(request.info),
     region: subject.coordinates.resolved_region,
     hasReports: true,
     stopsAtDamage: !byOneThread,

@@ -7,9 +7,26 @@ const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
 /** A longer gap is a clock that was set forward, seconds. */
 export const GAP_S = 10;
 
-/** The longest gap that is believed of frames, seconds; undefined for any. */
-export function gapMaxS({ formatName }: Pick<MediaInfo, "formatName">): number | undefined {
-  return JUMPING.test(formatName) ? GAP_S : undefined;
+/** What is known of the times of a source before they come. */
+export interface SourceClock {
+  /** Such as `1/90000`. */
+  readonly timeBase: string;
+  /** The longest gap that is believed of frames, seconds; any unless given. */
+  readonly gapMaxS?: number;
+  /** Its steps below 0 come as steps that are too large by so many ticks; 0 for a source that has none. */
+  readonly stepBackTicks: number;
+  /** Its times say nothing of a frame: only its rate may be known. */
+  readonly isSilent: boolean;
+}
+
+/** Of a source with video. */
+export function sourceClock({ formatName, video, mp4Clock }: MediaInfo): SourceClock {
+  return {
+    timeBase: video!.timeBase,
+    ...(JUMPING.test(formatName) && { gapMaxS: GAP_S }),
+    stepBackTicks: mp4Clock === "steps_back" ? 2 ** 32 : 0,
+    isSilent: mp4Clock === "silent" || mp4Clock === "unordered",
+  };
 }
 
 /** Times beyond it, in both directions, count as it: six days, more than any film, and small enough for exact numbers. */
@@ -34,9 +51,12 @@ export class SourceTimes {
   readonly denominator: number;
 
   readonly #range: number;
+  readonly #stepBackTicks: number;
+  readonly #isSilent: boolean;
 
-  /** `timeBase` is that of the source, such as `1/90000`. */
-  constructor(timeBase: string) {
+  constructor({ timeBase, stepBackTicks, isSilent }: SourceClock) {
+    this.#stepBackTicks = stepBackTicks;
+    this.#isSilent = isSilent;
     const [numerator, denominator] = timeBase.split("/").map(Number);
     this.numerator = numerator!;
     this.denominator = denominator!;
@@ -54,7 +74,11 @@ export class SourceTimes {
   read(pts: number, numerator: number, denominator: number): void {
     const carried = Math.round(pts / (denominator * this.numerator / (numerator * this.denominator)));
     this.isFirst = carried % 2 === 1;
-    this.ticks = Math.floor(carried / 2) - 2 * this.#range;
+    const ticks = Math.floor(carried / 2) - 2 * this.#range;
+    const stepBack = this.#stepBackTicks;
+    if (this.#isSilent) this.ticks = 0;
+    else if (stepBack === 0) this.ticks = ticks;
+    else this.ticks = ticks - stepBack * Math.round((ticks - this.ticks) / stepBack);
   }
 }
 

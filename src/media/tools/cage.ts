@@ -13,7 +13,7 @@ export type Cage =
     readonly sh: string;
     readonly bwrap: string;
     /** Files with the system-call filters. */
-    readonly filters: Readonly<Record<"none" | "loopback", string>>;
+    readonly filters: Readonly<Record<CageNetwork, string>>;
     readonly system: SystemFiles;
     readonly streams: Streams;
   }
@@ -22,13 +22,21 @@ export type Cage =
     readonly tools: UnshareTools;
     readonly system: SystemFiles;
     readonly streams: Streams;
+    readonly starters: Starters | null;
   }
   | {
     readonly level: "limits";
     /** setpriv with its options; empty where it is not installed. */
     readonly setpriv: readonly string[];
+    readonly starters: Starters | null;
   }
   | { readonly level: "off" };
+
+/** Whether a program may open connections to 127.0.0.1, besides those to Unix sockets. */
+export type CageNetwork = "none" | "loopback";
+
+/** Programs that set the system-call filter for themselves and become what their arguments name; null where they do not work. */
+export type Starters = Readonly<Record<CageNetwork, string>>;
 
 /**
  * Which network jobs on streams have. A `forwarder` gives each a network namespace in which only its relay answers; without one
@@ -79,18 +87,34 @@ function cagedBy(cage: Cage, program: string, opened: OpenedInside, joining: rea
         ...isAround,
         commandLine: (limits, args) => [
           ...joining,
-          ...unshareWords(cage, { program, opened, limits }),
+          ...unshareWords(cage, { program, opened, limits, starter: starterFor(cage, opened) }),
           ...args,
         ],
       };
-    case "limits":
-      return { ...REPLACES, commandLine: (limits, args) => [...limits, ...cage.setpriv, program, ...args] };
+    case "limits": {
+      const starter = starterFor(cage, opened);
+      const words = [...cage.setpriv, ...(starter === null ? [] : [starter]), program];
+      return { ...REPLACES, commandLine: (limits, args) => [...limits, ...words, ...args] };
+    }
     case "off":
       return { ...REPLACES, commandLine: (limits, args) => [...limits, program, ...args] };
   }
 }
 
-/** prlimit and setpriv replace themselves by the program. */
+/** Null where there is none, and for a decode on hardware, whose drivers need calls that the filter refuses. */
+function starterFor(
+  { starters }: { readonly starters: Starters | null },
+  { devices, usesLoopback }: OpenedInside,
+): string | null {
+  if (starters === null || devices.length > 0) return null;
+  return starters[networkOf(usesLoopback)];
+}
+
+function networkOf(usesLoopback: boolean): CageNetwork {
+  return usesLoopback ? "loopback" : "none";
+}
+
+/** prlimit, setpriv and the starter replace themselves by the program. */
 const REPLACES = { givesSignalsAsCodes: false, hasProcesses: false } as const;
 
 /** Its number inside; outside it stays the user of the service. */
@@ -110,7 +134,7 @@ function bubblewrapWords(
 ): string[] {
   const real = system.programs[program] ?? program;
   return [
-    ...[sh, "-c", WITH_FILTER, filters[usesLoopback ? "loopback" : "none"]],
+    ...[sh, "-c", WITH_FILTER, filters[networkOf(usesLoopback)]],
     ...[bwrap, "--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"],
     ...["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--hostname", "decoder", "--unshare-cgroup-try"],
     ...(usesLoopback ? [] : ["--unshare-net"]),

@@ -4,9 +4,9 @@ import { errorText } from "../../base/log.ts";
 import type { CageTools, Tools } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { run } from "../process.ts";
+import { type MemoryLimits, run } from "../process.ts";
 import { BUSY_FACTOR } from "../tool_limits.ts";
-import { type Cage, enclosureOf, NO_CAGE, type Streams } from "./cage.ts";
+import { type Cage, enclosureOf, NO_CAGE, type Starters, type Streams } from "./cage.ts";
 import type { UnshareTools } from "./cage_unshare.ts";
 import { Forwarder, type ForwarderCommand, type ForwarderTools } from "./forwarder.ts";
 import { socketName } from "./job_paths.ts";
@@ -17,7 +17,7 @@ export interface CageProbe {
   readonly mode: "auto" | "required" | "off";
   readonly tools: Tools;
   readonly cageTools: CageTools;
-  /** The folder of the system-call filters. */
+  /** The folder of the system-call filters, and of the starters that set them. */
   readonly filterDir: string;
   /** Starts the process of the forwarder. */
   readonly forwarderCommand: ForwarderCommand;
@@ -34,6 +34,8 @@ export interface FoundCage {
   readonly misses: readonly string[];
   /** Why the cage has no forwarder; null if it has one, and at the levels that have none anyway. */
   readonly streamsMiss: string | null;
+  /** Why the cage has no system-call filter; null if it has one, and at the level `off`. */
+  readonly filterMiss: string | null;
 }
 
 /** A level does not work here. The message is the reason. */
@@ -42,6 +44,8 @@ class Miss extends Error {}
 const TRIAL_PORT = 8000;
 /** Of the processor; a busy machine may take longer, and its cage must not be weaker for that. */
 const TRIAL_CPU_SECONDS = 10;
+/** Far more than a list of abilities needs. */
+const TRIAL_MEMORY: MemoryLimits = { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 };
 const TRIAL_DEADLINE_MS = TRIAL_CPU_SECONDS * 1000 * BUSY_FACTOR;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 
@@ -56,18 +60,20 @@ export async function findCage(probe: CageProbe): Promise<FoundCage> {
 type StoppableProbe = CageProbe & { readonly signal: AbortSignal };
 
 async function strongest(probe: StoppableProbe): Promise<FoundCage> {
-  if (probe.mode === "off") return { cage: NO_CAGE, misses: [], streamsMiss: null };
+  if (probe.mode === "off") return { cage: NO_CAGE, misses: [], streamsMiss: null, filterMiss: null };
   const misses: string[] = [];
   for (const [name, level] of Object.entries({ bubblewrap, unshare })) {
     try {
-      return { ...await withForwarder(await level(probe), probe), misses };
+      const { cage, filterMiss } = await level(probe);
+      return { ...await withForwarder(cage, probe), misses, filterMiss };
     } catch (error) {
       misses.push(`${name}: ${errorText(error)}`);
     }
   }
-  return { cage: await limitsOnly(probe), misses, streamsMiss: null };
+  return { ...await limitsOnly(probe), misses, streamsMiss: null };
 }
 
+type Tried<C extends Cage> = { readonly cage: C } & Pick<FoundCage, "filterMiss">;
 type NamespaceCage = Extract<Cage, { level: "bubblewrap" | "unshare" }>;
 
 /** The cage with the strongest network for streams that works, tried with the forwarder's process itself. */
@@ -98,19 +104,27 @@ async function withForwarder(
 
 async function bubblewrap(
   { tools, cageTools, filterDir, world, signal }: StoppableProbe,
-): Promise<NamespaceCage> {
+): Promise<Tried<NamespaceCage>> {
   const { bwrap, sh } = cageTools;
   if (bwrap === null || sh === null) throw new Miss("it is not installed");
-  const filter = (network: "none" | "loopback") => `${filterDir}/${Deno.build.arch}-${network}.bpf`;
-  const filters = { none: filter("none"), loopback: filter("loopback") };
+  const filters = filesIn(filterDir, "bpf");
   const system = await systemFilesOf([tools.ffmpeg, tools.ffprobe], world);
-  return await tried(
+  const cage = await tried(
     { level: "bubblewrap", sh, bwrap, filters, system, streams: { by: "machine" } },
     { tools, world, signal },
   );
+  return { cage, filterMiss: null };
 }
 
-async function unshare({ tools, cageTools, world, signal }: StoppableProbe): Promise<NamespaceCage> {
+/** Of each network the file of this processor. */
+function filesIn(filterDir: string, kind: "bpf" | "starter"): Starters {
+  const file = (network: keyof Starters) => `${filterDir}/${Deno.build.arch}-${network}.${kind}`;
+  return { none: file("none"), loopback: file("loopback") };
+}
+
+async function unshare(
+  { tools, cageTools, filterDir, world, signal }: StoppableProbe,
+): Promise<Tried<NamespaceCage>> {
   const { sh, unshare, setpriv, mount, umount, pivotRoot, mkdir } = cageTools;
   const missing = Object.entries({ sh, unshare, setpriv, mount, umount, pivot_root: pivotRoot, mkdir })
     .flatMap(([name, path]) => path === null ? [name] : []);
@@ -125,11 +139,37 @@ async function unshare({ tools, cageTools, world, signal }: StoppableProbe): Pro
     ...(prlimit === null ? [] : [prlimit]),
   ];
   const system = await systemFilesOf(inside, world);
-  return await tried({ level: "unshare", tools: found, system, streams: { by: "machine" } }, {
-    tools,
-    world,
-    signal,
-  });
+  const bare = {
+    level: "unshare",
+    tools: found,
+    system,
+    streams: { by: "machine" },
+    starters: null,
+  } as const;
+  return await strongestOf([
+    { ...bare, starters: filesIn(filterDir, "starter") },
+    bare,
+  ], { tools, world, signal });
+}
+
+/**
+ * The first of the cages that works: those with a filter come first. Throws {@link Miss} where none does.
+ */
+async function strongestOf<C extends Extract<Cage, { starters: unknown }>>(
+  cages: readonly C[],
+  machine: Pick<StoppableProbe, "tools" | "world" | "signal">,
+): Promise<Tried<C>> {
+  let filterMiss: string | null = null;
+  let miss: unknown;
+  for (const cage of cages) {
+    try {
+      return { cage: await tried(cage, machine), filterMiss: cage.starters === null ? filterMiss : null };
+    } catch (error) {
+      if (cage.starters !== null) filterMiss = errorText(error);
+      miss = error;
+    }
+  }
+  throw miss;
 }
 
 /** no_new_privs, and of root's capabilities only the one by which it reads the files of other users. */
@@ -138,17 +178,29 @@ const NO_PRIVILEGES = [
   ...["--bounding-set=-all,+dac_override", "--inh-caps=-all", "--ambient-caps=-all"],
 ];
 
-async function limitsOnly({ tools, cageTools: { setpriv }, world, signal }: StoppableProbe): Promise<Cage> {
-  if (setpriv === null) return { level: "limits", setpriv: [] };
+type LimitsCage = Extract<Cage, { level: "limits" }>;
+
+async function limitsOnly(
+  { tools, cageTools: { setpriv }, filterDir, world, signal }: StoppableProbe,
+): Promise<Tried<LimitsCage>> {
   // Only root may give up capabilities; another user has none.
-  for (const options of [NO_PRIVILEGES, NO_PRIVILEGES.slice(0, 3), ["--no-new-privs"]]) {
-    try {
-      return await tried({ level: "limits", setpriv: [setpriv, ...options, "--"] }, { tools, world, signal });
-    } catch (error) {
-      if (!(error instanceof Miss)) throw error;
-    }
+  const words = setpriv === null
+    ? [[]]
+    : [NO_PRIVILEGES, NO_PRIVILEGES.slice(0, 3), ["--no-new-privs"]].map((options) => [
+      setpriv,
+      ...options,
+      "--",
+    ]);
+  const cages = [filesIn(filterDir, "starter"), null].flatMap((starters) =>
+    words.map((setpriv): LimitsCage => ({ level: "limits", setpriv, starters }))
+  );
+  try {
+    return await strongestOf(cages, { tools, world, signal });
+  } catch (error) {
+    if (!(error instanceof Miss)) throw error;
+    // Where ffmpeg does not start at all, its jobs say so.
+    return { cage: { level: "limits", setpriv: [], starters: null }, filterMiss: errorText(error) };
   }
-  return { level: "limits", setpriv: [] };
 }
 
 /** The cage, if both programs run in it, and with both kinds of network. */
@@ -182,7 +234,7 @@ async function trial(
   const { end, code, stderr } = await run(program, ["-version"], {
     ...{ world, signal, deadlineMs: TRIAL_DEADLINE_MS },
     ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
-    limits: { prlimit, cpuSeconds: TRIAL_CPU_SECONDS, addressSpaceBytes: 2 ** 32 },
+    limits: { prlimit, cpuSeconds: TRIAL_CPU_SECONDS, memory: TRIAL_MEMORY },
     enclosure: enclosureOf(cage, program, touches, joining),
   });
   if (end === "exited" && code === 0) return;

@@ -1,6 +1,7 @@
-/** The second level of the cage: what bubblewrap does, done with the programs of util-linux, but for its system-call filter. */
+/** The second level of the cage: what bubblewrap does, done with the programs of util-linux and a starter that sets the system-call filter. */
 
 import { dirname } from "node:path";
+import { threadsMax } from "../tool_limits.ts";
 import type { SystemFiles } from "./system_files.ts";
 import type { Touches } from "./templates.ts";
 
@@ -23,6 +24,8 @@ interface Caged {
   readonly opened: Omit<Touches, "makesIn" | "isCaged">;
   /** The words that set its limits; they go inside, as making the new root is no work of the program. */
   readonly limits: readonly string[];
+  /** The program that sets the system-call filter; null for none. */
+  readonly starter: string | null;
 }
 
 /** The folder on which the new root is built: it is always there, and no file that a program needs lies in it. */
@@ -35,12 +38,16 @@ const HELPERS = "/.cage";
 /** The words before the arguments of the program. */
 export function unshareWords(
   { tools, system }: { readonly tools: UnshareTools; readonly system: SystemFiles },
-  { program, opened, limits }: Caged,
+  { program, opened, limits, starter }: Caged,
 ): string[] {
   const { sh, unshare, setpriv, mount, umount, pivotRoot, mkdir } = tools;
   const real = system.programs[program] ?? program;
   const [prlimit, ...bounds] = limits;
-  const helpers = { umount, setpriv, ...(prlimit !== undefined && { prlimit }) };
+  const helpers = {
+    ...{ umount, setpriv },
+    ...(prlimit !== undefined && { prlimit }),
+    ...(starter !== null && { starter }),
+  };
   const mounts: Mount[] = [
     ...system.folders.map(({ from, at }) => ({ from, at, options: READ_ONLY })),
     ...[...system.files, real, ...opened.reads].map((path) => ({ from: path, at: path, options: READ_ONLY })),
@@ -92,7 +99,7 @@ export function unshareWords(
     ],
     ...(opened.usesLoopback ? [] : ["--net"]),
     ...["--fork", "--kill-child=KILL", sh, "-c", script.join("\n"), "sh"],
-    ...(prlimit === undefined ? [] : [`${HELPERS}/prlimit`, ...bounds]),
+    ...(prlimit === undefined ? [] : [`${HELPERS}/prlimit`, ...withThreads(bounds)]),
     ...[
       `${HELPERS}/setpriv`,
       "--no-new-privs",
@@ -100,8 +107,15 @@ export function unshareWords(
       "--inh-caps=-all",
       "--ambient-caps=-all",
     ],
-    ...["--", real],
+    "--",
+    ...(starter === null ? [] : [`${HELPERS}/starter`]),
+    real,
   ];
+}
+
+/** What the kernel counts is all threads of the namespace. It counts none of root's. */
+function withThreads(bounds: readonly string[]): string[] {
+  return [`--nproc=${threadsMax()}`, ...bounds];
 }
 
 interface Mount {

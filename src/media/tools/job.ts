@@ -56,7 +56,16 @@ const info = z.strictObject({
   announcedEndMs: z.number().min(-1e15).max(1e15).nullable().optional(),
   isCutOff: z.boolean().optional(),
   ignoresEdits,
+  mp4Clock: z.enum(["silent", "steps_back", "unordered"]).optional(),
 });
+
+/** See `MediaSize`. */
+const size = z.strictObject({
+  width: offset,
+  height: offset,
+  pixelFormat: z.string().max(64),
+  sizeBytes: info.shape.sizeBytes,
+}).optional();
 
 const coordinates = z.strictObject({
   source_extent: extent,
@@ -111,6 +120,8 @@ const RUN_JOBS = [
     /** A live source, of which only the streams are asked, and not how many frames a second it has. */
     isWatched: z.literal(true).optional(),
     ignoresEdits,
+    /** Of the file. */
+    sizeBytes: info.shape.sizeBytes.optional(),
   }),
   z.strictObject({ kind: z.literal("list_decoders") }),
   /** The NVIDIA graphics cards, a line each. */
@@ -124,6 +135,7 @@ const RUN_JOBS = [
     streamIndex: count.max(10_000),
     timeBase,
     ignoresEdits,
+    size,
     deadlineMs,
   }),
   /** Samples of the sound of a window. */
@@ -137,6 +149,7 @@ const RUN_JOBS = [
   z.strictObject({
     ...{ kind: z.literal("list_packets"), input, streamIndex: count.max(10_000), deadlineMs },
     ignoresEdits,
+    size,
     /** On the container's clock. */
     part: z.strictObject({ fromMs: z.number().min(-1e12).max(1e15), toMs: z.number().min(-1e12).max(1e15) }),
   }),

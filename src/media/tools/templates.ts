@@ -6,7 +6,8 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { COPY_OFFSET_MS, VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../formats/clock.ts";
-import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
+import { DECODED_MAX, inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
+import { type MediaSize, mediaSizeOf } from "../media_memory.ts";
 import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../reports/decoder_log.ts";
 import { ReportWriter } from "../reports/frame_reports.ts";
 import type { ResourceLimits } from "../process.ts";
@@ -106,11 +107,11 @@ export function invocationOf(
 ): Invocation {
   const told = saysOfFrames(job) ? reporting : null;
   const { hasInput, hasOutput } = endsOf(job);
-  const { work, cpuSeconds, fileBytes } = boundsOf(job);
+  const bounds = boundsOf(job);
   return {
     program: programOf(job, tools),
     args: argsOf(job, ends, logWords(told), tools.devices ?? {}),
-    limits: toolLimits(work, { prlimit: tools.prlimit, cpuSeconds, fileBytes }),
+    limits: toolLimits(bounds.work, { ...bounds, prlimit: tools.prlimit }),
     touches: touchesOf(job, ends, told, tools),
     hasStdin: hasInput && ends === STANDARD_ENDS,
     hasStdout: hasOutput && ends === STANDARD_ENDS,
@@ -196,6 +197,8 @@ interface Bounds {
   readonly work: ToolWork;
   readonly cpuSeconds: number;
   readonly fileBytes?: number;
+  /** Of what it decodes; absent where that is not known. */
+  readonly size?: MediaSize | null;
 }
 
 /** Twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first frames on all processors. */
@@ -207,37 +210,49 @@ const PICTURE_CPU_SECONDS = 5;
 const FILE_SLACK_BYTES = 64 << 10;
 
 function boundsOf(job: ToolJob): Bounds {
-  const window = (deadlineMs: number) => ({
-    work: "window" as const,
+  const window = ({ deadlineMs }: { readonly deadlineMs: number }, size: MediaSize | null) => ({
+    ...{ work: "window" as const, size },
     cpuSeconds: deadlineMs / 1000 * processors(),
   });
   switch (job.kind) {
     case "make_pipe":
     case "list_decoders":
     case "list_gpus":
-      return { work: "query", cpuSeconds: QUERY_CPU_SECONDS };
+      return { work: "small", cpuSeconds: QUERY_CPU_SECONDS };
     case "open_device":
       return { work: "hardware", cpuSeconds: QUERY_CPU_SECONDS };
     case "probe":
-      return { work: "decode", cpuSeconds: PROBE_CPU_SECONDS };
+      return {
+        work: job.input.path === null ? "stream_probe" : "probe",
+        cpuSeconds: PROBE_CPU_SECONDS,
+        size: { width: 0, height: 0, pixelFormat: "", sizeBytes: job.sizeBytes ?? 0 },
+      };
     case "decode":
-      return { work: job.hardware === null ? "decode" : "hardware", cpuSeconds: job.cpuSeconds };
+      return {
+        work: job.hardware === null ? "decode" : "hardware",
+        cpuSeconds: job.cpuSeconds,
+        size: mediaSizeOf(job.subject.info),
+      };
     case "first_frame":
     case "list_packets":
+      return window(job, job.size ?? null);
     case "wav":
-      return window(job.deadlineMs);
+      return window(job, mediaSizeOf(job.info));
     case "encode_clip":
     case "copy_clip":
-      return { ...window(job.deadlineMs), fileBytes: job.clipBytesMax + 2 * FILE_SLACK_BYTES };
+      return { ...window(job, mediaSizeOf(job.info)), fileBytes: job.clipBytesMax + 2 * FILE_SLACK_BYTES };
     case "opus_samples":
-      return { work: "audio", cpuSeconds: OPUS_CPU_SECONDS };
+      return { work: "small", cpuSeconds: OPUS_CPU_SECONDS };
     case "live_decode":
     case "live_pull":
       return { work: "live", cpuSeconds: SESSION_CPU_SECONDS };
     case "scale_picture":
       return { work: "jpeg", cpuSeconds: PICTURE_CPU_SECONDS };
-    case "encode_jpegs":
-      return { work: "jpeg", cpuSeconds: SESSION_CPU_SECONDS };
+    case "encode_jpegs": {
+      const { width, height } = job;
+      const size = { width, height, pixelFormat: "yuv420p", sizeBytes: 0 };
+      return { work: "jpeg", cpuSeconds: SESSION_CPU_SECONDS, size };
+    }
   }
 }
 
@@ -447,7 +462,7 @@ function clipFile({ file, clipBytesMax }: Pick<JobOf<"copy_clip">, "file" | "cli
 /** The height follows, even. A picture is never made wider. */
 function pictureArgs({ width }: JobOf<"scale_picture">, { input, output }: Ends): string[] {
   return [
-    ...["-nostdin", "-v", "error", "-threads", "1", "-f", "jpeg_pipe", "-i", input],
+    ...["-nostdin", "-v", "error", "-threads", "1", ...DECODED_MAX, "-f", "jpeg_pipe", "-i", input],
     ...["-map", "0:v:0", "-frames:v", "1", "-threads", "1", "-filter_threads", "1"],
     ...["-vf", `scale=w='min(iw,${width})':h=-2:flags=area`, "-c:v", "mjpeg"],
     ...[
@@ -479,7 +494,7 @@ function liveDecodeArgs(
   const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
   return liveArgs({
     // Must not contain `-fflags nobuffer`: with IVF every frame would be invalid.
-    input: ["-probesize", "32", ...decoder, "-f", "ivf", "-i", input],
+    input: [...DECODED_MAX, "-probesize", "32", ...decoder, "-f", "ivf", "-i", input],
     stream: "0:v:0",
     setpts: null,
     maxFrame,

@@ -15,6 +15,8 @@ import { readTracks } from "../formats/mp4_samples.ts";
 import { firstFrameMs } from "./first_frame.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
+import { mediaSizeOf } from "../media_memory.ts";
+import type { MemoryBudget } from "../memory_budget.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import type { JobOf } from "../tools/job.ts";
@@ -47,6 +49,8 @@ export interface ExtractorOptions {
   readonly isShared?: boolean;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
+  /** Of all work on media together; without it all is taken as it comes. */
+  readonly memory?: MemoryBudget;
   readonly metrics?: Metrics;
   /** For tests; default LIMITS.localAudio.clipBytesMax. */
   readonly clipBytesMax?: number;
@@ -216,6 +220,7 @@ export class Extractor implements AsyncDisposable {
     const signal = AbortSignal.any([request.signal, this.#closing.signal]);
     const running = (async () => {
       using _place = await this.#place(request.principalKey, signal);
+      using _memory = await this.#memory(request, signal);
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
       const startedMs = this.#options.world.monotonicMs();
@@ -236,6 +241,16 @@ export class Extractor implements AsyncDisposable {
     } catch (error) {
       if (error instanceof Refusal) throw new ExtractionFailed("saturated", error.message);
       throw error;
+    }
+  }
+
+  async #memory({ principalKey, info }: WindowRequest, signal: AbortSignal): Promise<Disposable | undefined> {
+    try {
+      const size = mediaSizeOf(info);
+      return await this.#options.memory?.reserve({ principalKey, signal, work: "window", size });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      throw new ExtractionFailed(error.status === 422 ? "too_large" : "saturated", error.message);
     }
   }
 
@@ -391,6 +406,7 @@ export class Extractor implements AsyncDisposable {
       {
         ...{ kind: "list_packets", input, streamIndex: info.video!.streamIndex, deadlineMs },
         ...(info.ignoresEdits && { ignoresEdits: info.ignoresEdits }),
+        size: mediaSizeOf(info),
         part: { fromMs: part.fromMs + (info.startMs ?? 0), toMs: part.toMs + (info.startMs ?? 0) },
       },
       this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),

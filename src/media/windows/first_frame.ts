@@ -1,6 +1,7 @@
 /** When the first frame of a source is shown, on the clock of its container; times of frames count from there. */
 
 import type { MediaInput } from "../input.ts";
+import { mediaSizeOf } from "../media_memory.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import type { JobOptions, ToolRunner } from "../tools/runner.ts";
@@ -13,15 +14,16 @@ import { framecrcTimesMs } from "./framecrc.ts";
  */
 export async function firstFrameMs(
   input: MediaInput,
-  { video, startMs = 0, ignoresEdits }: MediaInfo,
+  info: MediaInfo,
   options: Omit<JobOptions, "maxStdoutBytes">,
   runner: ToolRunner,
 ): Promise<number | Outcome> {
+  const { video, startMs = 0, ignoresEdits } = info;
   const { streamIndex, timeBase } = video!;
   const { deadlineMs } = options;
   const outcome = await runner.run(
     {
-      ...{ kind: "first_frame", input, streamIndex, timeBase, deadlineMs },
+      ...{ kind: "first_frame", input, streamIndex, timeBase, deadlineMs, size: mediaSizeOf(info) },
       ...(ignoresEdits && { ignoresEdits }),
     },
     { ...options, maxStdoutBytes: LIST_BYTES_MAX },

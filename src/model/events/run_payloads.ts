@@ -54,7 +54,7 @@ const runCreatedBySource = open({
 });
 
 /** Why retention removes something. */
-export const REMOVAL_REASONS = ["deleted", "age", "bytes", "free_space"] as const;
+export const REMOVAL_REASONS = ["deleted", "age", "count", "bytes", "free_space"] as const;
 export type RemovalReason = typeof REMOVAL_REASONS[number];
 
 /** Why media go before the events that name them. */

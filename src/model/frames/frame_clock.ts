@@ -1,5 +1,7 @@
 /** The clock of a film's frames: corrects times that their neighbours contradict. See docs/frames.md#times. */
 
+import { RATE_MAX } from "./frame_rate.ts";
+
 /** Frames that may wait for the ones behind them, until it is decided which of their times are wrong. */
 export const CLOCK_LOOK_AHEAD = 32;
 
@@ -131,7 +133,14 @@ export class FrameClock {
   /** Times that are no further apart are equal. */
   get #leastStep(): number {
     const isKnown = !Number.isNaN(this.#usual) || !Number.isNaN(this.#expected);
-    return isKnown ? Math.min(this.interval * LEAST_INTERVALS, LEAST_S * this.#ticksPerSecond) : 0;
+    return isKnown
+      ? Math.min(this.interval * LEAST_INTERVALS, LEAST_S * this.#ticksPerSecond)
+      : this.#shortest;
+  }
+
+  /** No film has so short intervals. */
+  get #shortest(): number {
+    return this.#ticksPerSecond / (2 * RATE_MAX);
   }
 
   #decide(time: number, isLearned: boolean): void {
@@ -292,13 +301,14 @@ export class FrameClock {
     let falls = false;
     for (let i = 1; i <= steps && count < INTERVALS; i++) {
       const step = this.#open[i]! - this.#open[i - 1]!;
-      if (step > 0) this.#intervals[count++] = step;
+      if (step > this.#shortest) this.#intervals[count++] = step;
       if (step < 0) falls = true;
     }
     if (count === 0) return;
-    this.#expected = falls
+    const guessed = falls
       ? usual(this.#intervals, count, this.#sorted)
       : (this.#open[steps]! - this.#open[0]!) / steps;
+    if (guessed > this.#shortest) this.#expected = guessed;
   }
 }
 

@@ -1,5 +1,8 @@
 /** The rate of a video as a person would call it, judged by the times of its frames and not by what a header claims. */
 
+/** Frames a second that a film may have. Times that say more say nothing. */
+export const RATE_MAX = 1000;
+
 /**
  * Frames a second. `times` are those of consecutive frames, seconds, in any order; `claimed` is the container's word, which
  * counts only where the times allow it or are too few to tell. Null: unknown.
@@ -8,9 +11,17 @@
  * rate varies, and the average is meant.
  */
 export function frameRate(times: readonly number[], claimed: number | null): number | null {
+  const rate = rateOf(times, claimed);
+  return rate !== null && rate <= RATE_MAX ? rate : null;
+}
+
+function rateOf(times: readonly number[], claimed: number | null): number | null {
   const sorted = Float64Array.from(new Set(times)).sort();
   const intervals = sorted.slice(1).map((time, i) => time - sorted[i]!).sort();
-  if (intervals.length === 0) return claimed !== null && claimed <= CLAIM_MAX ? claimed : null;
+  const lastsS = sorted.length > 0 ? sorted.at(-1)! - sorted[0]! : 0;
+  if (lastsS * RATE_MAX < times.length - 1 || intervals.length === 0) {
+    return claimed !== null && claimed <= CLAIM_MAX ? claimed : null;
+  }
   const median = intervals[Math.floor(intervals.length / 2)]!;
   const typical = intervals.filter((interval) => interval >= median / 2 && interval <= median * 1.5);
   if (typical.length < intervals.length * TYPICAL_SHARE) return variableRate(intervals, claimed);

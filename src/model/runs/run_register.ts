@@ -3,12 +3,22 @@
 import { PrincipalNames } from "../principal_names.ts";
 import { EVENTS_REMOVED, isGone, isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
+/** Where a run stands among those of its principal; no two have the same place. */
+export type RunPlace = Pick<RunView, "createdMs" | "firstSeq">;
+
+/** Which of a principal's runs are listed, and how. */
+export interface RunOrder {
+  /** Only those behind it, in this order. */
+  readonly after?: RunPlace | null;
+  readonly isNewestFirst?: boolean;
+}
+
 /** The part of the timeline that a decision may read. */
 export interface TimelineView {
   /** Deleted runs included, with `deleted` true; undefined when the log has no `run_created` for it. */
   run(runId: string): RunView | undefined;
-  /** By creation time, oldest first; deleted and removed runs left out. */
-  runsOf(principalKey: string): Iterable<RunView>;
+  /** By creation time, oldest first unless asked otherwise; deleted and removed runs left out. */
+  runsOf(principalKey: string, order?: RunOrder): Iterable<RunView>;
   /** The number of runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
   /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
@@ -17,6 +27,8 @@ export interface TimelineView {
   everyRun(): Iterable<RunView>;
   /** The size of all records of the principal's runs, of deleted ones too: their records stay until retention removes them. */
   logBytes(principalKey: string): number;
+  /** The same of its runs that are on hold. */
+  heldBytes(principalKey: string): number;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
 }
@@ -37,8 +49,8 @@ export class RunRegister implements TimelineView {
     return run?.isCreated ? run : undefined;
   }
 
-  *runsOf(principalKey: string): Iterable<RunView> {
-    for (const run of this.#principals.get(principalKey)?.runs ?? []) if (!isGone(run)) yield run;
+  *runsOf(principalKey: string, order: RunOrder = {}): Iterable<RunView> {
+    for (const run of this.#principals.get(principalKey)?.inOrder(order) ?? []) if (!isGone(run)) yield run;
   }
 
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number {
@@ -53,6 +65,10 @@ export class RunRegister implements TimelineView {
 
   logBytes(principalKey: string): number {
     return this.#principals.get(principalKey)?.logBytes ?? 0;
+  }
+
+  heldBytes(principalKey: string): number {
+    return this.#principals.get(principalKey)?.heldBytes ?? 0;
   }
 
   get count(): number {
@@ -87,11 +103,16 @@ export class RunRegister implements TimelineView {
     const wasCreated = run.isCreated;
     const wasGone = isGone(run);
     const bytesBefore = run.logBytes;
+    const heldBefore = heldBytesOf(run);
     run.fold(seq, ptsMs, kind, payload);
     run.logBytes = kind === EVENTS_REMOVED ? recordBytes : bytesBefore + recordBytes;
     this.lastSeq = seq;
     if (!run.isCreated) return;
-    if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += run.logBytes - bytesBefore;
+    if (wasCreated) {
+      const principal = this.#principals.get(run.principalKey)!;
+      principal.logBytes += run.logBytes - bytesBefore;
+      principal.heldBytes += heldBytesOf(run) - heldBefore;
+    }
     if (wasGone) return;
     if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
     else this.#adopt(run);
@@ -112,6 +133,10 @@ export class RunRegister implements TimelineView {
   }
 }
 
+function heldBytesOf({ onHold, logBytes }: Run): number {
+  return onHold ? logBytes : 0;
+}
+
 /**
  * One principal's runs. `#candidates` holds the runs that may be active, so that counting does not visit 100,000 old
  * runs: an expired run is removed from it and added again with its next event, which makes it active again.
@@ -121,6 +146,7 @@ class PrincipalRuns {
   runs: Run[] = [];
   /** Of all its runs, deleted ones included. */
   logBytes = 0;
+  heldBytes = 0;
   readonly #candidates = new Set<Run>();
   /** Runs that were idle since before this time have been removed from the candidates. */
   #droppedBeforeMs = -Infinity;
@@ -128,9 +154,10 @@ class PrincipalRuns {
 
   add(run: Run): void {
     this.logBytes += run.logBytes;
+    this.heldBytes += heldBytesOf(run);
     // A clock that was set back can give a later run an earlier creation time.
     let at = this.runs.length;
-    while (at > 0 && this.runs[at - 1]!.createdMs > run.createdMs) at--;
+    while (at > 0 && comparePlaces(this.runs[at - 1]!, run) > 0) at--;
     this.runs.splice(at, 0, run);
     if (isGone(run)) this.#goneCount++;
     else this.touch(run);
@@ -140,6 +167,18 @@ class PrincipalRuns {
     if (isGone(run)) this.#remove(run);
     else if (isTerminal(run.state)) this.#candidates.delete(run);
     else this.#candidates.add(run);
+  }
+
+  /** Finds its place in a list of any length without going through it. */
+  *inOrder({ after = null, isNewestFirst = false }: RunOrder): Iterable<Run> {
+    const { runs } = this;
+    if (isNewestFirst) {
+      let at = after === null ? runs.length : firstCreatedFrom(runs, after.createdMs + 1);
+      for (at--; at >= 0; at--) if (after === null || comparePlaces(runs[at]!, after) < 0) yield runs[at]!;
+      return;
+    }
+    let at = after === null ? 0 : firstCreatedFrom(runs, after.createdMs);
+    for (; at < runs.length; at++) if (after === null || comparePlaces(runs[at]!, after) > 0) yield runs[at]!;
   }
 
   activeCount(nowMs: number, ttlMs: number): number {
@@ -166,4 +205,19 @@ class PrincipalRuns {
     this.runs = this.runs.filter((each) => !isGone(each));
     this.#goneCount = 0;
   }
+}
+
+function comparePlaces(one: RunPlace, other: RunPlace): number {
+  return one.createdMs - other.createdMs || one.firstSeq - other.firstSeq;
+}
+
+/** The index of the first run that was created at this time or later. */
+function firstCreatedFrom(runs: readonly Run[], createdMs: number): number {
+  let [low, high] = [0, runs.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (runs[middle]!.createdMs < createdMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -162,7 +162,7 @@ const CR = 13;
 const LF = 10;
 
 function beginsAsJpeg(bytes: Uint8Array): boolean {
-  return bytes[0] === 0xff && bytes[1] === 0xd8;
+  return bytes.length >= LIMITS.sources.jpegBytesMin && bytes[0] === 0xff && bytes[1] === 0xd8;
 }
 
 function tooLarge(): PartsRefused {

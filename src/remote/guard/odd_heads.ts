@@ -3,8 +3,10 @@
 import { Buffer } from "node:buffer";
 import type { ClientRequest } from "node:http";
 import type { Socket } from "node:net";
+import { freeMemory } from "../../base/bytes.ts";
+import { GatheredChunks } from "./gathered_chunks.ts";
 
-/** The answer to this request may have such a head. */
+/** The answer to this request may have such a head, and a body in many small chunks. */
 export function readOddHead(request: ClientRequest): void {
   request.once("socket", (socket) => {
     let mended = SOCKETS.get(socket);
@@ -15,22 +17,37 @@ export function readOddHead(request: ClientRequest): void {
 
 const SOCKETS = new WeakMap<Socket, MendedSocket>();
 
-/** Of a connection the bytes that it gives its readers: those of a head when it is complete, all others as they come. */
+/** Of a connection the bytes that it gives its readers: those of a head when it is complete, then the body as it comes, its chunks in one. */
 class MendedSocket {
   /** What has come of a head; null where none is expected. */
   #head: Buffer | null = null;
+  /** Of a body that comes in chunks; null for every other one. */
+  #chunks: GatheredChunks | null = null;
 
   constructor(socket: Socket) {
     const emit = socket.emit.bind(socket) as (event: string, ...values: unknown[]) => boolean;
     socket.emit = (event: string, ...values: unknown[]) => {
-      if (event !== "data" || this.#head === null) return emit(event, ...values);
-      const bytes = this.#take(Buffer.concat([this.#head, values[0] as Uint8Array]));
+      if (event !== "data" || this.#head === null && this.#chunks === null) return emit(event, ...values);
+      const received = values[0] as Buffer;
+      const bytes = this.#head === null
+        ? this.#ofBody(received)
+        : this.#take(Buffer.concat([this.#head, received]));
       return bytes.length === 0 || emit("data", bytes);
     };
   }
 
   expectHead(): void {
     this.#head = Buffer.alloc(0);
+    this.#chunks = null;
+  }
+
+  #ofBody(bytes: Buffer): Buffer {
+    if (this.#chunks === null) return bytes;
+    const gathered = this.#chunks.take(bytes);
+    // What the connection has read is copied, and nobody else has it: waiting for the garbage collector are tens of megabytes.
+    if (gathered !== bytes && bytes.length === bytes.buffer.byteLength) freeMemory([bytes]);
+    const { buffer, byteOffset, length } = gathered;
+    return Buffer.from(buffer, byteOffset, length);
   }
 
   #take(bytes: Buffer): Buffer {
@@ -39,8 +56,12 @@ class MendedSocket {
     this.#head = whole === undefined && bytes.length < HEAD_BYTES_MAX ? bytes : null;
     if (whole === undefined) return this.#head === null ? bytes : Buffer.alloc(0);
     const rest = bytes.subarray(whole.length);
-    const mended = Buffer.from(mendedHead(whole), "latin1");
-    if (!/^HTTP\S+ 1(?!01)/.test(mended.toString("latin1", 0, 16))) return Buffer.concat([mended, rest]);
+    const head = mendedHead(whole);
+    const mended = Buffer.from(head, "latin1");
+    if (!/^HTTP\S+ 1(?!01)/.test(head)) {
+      if (isChunked(head)) this.#chunks = new GatheredChunks();
+      return Buffer.concat([mended, this.#ofBody(rest)]);
+    }
     // An answer that is only announced: the head itself follows.
     this.#head = Buffer.alloc(0);
     return Buffer.concat([mended, this.#take(rest)]);
@@ -70,6 +91,12 @@ export function mendedHead(head: string): string {
     return isKept;
   });
   return [`HTTP/${version ?? "1.0"} ${status} `, ...kept, "", ""].join("\r\n");
+}
+
+/** Whether the body that follows the head of an answer to GET comes in chunks. */
+function isChunked(head: string): boolean {
+  return /^HTTP\/1\.1 (?!101|204|304)/.test(head) &&
+    /^transfer-encoding[ \t]*:.*\bchunked[ \t]*\r$/im.test(head);
 }
 
 /** As much as the runtime's parser reads. */

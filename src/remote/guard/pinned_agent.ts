@@ -10,6 +10,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { connect as connectPlain, type Socket } from "node:net";
 import * as tls from "node:tls";
+import { connectPaced } from "./paced_tls.ts";
 import { isAddress } from "../../base/ip_address.ts";
 import { readOddHead } from "./odd_heads.ts";
 import type { Roots } from "./outbound.ts";
@@ -21,6 +22,8 @@ export interface PinnedAgentOptions {
   readonly allowInsecureTls?: boolean;
   /** Reads the heads of answers as players do; for media sources only. */
   readonly readsOddHeads?: boolean;
+  /** Whether its TLS connections stop reading where their reader pauses; for servers that may send without end. */
+  readonly isPaced?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;
   /** Replaces the address of a connection: see `Outbound`. */
@@ -56,7 +59,8 @@ export class PinnedAgent implements Disposable {
   }
 
   get #secure(): HttpsAgent {
-    return this.#secureAgent ??= new HttpsAgent({ ...this.#kept, ...this.#trusted });
+    const options = { ...this.#kept, ...this.#trusted };
+    return this.#secureAgent ??= this.#options.isPaced ? new PacedAgent(options) : new HttpsAgent(options);
   }
 
   get #trusted(): tls.ConnectionOptions {
@@ -101,8 +105,9 @@ export class PinnedAgent implements Disposable {
   connect(url: URL, address: string, port: number, isSecure: boolean, signal: AbortSignal): Promise<Socket> {
     const target = { host: this.#reroute(address), port };
     const name = nameOf(url);
+    const connectSecure = this.#options.isPaced ? connectPaced : tls.connect;
     const socket = isSecure
-      ? tls.connect({ ...target, ...this.#trusted, ...(isAddress(name) ? {} : { servername: name }) })
+      ? connectSecure({ ...target, ...this.#trusted, ...(isAddress(name) ? {} : { servername: name }) })
       : connectPlain(target);
     return new Promise<Socket>((resolve, reject) => {
       const onAbort = () => socket.destroy(signal.reason);
@@ -133,6 +138,12 @@ export class PinnedAgent implements Disposable {
   [Symbol.dispose](): void {
     this.#plainAgent?.destroy();
     this.#secureAgent?.destroy();
+  }
+}
+
+class PacedAgent extends HttpsAgent {
+  override createConnection(options: tls.ConnectionOptions & { host: string; port: number }): tls.TLSSocket {
+    return connectPaced(options);
   }
 }
 

@@ -29,6 +29,11 @@ export interface PinnedRequest {
   /** Time from the first connection attempt to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /**
+   * Told before each piece of the body that a loop gets how many bytes the connection has received for it, with what stood between chunks.
+   * The next ones are read when what it returns has resolved.
+   */
+  readonly pace?: (bytes: number) => Promise<void> | undefined;
 }
 
 export interface PinnedResponse {
@@ -52,7 +57,7 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
       try {
         const message = await exchange(request, address, end);
         agent.rememberAnswer(url, address);
-        return new Answer(message, end);
+        return new Answer(message, end, request.pace);
       } catch (error) {
         if (!(error instanceof RequestFailed && error.kind === "connect")) throw error;
         failure = error;
@@ -70,9 +75,9 @@ class Answer implements PinnedResponse {
   readonly body: PinnedBody;
   readonly #message: IncomingMessage;
 
-  constructor(message: IncomingMessage, end: RequestEnd) {
+  constructor(message: IncomingMessage, end: RequestEnd, pace: PinnedRequest["pace"]) {
     this.status = message.statusCode!;
-    this.body = new PinnedBody(message, end);
+    this.body = new PinnedBody(message, end, pace);
     this.#message = message;
   }
 
@@ -133,9 +138,11 @@ const DRAINED_CHUNKS_MAX = 256;
 export class PinnedBody implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
   readonly #end: RequestEnd;
+  readonly #pace: NonNullable<PinnedRequest["pace"]>;
 
   /** Owns `end` from now on. */
-  constructor(message: IncomingMessage, end: RequestEnd) {
+  constructor(message: IncomingMessage, end: RequestEnd, pace: PinnedRequest["pace"] = () => undefined) {
+    this.#pace = pace;
     this.#message = message;
     this.#end = end;
     end.tell((reason) => message.destroy(reason));
@@ -146,7 +153,14 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   /** Leaving the loop early closes the connection. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     try {
-      for await (const chunk of this.#message) yield chunk;
+      const { socket } = this.#message;
+      let receivedBytes = socket.bytesRead;
+      for await (const chunk of this.#message) {
+        const turn = this.#pace(Math.max(chunk.length, socket.bytesRead - receivedBytes));
+        receivedBytes = socket.bytesRead;
+        if (turn !== undefined) await turn;
+        yield chunk;
+      }
       if (!this.#message.complete) throw cut();
     } catch (error) {
       throw this.#end.reason ?? failureOf(error);

@@ -3,6 +3,7 @@
 import { Readable } from "node:stream";
 import { createUnzip } from "node:zlib";
 import { sourceFault } from "../../model/sources/remote_source.ts";
+import type { SourceBudget } from "./source_budget.ts";
 import type { FollowedResponse } from "./source_request.ts";
 
 export interface HlsAnswer {
@@ -17,7 +18,11 @@ export interface HlsAnswer {
 }
 
 /** Refuses (422 `source_uri`) an encoding other than gzip and deflate, and a range of something compressed. */
-export function hlsAnswer({ response, url }: FollowedResponse): HlsAnswer {
+export function hlsAnswer(
+  { response, url }: FollowedResponse,
+  budget: SourceBudget,
+  signal: AbortSignal,
+): HlsAnswer {
   const { status, headers, body } = response;
   const encoding = (headers.get("content-encoding") ?? "identity").trim().toLowerCase();
   if (encoding === "identity" || encoding === "") return { url, status, headers, body, isPacked: false };
@@ -27,19 +32,28 @@ export function hlsAnswer({ response, url }: FollowedResponse): HlsAnswer {
   }
   return {
     ...{ url, status, headers, isPacked: true },
-    body: { [Symbol.asyncIterator]: () => unpacked(body), cancel: () => body.cancel() },
+    body: { [Symbol.asyncIterator]: () => unpacked(body, budget, signal), cancel: () => body.cancel() },
   };
 }
 
 /** In small pieces, as the reader asks for them, so that a short answer cannot fill the memory. */
-async function* unpacked(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* unpacked(
+  body: AsyncIterable<Uint8Array>,
+  budget: SourceBudget,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   const packed = Readable.from(body, { objectMode: true });
   const unzip = createUnzip();
   packed.on("error", (error) => unzip.destroy(error));
   packed.pipe(unzip);
   try {
-    for await (const bytes of unzip) yield bytes;
+    for await (const bytes of unzip) {
+      budget.spend({ unpackedBytes: bytes.length });
+      await budget.turn(signal);
+      yield bytes;
+    }
   } catch (error) {
+    signal.throwIfAborted();
     throw (error as { code?: unknown }).code === undefined ? error : sourceFault("it cannot be unpacked");
   } finally {
     packed.destroy();

@@ -16,6 +16,18 @@ const LISTS_MAX = 16;
 export class HlsProgress {
   readonly #last = new Map<string, PlaylistPart>();
 
+  /** What was read to these parts. */
+  static of(parts: readonly PlaylistPart[]): HlsProgress {
+    const progress = new HlsProgress();
+    for (const part of parts) progress.note(part);
+    return progress;
+  }
+
+  /** Those that were read last, one of each playlist. */
+  get parts(): readonly PlaylistPart[] {
+    return [...this.#last.values()];
+  }
+
   /** The addresses of the playlists. */
   get lists(): readonly string[] {
     return [...this.#last.keys()];

@@ -13,6 +13,7 @@ import { AddressRefused } from "../guard/address_guard.ts";
 import { HlsProgress, type PlaylistPart } from "./hls_progress.ts";
 import { listenForFfmpeg, readerOf, stopListening } from "./listening.ts";
 import { type HlsAnswer, hlsAnswer } from "./hls_answer.ts";
+import { SourceBudget } from "./source_budget.ts";
 import { SourceCookies } from "./source_cookies.ts";
 import {
   DRAINED_BYTES_MAX,
@@ -77,8 +78,7 @@ export class HlsRelay implements AsyncDisposable {
   readonly #videos = new Map<string, string>();
   /** Nothing more is given, as ffmpeg would go on with the parser of the codec before, which may wait for a picture for ever. */
   #hasOtherCodec = false;
-  /** When everything that was requested so far is paid for, on the monotonic clock. */
-  #paidMs = 0;
+  readonly #budget: SourceBudget;
 
   private constructor(
     first: URL,
@@ -98,6 +98,7 @@ export class HlsRelay implements AsyncDisposable {
     this.#before = before;
     this.#endsStill = endsStill;
     this.#cookies = new SourceCookies(context.world);
+    this.#budget = new SourceBudget(context.world, context.onChange);
     this.url = this.#addressOf(first, this.#numberOf(first));
     server.on("request", (request, response) => void this.#answer(request, response));
     this.#following = abortWith(context.signal, this.#closing);
@@ -138,7 +139,7 @@ export class HlsRelay implements AsyncDisposable {
   /** Why no more media comes; undefined where the last playlist and the last part were fine. */
   get end(): string | undefined {
     if (this.#hasOtherCodec) return OTHER_CODEC;
-    return this.#lost.get("part") ?? this.#lost.get("playlist");
+    return this.#lost.get("part") ?? this.#lost.get("playlist") ?? this.#budget.reason;
   }
 
   /** Ends all requests and stops listening. */
@@ -243,7 +244,6 @@ export class HlsRelay implements AsyncDisposable {
       const target = this.#targetOf(request.url ?? "");
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       isPart = this.#parts.has(target.number);
-      await this.#turn();
       if (this.#missing.has(target.number) || this.#hasOtherCodec) return void response.writeHead(404).end();
       const { range } = request.headers;
       await this.#pass(target, response, {
@@ -253,6 +253,7 @@ export class HlsRelay implements AsyncDisposable {
         signal: reader.signal,
       });
       this.#lost.delete(isPart ? "part" : "playlist");
+      this.#context.onChange?.();
     } catch (error) {
       // ffmpeg gets an error status, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
@@ -260,13 +261,18 @@ export class HlsRelay implements AsyncDisposable {
         const refused = refusedPart(fault);
         this.#fault ??= refused;
         this.#lost.set(isPart ? "part" : "playlist", (isPart ? refused : fault).details[0]!.message);
+        this.#context.onChange?.();
       }
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     }
   }
 
-  async #pass(target: AskedAddress, response: ServerResponse, options: SourceRequest): Promise<void> {
+  async #pass(
+    target: AskedAddress,
+    response: ServerResponse,
+    options: Omit<SourceRequest, "budget" | "cookies">,
+  ): Promise<void> {
     const answer = await this.#fetch(target.url, options, RETRY_PAUSES_MS);
     const { head, rest } = await headOf(answer);
     if (isPlaylist(head)) {
@@ -278,10 +284,14 @@ export class HlsRelay implements AsyncDisposable {
     if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
     const part = this.#parts.get(target.number);
     if (part && this.#changesCodec(part, head)) {
+      this.#context.onChange?.();
       answer.body.cancel();
       return void response.writeHead(404).end();
     }
-    if (part) this.progress.note(part);
+    if (part) {
+      this.progress.note(part);
+      this.#context.onChange?.();
+    }
     const headers: Record<string, string> = {};
     for (const name of answer.isPacked ? ["content-type"] : PASSED_HEADERS) {
       const value = answer.headers.get(name);
@@ -292,7 +302,6 @@ export class HlsRelay implements AsyncDisposable {
     await write(response, head);
     for await (const bytes of rest) {
       passedBytes += bytes.length;
-      if (answer.isPacked) this.#paidMs += bytes.length * UNPACKED_BYTE_MS;
       if (passedBytes > LIMITS.ingest.prefetchBytesMax) throw sourceFault("a part of it is too large");
       await write(response, bytes);
     }
@@ -315,18 +324,22 @@ export class HlsRelay implements AsyncDisposable {
    */
   async #fetch(
     url: URL,
-    options: SourceRequest,
+    options: Omit<SourceRequest, "budget" | "cookies">,
     pausesMs: readonly number[] = [],
   ): Promise<HlsAnswer> {
     const isAllowed = url.protocol === "https:" ||
       (url.protocol === "http:" && this.#first.protocol === "http:");
     if (!isAllowed) throw new RequestFailed("protocol", "it has another scheme");
     for (let attempt = 0;; attempt++) {
-      const followed = await followedRequest(url, this.#context, { ...options, cookies: this.#cookies });
+      const followed = await followedRequest(url, this.#context, {
+        ...options,
+        budget: this.#budget,
+        cookies: this.#cookies,
+      });
       const { status, body } = followed.response;
       if (status === 200 || status === 206) {
         this.#isWaitedFor = true;
-        return hlsAnswer(followed);
+        return hlsAnswer(followed, this.#budget, options.signal);
       }
       const pauseMs = this.#isWaitedFor ? pausesMs[attempt] : undefined;
       if (pauseMs === undefined || !MAY_COME_SOON.has(status)) {
@@ -353,7 +366,7 @@ export class HlsRelay implements AsyncDisposable {
     let last = "";
     const usualEnding = variant ? ".m3u8" : playlist.includes("#EXT-X-MAP") ? ".mp4" : ".ts";
     const relayed = (uri: URL, isPart: boolean) => {
-      this.#paidMs += ADDRESS_MS;
+      this.#budget.spend({ addresses: 1 });
       const number = this.#numberOf(uri);
       if (isPart) {
         part = { list, sequence: sequence++, address: uri.origin + uri.pathname };
@@ -405,16 +418,8 @@ export class HlsRelay implements AsyncDisposable {
     this.#fault ??= sourceFault(
       `its playlist does not say that it has ended, and had nothing new for ${seconds} s`,
     );
+    this.#context.onChange?.();
     return true;
-  }
-
-  /** Waits until the source has paid for most of what it made the relay do. */
-  async #turn(): Promise<void> {
-    const { world } = this.#context;
-    const nowMs = world.monotonicMs();
-    this.#paidMs = Math.max(this.#paidMs, nowMs) + REQUEST_MS;
-    const earlyMs = this.#paidMs - nowMs - CREDIT_MS;
-    if (earlyMs > 0) await world.sleep(earlyMs, this.#closing.signal);
   }
 
   /** The number of `url`, by which the relay's own URL names it. */
@@ -506,14 +511,7 @@ const PLAYLIST_BYTES_MAX = 4 * 2 ** 20;
 const HEAD_BYTES = 1024;
 /** Enough for the tables of MPEG-TS, and for what MP4 has before its fragments. */
 const TABLES_BYTES = 16 * 1024;
-/** Many times what these take (0.5 ms, 5 µs), and less than the shortest parts and the longest playlists of films need. */
-const REQUEST_MS = 10;
-const ADDRESS_MS = 0.05;
-/** What a source may ask for at once, without a wait: a hundred variants. */
-const CREDIT_MS = 1000;
 const LINES_PER_TURN = 1000;
-/** Unpacking takes less. */
-const UNPACKED_BYTE_MS = 1e-5;
 const VARIANTS_TRIED_MAX = 8;
 /** A server has to list a part one and a half times the longest part after the one before (RFC 8216, section 6.2.2). */
 const STILL_PARTS = 3;

@@ -10,6 +10,7 @@ import { AddressRefused } from "../guard/address_guard.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
 import { listenForFfmpeg, readerOf, stopListening } from "./listening.ts";
+import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, sourceRequest } from "./source_request.ts";
 
 /**
@@ -28,6 +29,7 @@ export class MjpegRelay implements AsyncDisposable {
   readonly #context: FetchContext;
   readonly #closing = new AbortController();
   readonly #following: Disposable;
+  readonly #budget: SourceBudget;
   #fault: Refusal | undefined;
   #end: string | undefined;
 
@@ -37,6 +39,7 @@ export class MjpegRelay implements AsyncDisposable {
     this.#target = target;
     this.#server = server;
     this.#context = context;
+    this.#budget = new SourceBudget(context.world, context.onChange);
     server.on("request", (request, response) => void this.#answer(request, response));
     this.#following = abortWith(context.signal, this.#closing);
   }
@@ -65,7 +68,7 @@ export class MjpegRelay implements AsyncDisposable {
 
   /** Why the last answer of the camera is over; undefined where ffmpeg or the service ended it. */
   get end(): string | undefined {
-    return this.#end;
+    return this.#end ?? this.#budget.reason;
   }
 
   /** Ends all requests and stops listening. */
@@ -79,7 +82,11 @@ export class MjpegRelay implements AsyncDisposable {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<{ response: PinnedResponse; boundary: string }> {
-    const response = await sourceRequest(this.#target, this.#context, { timeoutMs, signal });
+    const response = await sourceRequest(this.#target, this.#context, {
+      timeoutMs,
+      signal,
+      budget: this.#budget,
+    });
     const boundary = boundaryOf(response.headers.get("content-type"));
     if (response.status === 200 && boundary !== null) return { response, boundary };
     response.body.cancel();
@@ -102,6 +109,7 @@ export class MjpegRelay implements AsyncDisposable {
       const fault = faultOf(error);
       if (fault) this.#fault ??= fault;
       this.#end = fault?.details[0]?.message;
+      this.#context.onChange?.();
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     }
@@ -110,14 +118,19 @@ export class MjpegRelay implements AsyncDisposable {
   async #pass(answer: ServerResponse, signal: AbortSignal): Promise<void> {
     const { response: { body }, boundary } = await this.#ask(ENDLESS_MS, signal);
     this.#end = undefined;
+    this.#context.onChange?.();
     answer.writeHead(200, { "content-type": "multipart/x-mixed-replace;boundary=jpeg" });
     const parts = new JpegParts(boundary);
     for await (const bytes of body) {
-      for (const jpeg of parts.take(bytes)) writePart(answer, jpeg);
+      const jpegs = parts.take(bytes);
+      for (const jpeg of jpegs) writePart(answer, jpeg);
+      this.#budget.spend({ pictures: jpegs.length });
+      await this.#budget.turn(signal);
     }
     const last = parts.end();
     if (last) writePart(answer, last);
     this.#end = "its server ended the series of pictures";
+    this.#context.onChange?.();
     answer.end();
   }
 }

@@ -6,9 +6,10 @@ import { AddressRefused } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
+import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, followedRequest } from "./source_request.ts";
 
-/** Receives the bytes in order. The next ones are read when its promise resolves. */
+/** Receives the bytes in order. They are the sink's until its promise resolves; then the next ones come, maybe in the same memory. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 /**
@@ -24,6 +25,7 @@ export async function prefetch(source: RemoteSource, sink: Sink, context: FetchC
     const { response } = await followedRequest(source.url, context, {
       timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
       signal: deadline.signal,
+      budget: new SourceBudget(context.world),
     });
     await copyBody(response, sink);
   } catch (error) {

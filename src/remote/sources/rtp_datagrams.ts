@@ -2,12 +2,15 @@
 
 import { numberPair, rtspTransports } from "../../model/sources/rtsp_head.ts";
 import { ReorderWindow } from "../../model/sources/reorder_window.ts";
+import type { SourceBudget } from "./source_budget.ts";
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { RtspRefused } from "./rtsp_replies.ts";
 
 /** What became of datagrams, as the metric counts them; `lost` are those that never came. */
 export type DatagramOutcome = "passed" | "lost" | "late" | "dropped" | "foreign";
+
+export type CountDatagrams = (outcome: DatagramOutcome, datagrams: number) => void;
 
 export interface RtpDatagramsOptions {
   readonly world: World;
@@ -19,7 +22,9 @@ export interface RtpDatagramsOptions {
   readonly channels: string;
   /** Gets each packet as an interleaved frame. False where it was not taken. */
   readonly onFrame: (frame: Uint8Array) => boolean;
-  readonly count: (outcome: DatagramOutcome, datagrams: number) => void;
+  /** Pays for each datagram, whoever sends it. */
+  readonly budget: SourceBudget;
+  readonly count: CountDatagrams;
 }
 
 /**
@@ -46,6 +51,7 @@ export class RtpDatagrams implements Disposable {
   #waiting: Disposable | null = null;
   #lastReportMs = -Infinity;
   #isClosed = false;
+  readonly #closing = new AbortController();
 
   /** Throws where no two ports are free. */
   constructor(options: RtpDatagramsOptions) {
@@ -92,6 +98,7 @@ export class RtpDatagrams implements Disposable {
   [Symbol.dispose](): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#closing.abort(new Error("the track is closed"));
     this.#waiting?.[Symbol.dispose]();
     for (const socket of this.#sockets) socket.close();
   }
@@ -104,7 +111,7 @@ export class RtpDatagrams implements Disposable {
   }
 
   async #receive(socket: Deno.DatagramConn, place: 0 | 1): Promise<void> {
-    const { world, cameraAddress, count } = this.#options;
+    const { world, cameraAddress, budget, count } = this.#options;
     const buffer = new Uint8Array(DATAGRAM_BYTES_MAX + 1);
     for (;;) {
       const received = await socket.receive(buffer).catch(() => null);
@@ -123,6 +130,9 @@ export class RtpDatagrams implements Disposable {
         );
         this.#drain();
       }
+      // Meanwhile the system drops what has no room.
+      budget.spend({ datagrams: 1, bytes: bytes.length });
+      await budget.turn(this.#closing.signal)?.catch(() => {/* it is closed */});
     }
   }
 

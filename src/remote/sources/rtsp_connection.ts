@@ -5,7 +5,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Authorization } from "../../model/sources/source_credentials.ts";
-import { type DatagramOutcome, RtpDatagrams } from "./rtp_datagrams.ts";
+import { type CountDatagrams, RtpDatagrams } from "./rtp_datagrams.ts";
 import {
   interleavedChannels,
   REDIRECTS,
@@ -16,6 +16,7 @@ import {
   type RtspServerRequest,
 } from "./rtsp_replies.ts";
 import { RtspRequests, uriOf } from "./rtsp_requests.ts";
+import type { SourceBudget } from "./source_budget.ts";
 import { LOGIN_REFUSED } from "./source_request.ts";
 import { pathControls, trackAddresses } from "../../model/sources/rtsp_head.ts";
 import { failureOf } from "../guard/request_failed.ts";
@@ -31,7 +32,9 @@ export interface RtspConnectionOptions {
   readonly authorization: Authorization | null;
   /** Whether media may come beside the connection: not where it is encrypted. */
   readonly mayUseUdp: boolean;
-  readonly countDatagrams: (outcome: DatagramOutcome, datagrams: number) => void;
+  /** Pays for what the server sends. */
+  readonly budget: SourceBudget;
+  readonly countDatagrams: CountDatagrams;
   /** `RtspRefused` with the reason, or a flaw of ours. */
   readonly onFault: (reason: unknown) => void;
   /** The server has ended the connection, for a reason in words of ours. */
@@ -71,6 +74,10 @@ export class RtspConnection {
   #playing: string | null = null;
   #awaited: Disposable | null = null;
   #isClosed = false;
+  /** Aborted when the server's connection is over. */
+  readonly #closing = new AbortController();
+  /** What the server's connection waits for before it is read on: ffmpeg, the budget. */
+  #pauses = 0;
   /** Why the server will end the connection, as it has said so. */
   #farewell: string | null = null;
 
@@ -85,11 +92,15 @@ export class RtspConnection {
       onRequest: (request) => this.#answerServer(request),
     });
     client.on("data", (bytes: Uint8Array) => this.#guarded(() => this.#ask(bytes)));
-    upstream.on("data", (bytes: Uint8Array) => this.#guarded(() => this.#answer(bytes)));
+    upstream.on("data", (bytes: Uint8Array) => {
+      this.#guarded(() => this.#answer(bytes));
+      void this.#pay(bytes.length);
+    });
     client.once("close", () => void this.close());
     upstream.once("end", () => this.#hasEnded("its server closed the connection"));
     upstream.once("error", (error) => this.#hasEnded(failureOf(error).message));
     upstream.once("close", () => {
+      this.#closing.abort(new Error("the connection is closed"));
       this.#closeTracks();
       client.end();
     });
@@ -112,6 +123,26 @@ export class RtspConnection {
     }
     upstream.destroy();
     client.end();
+  }
+
+  /** Reads no further where the server has sent more than it may. */
+  async #pay(bytes: number): Promise<void> {
+    const { budget } = this.#options;
+    budget.spend({ bytes, pieces: 1 });
+    const turn = budget.turn(this.#closing.signal);
+    if (turn === undefined) return;
+    this.#pause();
+    await turn.catch(() => {/* it is closed */});
+    this.#resume();
+  }
+
+  #pause(): void {
+    this.#pauses++;
+    this.#options.upstream.pause();
+  }
+
+  #resume(): void {
+    if (--this.#pauses === 0) this.#options.upstream.resume();
   }
 
   #guarded(work: () => void): void {
@@ -154,12 +185,13 @@ export class RtspConnection {
   }
 
   #answer(bytes: Uint8Array): void {
-    const { client, upstream } = this.#options;
+    const { client } = this.#options;
     const passed = this.#replies.take(bytes);
     // In one piece: thousands of short replies in one packet are not thousands of writes.
-    if (passed.length > 0) {
-      pass(upstream, client, passed.length === 1 ? passed[0]! : joinedBytes(...passed));
-    }
+    const whole = passed.length === 1 ? passed[0]! : joinedBytes(...passed);
+    if (whole.length === 0 || client.destroyed || client.write(whole)) return;
+    this.#pause();
+    client.once("drain", () => this.#resume());
   }
 
   /** Whether the request of this reply was sent again. */
@@ -219,14 +251,14 @@ export class RtspConnection {
 
   /** The request for a track with two ports of ours, which are open from then on. Throws where it was asked for so before. */
   #overUdp(request: SentRequest): SentRequest {
-    const { world, upstream, mayUseUdp, countDatagrams: count } = this.#options;
+    const { world, upstream, mayUseUdp, budget, countDatagrams: count } = this.#options;
     if (!mayUseUdp) {
       throw new RtspRefused("its server sends the media over UDP only, where it is not encrypted");
     }
     if (request.track) throw new RtspRefused("its server sends the media neither over TCP nor over UDP");
     if (this.#tracks.length >= TRACKS_MAX) throw new RtspRefused("its server has too many tracks");
     const track = new RtpDatagrams({
-      ...{ world, channels: request.channels, count },
+      ...{ world, channels: request.channels, count, budget },
       localAddress: upstream.localAddress!,
       cameraAddress: upstream.remoteAddress!,
       onFrame: (frame) => this.#media(frame),

@@ -7,13 +7,12 @@ import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import { listenForFfmpeg } from "./listening.ts";
 import { Authorization } from "../../model/sources/source_credentials.ts";
-import type { DatagramOutcome } from "./rtp_datagrams.ts";
+import type { CountDatagrams } from "./rtp_datagrams.ts";
 import { RtspConnection } from "./rtsp_connection.ts";
 import { RtspRefused } from "./rtsp_replies.ts";
+import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, sourceAddresses } from "./source_request.ts";
 import { failureOf } from "../guard/request_failed.ts";
-
-type CountDatagrams = (outcome: DatagramOutcome, datagrams: number) => void;
 
 interface TunnelContext extends FetchContext {
   /** What became of the media that came over UDP. */
@@ -39,6 +38,7 @@ export class RtspTunnel implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<RtspConnection>();
   readonly #countDatagrams: CountDatagrams;
+  readonly #budget: SourceBudget;
   #fault: Refusal | undefined;
   #end: string | undefined;
 
@@ -52,6 +52,7 @@ export class RtspTunnel implements AsyncDisposable {
     this.#countDatagrams = countDatagrams;
     this.#target = target;
     this.#context = context;
+    this.#budget = new SourceBudget(context.world, context.onChange);
     // Not with the path of the source, in which there may be a secret: who looks at the processes sees what ffmpeg opens.
     this.url = `rtsp://${host}/source`;
     server.on("connection", (client) => void this.#join(client));
@@ -75,7 +76,7 @@ export class RtspTunnel implements AsyncDisposable {
 
   /** Why that connection is over; undefined where ffmpeg or the service ended it. */
   get end(): string | undefined {
-    return this.#fault?.details[0]?.message ?? this.#end;
+    return this.#fault?.details[0]?.message ?? this.#end ?? this.#budget.reason;
   }
 
   /** Closes all connections. */
@@ -90,6 +91,7 @@ export class RtspTunnel implements AsyncDisposable {
   async #join(client: Socket): Promise<void> {
     this.#track(client);
     this.#fault = this.#end = undefined;
+    this.#context.onChange?.();
     try {
       const upstream = this.#track(
         await connectToFirst(this.#target, this.#context, this.#closing.signal),
@@ -102,14 +104,19 @@ export class RtspTunnel implements AsyncDisposable {
         serverUrl: `${this.#target.origin}${this.#target.path}`,
         authorization: credentials ? new Authorization(credentials, world.randomBytes(8).toHex()) : null,
         mayUseUdp: !this.#target.isSecure,
+        budget: this.#budget,
         countDatagrams: this.#countDatagrams,
         onFault: (error) => this.#onFault(error),
-        onEnded: (reason) => void (this.#end ??= reason),
+        onEnded: (reason) => {
+          this.#end ??= reason;
+          this.#context.onChange?.();
+        },
       });
       this.#connections.add(connection);
       upstream.once("close", () => this.#connections.delete(connection));
     } catch (error) {
       if (error instanceof Refusal) this.#fault ??= error;
+      this.#context.onChange?.();
       client.destroy();
     }
   }
@@ -121,6 +128,7 @@ export class RtspTunnel implements AsyncDisposable {
       this.#context.world.log.error("an RTSP answer could not be read", { error: String(error) });
     }
     this.#fault ??= sourceFault(isExpected ? error.message : "its server's answer could not be read");
+    this.#context.onChange?.();
   }
 
   /** Closes the socket with the tunnel. */

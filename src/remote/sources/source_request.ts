@@ -8,6 +8,7 @@ import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
 import type { PinnedAgent } from "../guard/pinned_agent.ts";
 import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
+import type { SourceBudget } from "./source_budget.ts";
 import type { SourceCookies } from "./source_cookies.ts";
 
 export interface FetchContext {
@@ -20,6 +21,8 @@ export interface FetchContext {
   /** Of a named source, whose callers must not learn where it is; absent for a URL that the caller gave. */
   readonly named?: NamedTarget;
   readonly signal: AbortSignal;
+  /** Called when what a relay says of its source has changed. */
+  readonly onChange?: () => void;
 }
 
 export interface NamedTarget {
@@ -56,6 +59,8 @@ export async function sourceAddresses(
 }
 
 export interface SourceRequest {
+  /** Pays for the request and its answer: where it is used up, both wait. */
+  readonly budget: SourceBudget;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -107,16 +112,22 @@ function redirectTarget(from: URL, location: string | null): URL {
 export async function sourceRequest(
   url: URL,
   context: FetchContext,
-  { headers, timeoutMs, signal, cookies }: SourceRequest,
+  { budget, headers, timeoutMs, signal, cookies }: SourceRequest,
 ): Promise<PinnedResponse> {
   const { world, agent, named } = context;
   const login = named?.login?.origin === url.origin ? named.login : null;
   const addresses = await sourceAddresses(url, context, signal);
+  const pace = (bytes: number) => {
+    budget.spend({ bytes, pieces: 1 });
+    return budget.turn(signal);
+  };
   while (true) {
+    budget.spend({ requests: 1 });
+    await budget.turn(signal);
     const cookie = cookies?.header(url) ?? null;
     const authorization = login?.http.header({ method: "GET", uri: `${url.pathname}${url.search}` });
     const response = await pinnedRequest({
-      ...{ world, agent, url, addresses, method: "GET", timeoutMs, signal },
+      ...{ world, agent, url, addresses, method: "GET", timeoutMs, signal, pace },
       headers: {
         ...{ "accept": "*/*", "accept-encoding": "identity", ...headers },
         ...(authorization && { authorization }),

@@ -246,6 +246,14 @@ export class EventReader {
     return this.#read(segment, start + from, start + to);
   }
 
+  /** About how many bytes the record has; 0 when the log does not have it. */
+  sizeOf(seq: number): number {
+    const position = Number.isSafeInteger(seq) && seq > 0 ? this.#index.positionOf(seq) : -1;
+    if (position < 0) return 0;
+    const segment = this.#segments.at(position);
+    return this.#endOf(seq, segment, position - segment.base) - (position - segment.base);
+  }
+
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
     return this.#fetchOne(seq)?.slice(this.#record.payloadStart, this.#record.payloadEnd);
   }

@@ -60,6 +60,8 @@ export interface TimelineOptions {
   readonly apiKeys?: readonly string[];
   /** A segment that would become larger is closed and the next one started; 64 MiB. */
   readonly segmentBytes?: number;
+  /** Beyond so many runs no new one is taken; the limit unless given. */
+  readonly runsMax?: number;
   /** Called for every damaged range, for the metrics; the log gets a message anyway. */
   readonly onDamage?: (damage: Damage) => void;
   /** Replaces fdatasync in tests. */
@@ -109,6 +111,7 @@ export class Timeline implements AsyncDisposable {
   readonly #log: Log;
   readonly #directory: string;
   readonly #segmentBytes: number;
+  readonly #runsMax: number;
   readonly #lock: DirectoryLock;
   readonly #register: RunRegister;
   readonly #index: EventIndex;
@@ -129,6 +132,7 @@ export class Timeline implements AsyncDisposable {
   #finishing: Promise<void> = Promise.resolve();
   #isDeciding = false;
   #quota: StorageQuota | undefined;
+  #heldQuota: StorageQuota | undefined;
   #isClosed = false;
   readonly #closing = new AbortController();
   readonly #removal: RecordRemoval;
@@ -184,6 +188,7 @@ export class Timeline implements AsyncDisposable {
     this.#log = read.log;
     this.#directory = directory;
     this.#segmentBytes = segmentBytes;
+    this.#runsMax = options.runsMax ?? LIMITS.timeline.runsMax;
     this.#lock = lock;
     this.names = names;
     this.#register = read.register;
@@ -282,9 +287,13 @@ export class Timeline implements AsyncDisposable {
     return new StagedPayload(this.#directory, this.#log);
   }
 
-  /** From now on `quota` is asked before events are written: what it throws refuses their commit. */
-  limitBy(quota: StorageQuota): void {
+  /**
+   * From now on `quota` is asked before events are written, and `heldQuota` for those of runs on hold: what they throw refuses the
+   * commit.
+   */
+  limitBy(quota: StorageQuota, heldQuota?: StorageQuota): void {
     this.#quota = quota;
+    this.#heldQuota = heldQuota;
   }
 
   /** Refuses with `storage_quota` a principal that may store nothing more; to be asked before work whose result is events. */
@@ -368,6 +377,11 @@ export class Timeline implements AsyncDisposable {
   /** The payload of one event of any length, in pieces of text; no piece when the log does not have it. */
   readPieces(seq: number): AsyncIterable<string> {
     return this.#reader.readPieces(seq);
+  }
+
+  /** About how many bytes the event has in the log; 0 when the log does not have it. */
+  sizeOf(seq: number): number {
+    return this.#reader.sizeOf(seq);
   }
 
   /** One event, or undefined when the log does not have it. */
@@ -464,6 +478,7 @@ export class Timeline implements AsyncDisposable {
       if (!isRemoval && (this.#register.find(runId)?.deleted || deletedHere?.has(runId))) {
         throw refuse.notFound("run", "run_id");
       }
+      if (kind === "run_created") this.#requirePlaceFor(runId);
       if (kind === "run_deleted") (deletedHere ??= new Set()).add(runId);
       const json = payloadJson(kind, payload);
       const left = events.length - 1 - number;
@@ -484,17 +499,30 @@ export class Timeline implements AsyncDisposable {
     return payloads;
   }
 
+  /** Before anything is written: a record that the register cannot take would stop the next start, too. */
+  #requirePlaceFor(runId: string): void {
+    if (this.#register.count < this.#runsMax || this.#register.find(runId) !== undefined) return;
+    throw refuse.because(
+      "storage_unavailable",
+      `Cannot create a run: the log has ${this.#register.count} runs, and takes no more than ${this.#runsMax}`,
+    );
+  }
+
   /** What ends or removes something is written in any case. */
   #requireRoomFor(events: readonly NewEvent[]): void {
     if (this.#quota === undefined) return;
-    const bytes = new Map<string, number>();
+    const [bytes, held] = [new Map<string, number>(), new Map<string, number>()];
     for (const [number, { runId, kind, payload }] of events.entries()) {
       if (ALWAYS_WRITTEN.has(kind)) continue;
-      const principalKey = this.#register.run(runId)?.principalKey ?? principalIn(payload);
-      bytes.set(principalKey, (bytes.get(principalKey) ?? 0) + this.#batch.recordBytes[number]!);
+      const run = this.#register.run(runId);
+      const principalKey = run?.principalKey ?? principalIn(payload);
+      const more = this.#batch.recordBytes[number]!;
+      bytes.set(principalKey, (bytes.get(principalKey) ?? 0) + more);
+      if (run?.onHold) held.set(principalKey, (held.get(principalKey) ?? 0) + more);
     }
     try {
       for (const [principalKey, count] of bytes) this.#quota.requireRoom(principalKey, count);
+      for (const [principalKey, count] of held) this.#heldQuota?.requireRoom(principalKey, count);
     } catch (error) {
       this.#batch.clear();
       throw error;
@@ -646,6 +674,7 @@ const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
   EVENTS_REMOVED,
   MEDIA_REMOVED,
   "webhook_deleted",
+  "hold_released",
 ]);
 
 /** Of a `run_created`, whose run is not known yet. */

@@ -130,8 +130,8 @@ export class StoredBytes implements Disposable {
     if (this.#ledger === undefined) return;
     const before = new Map(this.#blobs);
     const counts = new Map<string, number>();
-    for (const batch of blobsByOwner(this.#options)) {
-      for (const [principalKey, bytes] of batch) addTo(counts, principalKey, bytes);
+    for (const batch of blobsByRun(this.#options)) {
+      for (const { principalKey, bytes } of batch) addTo(counts, principalKey, bytes);
       await yieldToEventLoop();
       signal.throwIfAborted();
     }
@@ -142,6 +142,17 @@ export class StoredBytes implements Disposable {
       const change = sum - (this.#blobs.get(principalKey) ?? 0);
       if (change !== 0) this.addBlob(principalKey, change);
     }
+  }
+
+  /** The bytes of the blobs of each run that has any: those that it named first. Rejects with the reason of `signal`. */
+  async blobBytesOfRuns(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>();
+    for (const batch of blobsByRun(this.#options)) {
+      for (const { runId, bytes } of batch) addTo(counts, runId, bytes);
+      await yieldToEventLoop();
+      signal.throwIfAborted();
+    }
+    return counts;
   }
 
   /** `bytes` is negative where a smaller file replaced a larger one. */
@@ -227,25 +238,31 @@ function ledgerLine(principalKey: string, bytes: number): Uint8Array {
 
 function countBlobs(options: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const batch of blobsByOwner(options)) {
-    for (const [principalKey, bytes] of batch) addTo(counts, principalKey, bytes);
+  for (const batch of blobsByRun(options)) {
+    for (const { principalKey, bytes } of batch) addTo(counts, principalKey, bytes);
   }
   return counts;
 }
 
-/** The owner and the size of every blob that an event names, once; an array for each batch of events. */
-function* blobsByOwner({ dataDir, timeline }: StoredBytesOptions): Iterable<(readonly [string, number])[]> {
+interface BlobOfRun {
+  readonly runId: string;
+  readonly principalKey: string;
+  readonly bytes: number;
+}
+
+/** The size of every blob that an event names, once, with the run that named it first; an array for each batch of events. */
+function* blobsByRun({ dataDir, timeline }: StoredBytesOptions): Iterable<BlobOfRun[]> {
   const seen = new Set<string>();
   const kinds = (kind: string) => (findEvent(kind)?.blobs.length ?? 0) > 0;
   for (const batch of timeline.readAll({ kinds })) {
-    const found: (readonly [string, number])[] = [];
+    const found: BlobOfRun[] = [];
     for (const { kind, runId, payload } of batch) {
       const principalKey = timeline.view.run(runId)?.principalKey;
       if (principalKey === undefined) continue;
       for (const { mediaType, sha256 } of grantedBlobs(kind, JSON.parse(payload))) {
         if (seen.has(sha256)) continue;
         seen.add(sha256);
-        found.push([principalKey, blobBytes(dataDir, mediaType, sha256)]);
+        found.push({ runId, principalKey, bytes: blobBytes(dataDir, mediaType, sha256) });
       }
     }
     yield found;

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { type Log, quietLog } from "../../../src/base/log.ts";
 import { reservationOf } from "../../../src/flow/live/capacity.ts";
 import type { Extent } from "../../../src/model/frames/coordinates.ts";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
@@ -43,6 +44,20 @@ async function watching(test: LiveTest, port: number, attach: object = {}) {
   assert.equal(status, 200, text);
   return { runId, json, source_uri, worker: test.workers.last };
 }
+
+Deno.test("pictures that are missing in the files of a camera are told in the log", async () => {
+  const warnings: [string, Record<string, unknown>?][] = [];
+  const log: Log = { ...quietLog(), warn: (...line) => void warnings.push(line), child: () => log };
+  await using dock = camera();
+  await using test = await startLive(RTSP, { outbound: REROUTED, log });
+  const { runId, json, worker } = await watching(test, dock.port);
+  const reason = "a picture has 3000000 bytes, and at most 2097152 are kept";
+  worker.report({ kind: "packets_lost", reason });
+  const message = "clips, recording and live view of a live source are without some of its pictures or sound";
+  assert.deepEqual(warnings.filter(([line]) => line === message), [
+    [message, { run_id: runId, session_id: json.session_id, reason }],
+  ]);
+});
 
 Deno.test("a run watches a camera until it is ended, and describes what it shows", async () => {
   await using dock = camera();

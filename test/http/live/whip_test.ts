@@ -240,7 +240,7 @@ Deno.test("the limit of active runs is one for all runs of a principal", async (
   const first = await publish(test);
   const refused = await offer(test);
   assert.equal(refused.status, 409);
-  assert.match(refused.text, /2\/2/);
+  assert.match(refused.text, /2\/2\. End or delete one of them, or raise SERVICE_ACTIVE_STREAM_LIMIT$/);
   assert.equal((await runsOf(test)).length, 2);
   assert.equal((await deleteSession(test, first)).status, 200);
   await publish(test);

@@ -72,6 +72,11 @@ Deno.test("old runs go when they have ended, held and active ones stay, and a re
     const expired = await test.call("GET", `/v1/runs/${old}/events?from_seq=${seqs[1]}`);
     assert.equal(expired.status, 410);
     assert.deepEqual([expired.json.error.code, expired.json.error.first_seq], ["cursor_expired", firstSeq]);
+    for (const list of ["events", "markers"]) {
+      const page = await test.call("GET", `/v1/runs/${old}/${list}?cursor=${seqs[0]}`);
+      assert.deepEqual([page.status, page.json.error.details[0].field], [410, "cursor"]);
+      assert.equal(page.json.error.first_seq, firstSeq);
+    }
     const query = await test.call("POST", "/v1/query", { run_id: old, from_seq: seqs[1] });
     assert.equal(query.status, 410);
     const next = await test.call("GET", `/v1/runs/${old}/events?from_seq=${seqs.at(-1)! + 1}`);

@@ -423,6 +423,11 @@ Deno.test("a pulled source that cannot be opened, or is silent, ends with a reas
   );
   await check(
     folder.file("any.mp4"),
+    folder.script("ffmpeg", 'echo "no frames, but words of another program"; exec sleep 60'),
+    "the decoder gave what is not understood: no NUT file id",
+  );
+  await check(
+    folder.file("any.mp4"),
     folder.script("ffmpeg", "exec sleep 60"),
     "it gave no frame for 30 s",
     fastWorld(100),

@@ -16,11 +16,12 @@ const FRAME_MS = 40;
 /** After so many of them the first rows must be here: five frames are the look-ahead, and two may still be on their way. */
 const ASKED_AFTER = 10;
 const EXPECTED_ROWS = 3;
+const CLOCK = { timeBase: "1/25", stepBackTicks: 0, isSilent: false };
 
 /** A NUT stream of stacked frames, as ffmpeg writes it for the Worker. */
 async function stackedStream(): Promise<Uint8Array> {
   const reduction = [
-    new SourceTimes("1/25").filter,
+    new SourceTimes(CLOCK).filter,
     stackingFilters(["scale=320:180:flags=area", "format=yuv420p"]),
   ].join(",");
   const args = ["-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=25", "-vf", reduction];
@@ -57,7 +58,7 @@ Deno.test("frames that come at once are all judged, and those of a slow source w
           fifoPath: path,
           sampling: null,
           fps: 25,
-          timeBase: "1/25",
+          clock: CLOCK,
           region: whole,
           maxRows: FRAMES,
           looksAhead: false,

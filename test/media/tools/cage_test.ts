@@ -4,11 +4,12 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ALLOWED, numberOf } from "../../../scripts/seccomp/syscalls.ts";
-import { run, start } from "../../../src/media/process.ts";
+import { limitWords, run, start } from "../../../src/media/process.ts";
+import { threadsMax } from "../../../src/media/tool_limits.ts";
 import type { FoundCage } from "../../../src/media/tools/cage_probe.ts";
 import { type CageLevel, enclosureOf } from "../../../src/media/tools/cage.ts";
 import { systemFilesOf } from "../../../src/media/tools/system_files.ts";
-import { BUBBLEWRAP, cageOf, forwarderOf, foundCage, NAMESPACES } from "../../support/cages.ts";
+import { BUBBLEWRAP, cageOf, FILTER_DIR, forwarderOf, foundCage, NAMESPACES } from "../../support/cages.ts";
 import { NEVER, TempFolder, tools, world } from "../../support/media.ts";
 import { type Need, needing, programOnPath } from "../../support/needs.ts";
 import { childProcesses } from "../../support/own_process.ts";
@@ -44,6 +45,7 @@ const CALLS = [
   ...[
     "add a key",
     "ask for keys",
+    "ask for limits of a process outside",
     "attach to process 1",
     "change its personality",
     "chroot",
@@ -71,8 +73,13 @@ const SOCKETS = [
   "open an IPv6 socket",
   "open a netlink socket",
   "open a packet socket",
+  "open a vsock socket",
+  "open a kernel crypto socket",
+  "open an SCTP socket",
   "listen",
 ];
+const OWN_PROCESS = "start a process of its own";
+const ALLOWED_INSIDE = ["read its input", "write its output"];
 
 const PROCESS = fileURLToPath(new URL("../../support/cage_process.ts", import.meta.url));
 const ENDLESS = "$| = 1; print 1; sleep 1000";
@@ -105,7 +112,7 @@ async function probe(level: CageLevel, network: "none" | "machine" | "forwarder"
     secret,
     folder.path,
   ];
-  const makesCalls = level === "bubblewrap" || level === "unshare";
+  const makesCalls = level !== "off";
   args.push(String((server.addr as Deno.NetAddr).port), String(Deno.pid), makesCalls ? "1" : "");
   const tool = start(PERL, args, {
     ...{ signal: NEVER, hasStdin: true, hasStdout: true, maxStderrBytes: 4000 },
@@ -219,20 +226,15 @@ Deno.test({
 Deno.test({
   ...needing(
     NAMESPACES,
-    "in the namespaces of unshare a program sees no file and no network either, but calls are not filtered",
+    "in the namespaces of unshare a program has its input, its output and nothing else either",
   ),
   ignore: !NAMESPACES.isMet() || !PROBING.isMet(),
   async fn() {
     const { done, told, status, descriptors, namespaces } = await probe("unshare");
-    const ofMachine = done.filter((name) => MACHINE.includes(name));
-    deepEqual(ofMachine, []);
-    for (
-      const name of ["mount", "chroot", "make a user namespace", "make a network namespace", "load a module"]
-    ) {
-      ok(!done.includes(name), name);
-    }
+    deepEqual(done, ALLOWED_INSIDE);
     equal(told.environment, "LC_ALL");
     equal(status.NoNewPrivs, "1");
+    equal(status.Seccomp, "2");
     for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) match(status[set]!, /^0+$/, set);
     deepEqual(descriptors, ["0", "1", "2"]);
     deepEqual(namespaces, ["ipc", "mnt", "net", "pid", "user", "uts"]);
@@ -244,12 +246,24 @@ Deno.test({
   ignore: !NAMESPACES.isMet() || !PROBING.isMet(),
   async fn() {
     const { done, status, namespaces } = await probe("unshare", "forwarder");
-    deepEqual(done.filter((name) => MACHINE.includes(name)), []);
-    for (const name of ["mount", "make a network namespace", "open a packet socket"]) {
-      ok(!done.includes(name), name);
-    }
+    deepEqual(done, ALLOWED_INSIDE);
     match(status.CapEff!, /^0+$/);
     deepEqual(namespaces, ["ipc", "mnt", "net", "pid", "user", "uts"]);
+  },
+});
+
+Deno.test({
+  ...needing(
+    PROBING,
+    "with limits only a program starts no other, reaches no network and makes no call that the filter refuses",
+  ),
+  async fn() {
+    const { done, status } = await probe("limits");
+    const ofFiles = MACHINE.filter((name) => /^(read|list|write|make a file|run|see)/.test(name));
+    deepEqual(done.filter((name) => ![...ALLOWED_INSIDE, ...ofFiles].includes(name)), []);
+    equal(status.Seccomp, "2");
+    const { done: withStream } = await probe("limits", "machine");
+    deepEqual(withStream.filter((name) => !done.includes(name)), ["connect to the machine"]);
   },
 });
 
@@ -274,9 +288,8 @@ Deno.test("every call of the probe is in a list of this test", () => {
     ...MACHINE,
     ...CALLS,
     ...SOCKETS,
-    "read its input",
-    "write its output",
-    "start a thread or program of its own",
+    ...ALLOWED_INSIDE,
+    OWN_PROCESS,
   ];
   deepEqual(names.toSorted(), known.toSorted());
 });
@@ -370,7 +383,12 @@ for (const level of ["bubblewrap", "unshare", "limits"] as const) {
             maxStdoutBytes: 1000,
             maxStderrBytes: 1000,
           },
-          limits: { prlimit: tools().prlimit, cpuSeconds: 1, addressSpaceBytes: 2 ** 32, fileBytes: 1000 },
+          limits: {
+            prlimit: tools().prlimit,
+            cpuSeconds: 1,
+            memory: { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 },
+            fileBytes: 1000,
+          },
           enclosure: enclosureOf(cage, PERL, { ...NOTHING, writes: [file] }),
         });
         return `${end} ${code}`;
@@ -409,12 +427,19 @@ function isRunning(pid: number): boolean {
 Deno.test("the strongest level that is installed and works is taken, and each that is not has its reason", async () => {
   const all = tools();
   const none = await foundCage(all, { absent: ["bwrap", "unshare", "setpriv"] });
+  const starter = (network: string) => join(FILTER_DIR, `${Deno.build.arch}-${network}.starter`);
   deepEqual(none, {
-    cage: { level: "limits", setpriv: [] },
+    cage: {
+      ...{ level: "limits", setpriv: [] },
+      starters: { none: starter("none"), loopback: starter("loopback") },
+    },
     misses: ["bubblewrap: it is not installed", "unshare: unshare, setpriv not installed"],
     streamsMiss: null,
+    filterMiss: null,
   });
-  deepEqual(await foundCage(all, { mode: "off" }), { cage: { level: "off" }, misses: [], streamsMiss: null });
+  deepEqual(await foundCage(all, { mode: "off" }), {
+    ...{ cage: { level: "off" }, misses: [], streamsMiss: null, filterMiss: null },
+  });
   using folder = new TempFolder();
   const script = folder.script("ffmpeg", `exec ${all.ffmpeg} "$@"`);
   const { cage, misses } = await foundCage({ ...all, ffmpeg: script });
@@ -457,6 +482,55 @@ Deno.test({
     ok(cage.level === "limits" && cage.setpriv.includes("--no-new-privs"));
     deepEqual(misses.map((miss) => miss.split(":")[0]), ["bubblewrap", "unshare"]);
     for (const miss of misses.slice(1)) match(miss, /does not start in it: .*No space left on device/);
+  },
+});
+
+for (const level of ["unshare", "limits"] as const) {
+  Deno.test({
+    ...needing(
+      NAMESPACES,
+      `${level}: where no starter works the programs run without a filter, and the reason is told`,
+    ),
+    async fn() {
+      using folder = new TempFolder();
+      for (const network of ["none", "loopback"]) {
+        folder.script(`${Deno.build.arch}-${network}.starter`, "echo 'no filter here' >&2; exit 126");
+      }
+      const absent = level === "unshare" ? ["bwrap"] : ["bwrap", "unshare"];
+      const { cage, filterMiss } = await foundCage(tools(), { absent, filterDir: folder.path });
+      equal(cage.level, level);
+      equal((cage as { starters: unknown }).starters, null);
+      match(filterMiss!, /does not start in it: .*(no filter here|starter|not found)/);
+      const missing = await foundCage(tools(), { absent, filterDir: join(folder.path, "none") });
+      equal(missing.cage.level, level);
+      match(missing.filterMiss!, /does not start in it|No such file/);
+    },
+  });
+}
+
+const FORKS = `my $made = 0; while ($made < 5000) { my $pid = fork; last unless defined $pid;
+  if ($pid == 0) { sleep 1000 } $made++ } print $made; kill 9, -1`;
+const ANOTHER_USER: Need = {
+  isMet: () => PERL !== "" && NAMESPACES.isMet() && Deno.uid() === 0,
+  reason: "only root can start a program as another user",
+};
+
+Deno.test({
+  ...needing(
+    ANOTHER_USER,
+    "unshare: even without a filter a program of a user other than root has a bound of processes",
+  ),
+  async fn() {
+    const { cage } = await foundCage(tools(), { absent: ["bwrap"], filterDir: "/nonexistent" });
+    const memory = { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 };
+    const limits = limitWords({ prlimit: tools().prlimit, cpuSeconds: 60, memory });
+    const words = enclosureOf(cage, PERL, NOTHING).commandLine(limits, ["-e", FORKS]);
+    const user = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    const { stdout, stderr } = await new Deno.Command("setpriv", {
+      ...{ args: [...user, ...words], stdin: "null", cwd: "/" },
+    }).output();
+    const made = Number(new TextDecoder().decode(stdout));
+    ok(made > 0 && made < threadsMax(), `${made} ${new TextDecoder().decode(stderr)}`);
   },
 });
 

@@ -105,6 +105,19 @@ Deno.test("every kind of job is in the table of docs/security.md", () => {
   assert.deepEqual(named.sort(), Object.keys(JOBS).sort());
 });
 
+/** What they read is the service's own: a picture without content, frames of a known size, sound. */
+const WITHOUT_MEDIA = ["open_device", "encode_jpegs", "opus_samples"];
+
+Deno.test("whatever reads media takes no larger picture and no more streams than are allowed", () => {
+  for (const [kind, [job]] of Object.entries(JOBS)) {
+    const { args } = invocationOf(job, tools(), { ends: socketEnds("/tmp/in", "/tmp/out") });
+    const input = args.indexOf("-i");
+    if (input < 0 || WITHOUT_MEDIA.includes(kind)) continue;
+    const before = args.slice(0, input).join(" ");
+    assert.match(before, /-max_pixels 35651584 -max_streams 129 /, kind);
+  }
+});
+
 for (const [kind, [job, opened]] of Object.entries(JOBS)) {
   Deno.test(`${kind}: its arguments have none of its texts, and what it opens is named`, () => {
     const isStream = streamJob.safeParse(job).success;

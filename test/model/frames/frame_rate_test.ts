@@ -32,3 +32,13 @@ Deno.test("a pause is no part of the rate, and equal times are one", () => {
   assert.equal(frameRate([1, 1], 30), 30);
   assert.equal(frameRate([], 90_000), null);
 });
+
+Deno.test("times that no film has say nothing of the rate", () => {
+  const times = (stepS: number) => Array.from({ length: 100 }, (_, k) => Math.round(k * stepS * 1e6) / 1e6);
+  assert.equal(frameRate(times(1 / 12_800), null), null);
+  assert.equal(frameRate(times(1 / 12_800), 12_800), null);
+  assert.equal(frameRate(times(1 / 12_800), 25), 25);
+  // Rounded to milliseconds.
+  assert.equal(frameRate(times(1 / 50_000).map((time) => Math.round(time * 1000) / 1000), null), null);
+  assert.equal(frameRate(times(1 / 960), null), 960);
+});

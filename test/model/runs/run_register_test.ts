@@ -70,3 +70,27 @@ Deno.test("a clock that is set back brings expired runs back", () => {
   assert.equal(runs.activeCount("a", 5000, 10_000), 1);
   assert.equal(runs.activeCount("a", 5000, TTL_MS), 0);
 });
+
+Deno.test("what a principal has on hold is the size of those runs, whatever happens to them", () => {
+  const runs = new RunRegister();
+  const ids = ["a1", "a2", "a3", "b1"];
+  const kinds = ["hold_placed", "hold_released", "vlm", "run_completed", "run_deleted", "events_removed"];
+  for (let seq = 1; seq <= 400; seq++) {
+    const run = runs.entry(ids[seq % 7 % 4]!);
+    const kind = run.isCreated ? kinds[(seq * 7919 >> 2) % kinds.length]! : "run_created";
+    runs.fold(run, seq, seq, kind, { principal_key: run.runId[0], through_seq: seq - 1 }, 10 + seq % 5);
+    const adopted = new RunRegister();
+    for (const each of runs.all()) adopted.adopt(each);
+    for (const principal of ["a", "b"]) {
+      const held = ids.map((runId) => runs.run(runId)).filter((each) =>
+        each?.onHold && each.principalKey === principal
+      );
+      const bytes = held.reduce((sum, each) => sum + each!.logBytes, 0);
+      assert.deepEqual(
+        [runs.heldBytes(principal), adopted.heldBytes(principal)],
+        [bytes, bytes],
+        `${seq} ${kind}`,
+      );
+    }
+  }
+});

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
+import { GatheredChunks } from "../../../src/remote/guard/gathered_chunks.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
 import {
   type PinnedRequest,
@@ -10,10 +11,11 @@ import {
 } from "../../../src/remote/guard/pinned_request.ts";
 import { RequestFailed } from "../../../src/remote/guard/request_failed.ts";
 import { trustedRoots } from "../../../src/remote/guard/trusted_roots.ts";
-import { serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { serve, serveRaw, TEST_ROOT, TEST_TLS } from "../../support/http/tls_server.ts";
 import { until } from "../../support/until.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
+const DECODER = new TextDecoder();
 const world = realWorld(quietLog());
 const LOOPBACK = ["127.0.0.1"];
 
@@ -35,6 +37,10 @@ async function text({ body }: PinnedResponse): Promise<string> {
   let whole = "";
   for await (const chunk of body) whole += decoder.decode(chunk, { stream: true });
   return whole;
+}
+
+async function textOf(agent: PinnedAgent, port: number): Promise<string> {
+  return await text(await request(agent, `http://media.test:${port}/`));
 }
 
 async function collected({ body }: PinnedResponse): Promise<string> {
@@ -101,6 +107,13 @@ Deno.test("certificates are verified against the host's name and the trusted aut
   await check("media.test", agentTrusting(trustedRoots()), /certificate is not trusted/);
   await check("media.test", agentTrusting([], true), "answers");
   await check("other.test", agentTrusting([], true), "answers");
+  const paced = (allowInsecureTls: boolean, roots = [TEST_ROOT]) =>
+    new PinnedAgent({ roots: () => roots, allowInsecureTls, isPaced: true });
+  await check("media.test", paced(false), "answers");
+  await check("127.0.0.1", paced(false), "answers");
+  await check("other.test", paced(false), /certificate is for another host/);
+  await check("media.test", paced(false, []), /certificate is not trusted/);
+  await check("other.test", paced(true, []), "answers");
 
   await using elsewhere = serve(() => new Response("hello"), { hostname: "127.0.0.2" });
   using agent = agentTrusting();
@@ -340,6 +353,108 @@ Deno.test("of media sources, heads that the runtime refuses are read as players 
   ) {
     await using server = serveRaw(`${head}hello`);
     await failure(request(media, `http://media.test:${server.port}/`));
+  }
+});
+
+Deno.test("of media sources, chunks of a body are gathered, however they are cut and written", async () => {
+  const chunks =
+    "3;name=value\r\nabc\r\n1\nd\n00002 \r\nef\r\nA\r\n0123456789\r\n0\r\nX-T: 1\r\n folded\r\n\r\n";
+  const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const sizes: number[] = [];
+  for (let step = 1; step <= chunks.length; step++) {
+    const gathered = new GatheredChunks();
+    let text = "";
+    for (let at = 0; at < chunks.length; at += step) {
+      text += DECODER.decode(gathered.take(new TextEncoder().encode(chunks.slice(at, at + step))));
+    }
+    assert.equal(
+      DECODER.decode(gathered.take(new TextEncoder().encode("HTTP/1.1 "))),
+      "HTTP/1.1 ",
+      "the next answer",
+    );
+    await using server = serveRaw(`${head}${text}`);
+    using media = new PinnedAgent({ roots: () => [], readsOddHeads: true });
+    assert.equal(await textOf(media, server.port), "abcdef0123456789", `${step}`);
+    sizes.push(text.length);
+  }
+  assert.equal(sizes.at(-1), "10\r\n\r\n0\r\n\r\n".length + 16);
+
+  using media = new PinnedAgent({ roots: () => [], readsOddHeads: true });
+  for (
+    const wrong of [
+      "x\r\nabc\r\n",
+      "\r\nabc",
+      "1\r\na\r\n-1\r\n",
+      "fffffffffffffff\r\n",
+      `1;${"x".repeat(17_000)}\r\n`,
+    ]
+  ) {
+    await using server = serveRaw(`${head}${wrong}0\r\n\r\n`);
+    assert.match((await failure(textOf(media, server.port))).kind, /protocol|reset/, wrong.slice(0, 20));
+  }
+  await using cut = serveRaw(`${head}1\r\na\r\n`);
+  assert.equal((await failure(textOf(media, cut.port))).kind, "reset");
+});
+
+Deno.test("a body in many chunks of one byte comes in a few pieces, also over TLS", async () => {
+  const answer = new TextEncoder().encode(
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(100_000)}0\r\n\r\n`,
+  );
+  const where = { hostname: "127.0.0.1", port: 0 };
+  for (const scheme of ["http", "https"]) {
+    using listener = scheme === "http" ? Deno.listen(where) : Deno.listenTls({ ...where, ...TEST_TLS });
+    const answering = (async () => {
+      using connection = await listener.accept();
+      await connection.read(new Uint8Array(4096));
+      for (let at = 0; at < answer.length;) at += await connection.write(answer.subarray(at));
+    })();
+    using media = new PinnedAgent({ roots: () => [TEST_ROOT], readsOddHeads: true });
+    const { port } = listener.addr as Deno.NetAddr;
+    const { body } = await request(media, `${scheme}://media.test:${port}/`);
+    let [pieces, bytes] = [0, 0];
+    for await (const piece of body) [pieces, bytes] = [pieces + 1, bytes + piece.length];
+    await answering;
+    assert.equal(bytes, 100_000);
+    assert.ok(pieces < 1_000, `${scheme}: ${pieces} pieces`);
+  }
+});
+
+Deno.test("a body that its reader does not take is not read on, also over TLS", async () => {
+  const MIB = 2 ** 20;
+  const where = { hostname: "127.0.0.1", port: 0 };
+  const head = new TextEncoder().encode("HTTP/1.1 200 OK\r\n\r\n");
+  for (const scheme of ["http", "https"]) {
+    using listener = scheme === "http" ? Deno.listen(where) : Deno.listenTls({ ...where, ...TEST_TLS });
+    let sentBytes = 0;
+    const sending = (async () => {
+      using connection = await listener.accept();
+      await connection.read(new Uint8Array(4096));
+      await connection.write(head);
+      const piece = new Uint8Array(MIB);
+      while (sentBytes < 128 * MIB) sentBytes += await connection.write(piece);
+    })().catch(() => {/* the reader has left */});
+    using paced = new PinnedAgent({ roots: () => [TEST_ROOT], isPaced: true });
+    const { port } = listener.addr as Deno.NetAddr;
+    const going = Promise.withResolvers<void>();
+    const told: number[] = [];
+    const { body } = await request(paced, `${scheme}://media.test:${port}/`, {
+      pace: (bytes) => (told.push(bytes), going.promise),
+    });
+    const first = body[Symbol.asyncIterator]().next();
+    let before = -1;
+    await until("no more is taken", async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const isStill = before === sentBytes && told.length > 0;
+      before = sentBytes;
+      return isStill;
+    });
+    // What the system keeps of both sides, and some pieces of the runtime.
+    assert.ok(sentBytes < 32 * MIB, `${scheme}: ${sentBytes} bytes`);
+    assert.equal(told.length, 1);
+    going.resolve();
+    assert.ok((await first).value!.length > 0);
+    body.cancel();
+    await sending;
   }
 });
 

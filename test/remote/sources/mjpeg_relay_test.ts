@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
-import { realWorld } from "../../../src/base/world.ts";
+import { realWorld, type SleepSignal, type World } from "../../../src/base/world.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
 import { LIMITS } from "../../../src/model/limits.ts";
 import { MjpegRelay } from "../../../src/remote/sources/mjpeg_relay.ts";
@@ -15,10 +15,10 @@ const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; bounda
 const PART = "--frame\r\nContent-Type: image/jpeg\r\n";
 
 /** A relay whose camera is at the port; public addresses are rerouted to loopback. */
-async function opened(port: number) {
+async function opened(port: number, world: World = realWorld(quietLog())) {
   const agent = new PinnedAgent({ roots: () => [], reroute: () => "127.0.0.1" });
   const relay = await MjpegRelay.open(new URL(`http://camera.test:${port}/video`), {
-    world: realWorld(quietLog()),
+    world,
     agent,
     resolve: () => Promise.resolve(["93.184.216.34"]),
     allowedNetworks: [],
@@ -64,8 +64,12 @@ Deno.test("a reader that leaves a camera whose picture does not end is no fault 
   assert.equal(test.fault, "it cannot be fetched: the connection was cut");
 });
 
-/** A JPEG as far as its first and last bytes say. */
-const JPEG = Uint8Array.of(0xff, 0xd8, 1, 2, 3, 0xff, 0xd9);
+/** A JPEG as far as its length, its first and its last bytes say. */
+const JPEG = Uint8Array.of(
+  ...[0xff, 0xd8],
+  ...Array.from({ length: LIMITS.sources.jpegBytesMin - 4 }, (_, at) => at % 100),
+  ...[0xff, 0xd9],
+);
 
 interface Seen {
   readonly jpegs: number;
@@ -168,4 +172,35 @@ Deno.test("heads and boundaries are read however cameras spell them", async () =
     readAnswer("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n\r\n", JPEG),
     /series of JPEGs/,
   );
+});
+
+Deno.test("a camera that sends more pictures than a second of its budget has is read slowly, and the reason says so", async () => {
+  const real = realWorld(quietLog());
+  let sleptMs = 0;
+  const world = {
+    ...real,
+    monotonicMs: () => sleptMs,
+    sleep: (ms: number, signal?: SleepSignal) => {
+      if (ms >= 30_000) return real.sleep(ms, signal);
+      sleptMs += ms;
+      return Promise.resolve();
+    },
+  };
+  const pictures = 5 * LIMITS.sources.budget.picturesPerSecond;
+  const part = joinedBytes(new TextEncoder().encode(`${PART}\r\n`), JPEG, new TextEncoder().encode("\r\n"));
+  const flood = joinedBytes(...Array(pictures).fill(part));
+  await using camera = serveRaw(HEAD, async (connection) => {
+    for (let at = 0; at < flood.length;) at += await connection.write(flood.subarray(at));
+    await connection.read(new Uint8Array(1));
+  });
+  await using test = await opened(camera.port, world);
+  const leaving = new AbortController();
+  const reading = fetch(test.relay.url, { signal: leaving.signal }).then((response) => response.arrayBuffer())
+    .catch(() => {});
+  await until("all but the first second and the last picture are paid for", () => sleptMs > 3_900);
+  assert.ok(sleptMs < 4_200, `${sleptMs} ms`);
+  assert.equal(test.relay.end, "its server sends more than one source may, and is read slowly");
+  assert.equal(test.fault, null);
+  leaving.abort();
+  await reading;
 });

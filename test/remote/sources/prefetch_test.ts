@@ -25,7 +25,7 @@ async function fetched(url: string, setup: FetchSetup = {}): Promise<string> {
   const { timerSpeed = 1, signal = NEVER_ABORTED, roots = [TEST_ROOT] } = setup;
   const real = realWorld(quietLog());
   const world = { ...real, sleep: (ms: number, over?: AbortSignal) => real.sleep(ms / timerSpeed, over) };
-  using agent = new PinnedAgent({ roots: () => roots, reroute: () => "127.0.0.1" });
+  using agent = new PinnedAgent({ roots: () => roots, reroute: () => "127.0.0.1", isPaced: true });
   const resolve: Resolve = setup.resolve ??
     ((host) =>
       host.endsWith("media.test") ? Promise.resolve([PUBLIC]) : Promise.reject(new Error("unknown")));

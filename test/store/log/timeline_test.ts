@@ -366,6 +366,24 @@ Deno.test("a closed timeline takes no commits, and may be closed twice", async (
   assert.throws(() => timeline.commit(() => [created()]), /closed/);
 });
 
+Deno.test("beyond the limit of runs a new one is refused before anything is written; those that are there go on", async () => {
+  using bench = new Bench();
+  for (const opening of ["fresh", "again"]) {
+    await using timeline = await bench.open({ runsMax: 2 });
+    if (opening === "fresh") timeline.commit(() => [created(), created(OTHER)]);
+    const { lastSeq } = timeline.view;
+    const third = "run-00000000000000000000000000000003";
+    assert.throws(
+      () => timeline.commit(() => [created(third), event("keepalive_refreshed", {}, third)]),
+      (error) =>
+        error instanceof Refusal && error.kind === "storage_unavailable" &&
+        error.message === "Cannot create a run: the log has 2 runs, and takes no more than 2",
+    );
+    assert.equal(timeline.view.lastSeq, lastSeq);
+    assert.equal(timeline.commit(() => [event("keepalive_refreshed", {}, OTHER)]).length, 1);
+  }
+});
+
 Deno.test("files are readable by the owner only", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();

@@ -15,6 +15,7 @@ import { count, text } from "../../../model/events/payload_shapes.ts";
 import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
 import { ARM_BODY } from "../../../model/api/sources.ts";
 import { LIMITS } from "../../../model/limits.ts";
+import { PAGE_QUERY } from "../parameters.ts";
 import { answersFile, answersJson, FILE_HEADERS, jsonContent, type Operation } from "../operation.ts";
 
 const SDP = { "application/sdp": z.string().min(1) };
@@ -116,10 +117,10 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "live",
     query: {
       ...RECORDED_RANGE,
-      cursor: { description: "`next_cursor` of the list before", schema: text },
+      ...PAGE_QUERY,
       limit: {
-        description: `How many segments at most; ${LIMITS.recording.listedDefault} without it`,
-        schema: z.int().min(LIMITS.recording.listed.minimum).max(LIMITS.recording.listed.maximum),
+        ...PAGE_QUERY.limit,
+        description: `How many segments at most; ${LIMITS.list.pageDefault} without it`,
       },
     },
     answers: answersJson(RECORDED_SEGMENTS, "Segments of the recording, oldest first"),

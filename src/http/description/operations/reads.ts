@@ -7,6 +7,7 @@ import { QUERY_BODY } from "../../../model/api/reads.ts";
 import { SEARCH_BODY } from "../../../model/api/search.ts";
 import { count, positive } from "../../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../../model/limits.ts";
+import { PAGE_QUERY } from "../parameters.ts";
 import { answersJson, JSON_TYPE, jsonContent, type Operation } from "../operation.ts";
 
 const INDEX = { description: "Only those of this `index_name`", schema: z.string() };
@@ -31,6 +32,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         description: "Leaves this kind out, such as `frames_decoded`, whose signals are most of a run",
         schema: z.string(),
       },
+      ...PAGE_QUERY,
     },
     headers: ["accept"],
     answers: {
@@ -39,7 +41,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         content: { [JSON_TYPE]: EVENTS_READ, "text/csv": "text", "application/x-ndjson": "text" },
       },
     },
-    failures: [400, 404, 410, 422, 500],
+    failures: [400, 404, 410, 422, 500, 503],
   },
   "GET /v1/runs/:id/events/stream": {
     id: "subscribeEvents",
@@ -72,6 +74,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
       },
       from_frame: { description: "Only markers that end at this frame or later", schema: count },
       to_frame: { description: "Only markers that start at this frame or earlier", schema: count },
+      ...PAGE_QUERY,
     },
     headers: ["accept"],
     answers: {
@@ -83,7 +86,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         },
       },
     },
-    failures: [400, 404, 422, 500],
+    failures: [400, 404, 410, 422, 500, 503],
   },
   "GET /v1/runs/:id/signals": {
     id: "getSignals",
@@ -101,7 +104,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
       },
     },
     answers: answersJson(SIGNALS_READ, "The signals in bins of equal media time"),
-    failures: [400, 404, 422, 500],
+    failures: [400, 404, 422, 500, 503],
   },
   "GET /v1/runs/:id/interactions": {
     id: "getInteractions",

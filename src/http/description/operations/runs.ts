@@ -1,5 +1,6 @@
 /** TABLE of the operations on runs, by method and path. */
 
+import * as z from "zod";
 import { CREATE_RUN_BODY } from "../../../model/api/runs.ts";
 import {
   CREATED_RUN,
@@ -7,10 +8,12 @@ import {
   HELD_RUN,
   KEPT_ALIVE,
   RUN,
+  RUN_PAGE,
   RUN_STATE,
   RUNS,
   STOPPED_RUN,
 } from "../../../model/api/answers/runs.ts";
+import { PAGE_QUERY } from "../parameters.ts";
 import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -24,8 +27,18 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /v1/runs": {
     id: "listRuns",
     tag: "runs",
-    answers: answersJson(RUNS, "The caller's runs, oldest first, without deleted ones"),
-    failures: [500],
+    query: {
+      ...PAGE_QUERY,
+      order: {
+        description: "`oldest` or `newest` first; the oldest unless given",
+        schema: z.enum(["oldest", "newest"]),
+      },
+    },
+    answers: answersJson(
+      z.union([RUNS, RUN_PAGE]),
+      "The caller's runs, without deleted ones: all in a list, or one page in an object where `limit` or `cursor` is given",
+    ),
+    failures: [400, 422, 500, 503],
   },
   "GET /v1/runs/:id": {
     id: "getRun",
@@ -55,7 +68,7 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "holdRun",
     tag: "runs",
     answers: answersJson(HELD_RUN, "The run is on hold, now or before"),
-    failures: [404, 422, 500],
+    failures: [404, 409, 422, 500],
   },
   "DELETE /v1/runs/:id/hold": {
     id: "releaseRun",

@@ -12,6 +12,7 @@ import {
 } from "../../../model/api/answers/webhooks.ts";
 import { FEEDBACK_BODY } from "../../../model/api/feedback.ts";
 import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../../model/api/webhooks.ts";
+import { PAGE_QUERY } from "../parameters.ts";
 import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -30,14 +31,16 @@ export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /v1/runs/:id/webhooks": {
     id: "listWebhooks",
     tag: "webhooks",
+    query: PAGE_QUERY,
     answers: answersJson(WEBHOOKS, "The webhooks of the run with their delivery state"),
-    failures: [404, 422, 500],
+    failures: [400, 404, 422, 500],
   },
   "GET /v1/webhooks": {
     id: "listAllWebhooks",
     tag: "webhooks",
+    query: PAGE_QUERY,
     answers: answersJson(ALL_WEBHOOKS, "The webhooks of all runs of the caller, the newest first"),
-    failures: [500],
+    failures: [400, 422, 500],
   },
   "DELETE /v1/runs/:id/webhooks/:webhook_id": {
     id: "deleteWebhook",
@@ -76,7 +79,8 @@ export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /v1/feedback": {
     id: "listFeedback",
     tag: "feedback",
+    query: PAGE_QUERY,
     answers: answersJson(FEEDBACK_LIST, "The feedback on the caller's runs"),
-    failures: [500],
+    failures: [400, 422, 500, 503],
   },
 };

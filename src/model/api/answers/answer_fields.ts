@@ -25,3 +25,13 @@ export const tokens = open({
   thinking_tokens: count,
   total_tokens: count,
 });
+
+/** Of a list that comes in pages. */
+export const nextCursorField = z.string().min(1).nullable().describe(
+  "The `cursor` that reads on; null at the end",
+);
+
+/** Of a list that comes whole where neither `limit` nor `cursor` is given. */
+export const pageCursorField = nextCursorField.optional().describe(
+  "The `cursor` that reads on, null at the end; absent from a whole list",
+);

@@ -6,7 +6,7 @@ import { count, jsonObject, open, positive, sha256, text, unit } from "../../eve
 import { CLIP_SOUND_STATES } from "../../live/recording/record_plan.ts";
 import { SOURCE_STATES } from "../sources.ts";
 import { SOURCE_KINDS } from "../../sources/source_file.ts";
-import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
+import { nextCursorField, requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
 import { named, namedEnum } from "../../schemas/named_shapes.ts";
 import { LIVE_SOURCES } from "../../events/run_payloads.ts";
 
@@ -136,7 +136,7 @@ export const RECORDED_SEGMENTS = open({
   request_id: requestIdField,
   source: text,
   segments: z.array(RECORDED_SEGMENT).describe("Oldest first"),
-  next_cursor: text.nullable().describe("The `cursor` that reads on; null at the end"),
+  next_cursor: nextCursorField,
 });
 
 export const LIVE_SESSIONS = open({ request_id: requestIdField, sessions: z.array(LIVE_SESSION) });

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { count, jsonObject, jsonValue, open, positive, text } from "../../events/payload_shapes.ts";
 import { STORED_MARKER } from "./analysis.ts";
-import { requestIdField, runIdField } from "./answer_fields.ts";
+import { pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 
 /** The payload of each kind is described in `webhooks`; one that is no JSON object reads as `{ raw }`. */
 export const TIMELINE_EVENT = open({
@@ -17,12 +17,14 @@ export const EVENTS_READ = open({
   request_id: requestIdField,
   run_id: runIdField,
   events: z.array(TIMELINE_EVENT),
+  next_cursor: pageCursorField,
 });
 
 export const MARKERS_READ = open({
   request_id: requestIdField,
   run_id: runIdField,
   markers: z.array(STORED_MARKER),
+  next_cursor: pageCursorField,
 });
 
 const BINS = open({

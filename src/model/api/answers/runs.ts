@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { count, mode, open, text } from "../../events/payload_shapes.ts";
-import { requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
+import { nextCursorField, requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
 import { named } from "../../schemas/named_shapes.ts";
 
 export const CREATED_RUN = open({
@@ -27,6 +27,8 @@ export const RUN = open({
 });
 
 export const RUNS = z.array(RUN);
+
+export const RUN_PAGE = open({ request_id: requestIdField, runs: RUNS, next_cursor: nextCursorField });
 
 export const DELETED_RUN = open({ request_id: requestIdField, run_id: runIdField });
 

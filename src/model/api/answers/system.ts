@@ -9,7 +9,7 @@ import { STAY_REASONS } from "../../runs/removal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { LIMITS } from "../../limits.ts";
-import { requestIdField, runIdField } from "./answer_fields.ts";
+import { pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 import { namedEnum } from "../../schemas/named_shapes.ts";
 
 export const HEALTH = open({ status: z.literal("ok") });
@@ -187,6 +187,7 @@ export const FEEDBACK_LIST = open({
   request_id: requestIdField,
   feedback: z.array(FEEDBACK),
   storage: z.literal("local_wal"),
+  next_cursor: pageCursorField,
 });
 
 /** See docs/api.md#errors. */

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { webhookCooldown, webhookFilter, webhookSource } from "../../events/run_payloads.ts";
-import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
+import { pageCursorField, requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 import { named } from "../../schemas/named_shapes.ts";
 import { DELIVERY_OUTCOMES } from "../../webhooks/delivery.ts";
 
@@ -67,7 +67,12 @@ export const WEBHOOK = open({
   ),
 });
 
-export const WEBHOOKS = open({ request_id: requestIdField, run_id: runIdField, webhooks: z.array(WEBHOOK) });
+export const WEBHOOKS = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  webhooks: z.array(WEBHOOK),
+  next_cursor: pageCursorField,
+});
 
 export const WEBHOOK_OF_RUN = WEBHOOK.extend({
   run_id: runIdField,
@@ -76,7 +81,11 @@ export const WEBHOOK_OF_RUN = WEBHOOK.extend({
   ),
 });
 
-export const ALL_WEBHOOKS = open({ request_id: requestIdField, webhooks: z.array(WEBHOOK_OF_RUN) });
+export const ALL_WEBHOOKS = open({
+  request_id: requestIdField,
+  webhooks: z.array(WEBHOOK_OF_RUN),
+  next_cursor: pageCursorField,
+});
 
 export const DELETED_WEBHOOK = open({
   request_id: requestIdField,
