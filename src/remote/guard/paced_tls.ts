@@ -1,5 +1,6 @@
 /** TLS connections that are read no faster than their reader takes it: a paused one of Deno 2.9.6 reads on, and fills the memory. */
 
+import { freeMemory } from "../../base/bytes.ts";
 import { connect as connectPlain } from "node:net";
 import { Duplex } from "node:stream";
 import * as tls from "node:tls";
@@ -19,7 +20,11 @@ export function connectPaced(
     },
   });
   const secure = tls.connect({ ...options, host, socket: stream });
-  plain.on("data", (bytes) => void stream.push(bytes));
+  plain.on("data", (bytes: Uint8Array) => {
+    stream.push(bytes);
+    const isCopied = stream.readableLength === 0;
+    if (isCopied && bytes.length === bytes.buffer.byteLength) freeMemory([bytes]);
+  });
   plain.once("end", () => void stream.push(null));
   plain.once("error", (error) => secure.destroy(error));
   secure.on("pause", () => void plain.pause());

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { joinedBytes } from "../../../src/base/bytes.ts";
+import { areSameBytes, joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { GatheredChunks } from "../../../src/remote/guard/gathered_chunks.ts";
@@ -456,6 +456,21 @@ Deno.test("a body that its reader does not take is not read on, also over TLS", 
     body.cancel();
     await sending;
   }
+});
+
+Deno.test("what a paced TLS connection brings is what was sent, with pauses and without", async () => {
+  const film = Uint8Array.from({ length: 24 * 2 ** 20 }, (_, at) => (at * 31 + (at >> 9)) & 0xff);
+  await using server = serve(() => new Response(film));
+  using media = new PinnedAgent({ roots: () => [TEST_ROOT], readsOddHeads: true, isPaced: true });
+  for (const pauseMs of [0, 5]) {
+    const { body } = await request(media, `https://media.test:${server.port}/`, {
+      pace: () => pauseMs === 0 ? undefined : new Promise((resolve) => setTimeout(resolve, pauseMs)),
+    });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of body) pieces.push(piece.slice());
+    assert.ok(areSameBytes(joinedBytes(...pieces), film));
+  }
+  assert.equal(server.connections.size, 1, "one connection for both");
 });
 
 Deno.test("odd heads come in pieces, one after the other on one connection", async () => {
