@@ -57,6 +57,11 @@ const LOST_REFERENCE = [
   "Missing reference picture",
   "Could not find ref with POC",
 ].map(bytesOf);
+/**
+ * How H.264 says that a frame is not there that it was to forget. No picture is made of that, and it is said of undamaged films that were
+ * cut and joined inside an open group of pictures.
+ */
+const FORGETS_NOTHING = bytesOf("mmco: unref short failure");
 /** How the lines of the filter begin that chooses frames, which writes them in pieces, and how they end. */
 const CHOICE = ["n:", " interlace_type:"].map(bytesOf);
 const CHOICE_END = bytesOf(" -> select:");
@@ -195,7 +200,8 @@ export class DecoderLog {
       this.#noteFrameWithin(bytes, text, end);
       if (level !== "error" && beginsWith(bytes, text, end, JUMP)) this.#report |= REPORT.isJump;
     }
-    if (level === "error" && this.#hasPackets) this.#report |= REPORT.isAfterError;
+    const isError = level === "error" && !beginsWith(bytes, text, end, FORGETS_NOTHING);
+    if (isError && this.#hasPackets) this.#report |= REPORT.isAfterError;
     if (level === "info") this.#noteInfo(bytes, place);
     else if (level === "warning") {
       if (isCorrupt(bytes, place)) this.#report |= REPORT.isCorrupt;
@@ -257,7 +263,7 @@ export class DecoderLog {
       (LOST_REFERENCE.some(holds) ? REPORT.isReferenceLost : 0) |
       (holds(ANNOUNCEMENT) ? REPORT.isAnnounced : 0);
     this.#report |= told;
-    if (ERROR_WORDS.some(holds)) this.#report |= REPORT.isAfterError;
+    if (ERROR_WORDS.some(holds) && !holds(FORGETS_NOTHING)) this.#report |= REPORT.isAfterError;
     if (holds(FILTERED) && holds(VIDEO_TIMES)) this.#reports?.noteFiltered();
     this.#noteFrameWithin(bytes, text - 1, end);
   }

@@ -3,6 +3,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { joinedBytes } from "../../../src/base/bytes.ts";
 import type { World } from "../../../src/base/world.ts";
 import { fileInput } from "../../../src/media/input.ts";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
@@ -87,6 +88,36 @@ for (const [name, [extension, encoder, damages]] of Object.entries(DAMAGED_FILMS
     }
   });
 }
+
+Deno.test("a film that was cut and joined inside open groups of pictures is not damaged: all threads decode it, to the same rows", async () => {
+  using folder = new TempFolder();
+  const open = "keyint=50:min-keyint=50:scenecut=0:open-gop=1:b-pyramid=normal:ref=4";
+  const film = make(
+    join(folder.path, "film.ts"),
+    ...["-t", "16", "-i", FILM, "-an", "-c:v", "libx264", "-preset", "veryfast", "-bf", "3"],
+    ...["-x264-params", open],
+  );
+  const part = (name: string, fromS: string, lengthS: string) =>
+    Deno.readFileSync(
+      make(join(folder.path, name), "-ss", fromS, "-t", lengthS, "-i", film, "-c", "copy"),
+    );
+  const joined = folder.file(
+    "joined.ts",
+    joinedBytes(part("one.ts", "5.3", "6"), part("two.ts", "9.1", "5")),
+  );
+  const log = new Deno.Command(tools().ffmpeg, { args: ["-v", "error", "-i", joined, "-f", "null", "-"] });
+  ok(new TextDecoder().decode(log.outputSync().stderr).includes("mmco: unref short failure"));
+  const started = join(folder.path, "started");
+  const runs: SignalColumns[] = [];
+  for (const threads of THREADS) {
+    const script = `echo >> ${started}; exec ${tools().ffmpeg} -threads ${threads} "$@"`;
+    const ffmpeg = folder.script(`ffmpeg${threads}`, script);
+    await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null } });
+    runs.push(await signalsOf(decoder, joined));
+  }
+  equal(Deno.statSync(started).size, THREADS.length);
+  for (const run of runs) for (const column of COLUMNS) deepEqual(run[column], runs[0]![column], column);
+});
 
 Deno.test("one thread has all of the time of a decode, however long the threads before it took", async () => {
   using folder = new TempFolder();

@@ -100,6 +100,13 @@ Deno.test("errors behind the first packet are told with the next frame, those of
       [error, packet(0), frame5(1, 1), error, packet(40), frame5(0, 2), frame5(0, 2)].join("\n"),
     );
     deepEqual(frames.map((report) => (report & isAfterError) !== 0), [false, true, false]);
+    const harmless = "[h264 @ 0xa0] [error] mmco: unref short failure";
+    deepEqual(
+      read([packet(0), harmless, frame5(1, 1)].join("\n")).frames.map((report) => report & isAfterError),
+      [
+        0,
+      ],
+    );
   }
 });
 
@@ -133,6 +140,7 @@ Deno.test("what another thread says within a line of the filter that chooses fra
   deepEqual(toldOf("corrupt decoded frame"), [isReported | isCorrupt]);
   deepEqual(toldOf("Frame num gap 10 8"), [isReported | isReferenceLost]);
   deepEqual(toldOf("nal_unit_type: 6(SEI), nal_ref_idc: 0"), [isReported | isAnnounced]);
+  deepEqual(toldOf("[h264 @ 0xa0] [error] mmco: unref short failure"), [isReported]);
   for (const error of ["ac-tex damaged at 11 6", "[mpeg4 @ 0xd0] [error] ac-tex damaged at 11 6"]) {
     deepEqual(toldOf(error), [isReported | isAfterError], error);
   }
