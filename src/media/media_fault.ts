@@ -31,6 +31,7 @@ const BUSY_SECONDS = 30;
 
 /** What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503 `decoder_unusable`. */
 export function faultIn(stderr: string, head?: Uint8Array): Refusal {
+  if (NOT_STARTED.test(stderr)) return decoderUnusable("it cannot be started");
   const own = OWN_FAULT.exec(stderr)?.[1];
   return own === undefined
     ? mediaFault(reasonIn(stderr, head))
@@ -44,6 +45,13 @@ export function decoderUnusable(what: string): Refusal {
     `The service's ffmpeg cannot be used: ${what}. Whoever runs the service has to install another one`,
   );
 }
+
+/**
+ * What the programs that start ffmpeg say where it was removed, or is no program, after it had worked: bubblewrap, prlimit and their like, and
+ * a shell.
+ */
+const NOT_STARTED =
+  /^(?:bwrap: execvp |bwrap: Can't find source path \S*\/ff(?:mpeg|probe)\b|(?:prlimit|setpriv|unshare): failed to execute |nice: .*ff(?:mpeg|probe)|\S*\bff(?:mpeg|probe): \d+: |sh: (?:\d+: )?exec: )/m;
 
 /** All options, formats and filters are the service's own, so no medium makes ffmpeg say this of them. */
 const OWN_FAULT =

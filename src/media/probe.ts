@@ -306,11 +306,11 @@ function videoStream(
   };
 }
 
-/** Seconds. Some containers, such as AVI, have times of decoding only, which are as far apart. */
+/** Seconds. In some containers, such as AVI, more frames or all have times of decoding only, which are as far apart. */
 function frameTimes(packets: readonly z.output<typeof probedPacket>[]): number[] {
   const shown = packets.flatMap(({ pts_time }) => pts_time === undefined ? [] : [Number(pts_time)]);
-  if (shown.length > packets.length / 2) return shown;
-  return packets.flatMap(({ dts_time }) => dts_time === undefined ? [] : [Number(dts_time)]);
+  const decoded = packets.flatMap(({ dts_time }) => dts_time === undefined ? [] : [Number(dts_time)]);
+  return shown.length >= decoded.length ? shown : decoded;
 }
 
 function milliseconds(seconds: string | undefined): number | null {

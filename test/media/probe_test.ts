@@ -213,3 +213,9 @@ Deno.test({
     equal((await probe(join(SHARED_CLIPS_FOLDER, "bad_audio_only.mp4"))).video, null);
   },
 });
+
+Deno.test("a film in AVI whose frames are coded in another order has the rate that it has", async () => {
+  using folder = new TempFolder();
+  const path = make(join(folder.path, "b.avi"), ...TEST_PICTURE, "-c:v", "mpeg4", "-bf", "2");
+  equal((await probe(path)).video?.averageFps, 25);
+});

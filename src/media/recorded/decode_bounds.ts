@@ -107,8 +107,22 @@ export function endOf(
   const early = endedEarly({ ...length, announcedMs: info.announcedEndMs ?? null, missing, complaint });
   if (early) return { ended_early: early };
   const leftOut = tooLargeSize(outcome.stderr, info.video?.codec ?? "");
-  const warning = missing ?? (leftOut ? largerThanAllowed(leftOut) : hasFailed ? complaint : null);
+  const said = hasFailed ? complaint : complaint === null ? null : holeIn(scope, length);
+  const warning = missing ?? (leftOut ? largerThanAllowed(leftOut) : said);
   return warning === null ? {} : { source_warning: warning };
 }
+
+/** What a film in which something is damaged lacks in the middle, where its frames stop for so long. */
+function holeIn({ info, plan }: DecodeScope, { longestMs }: DecodedLength): string | null {
+  const usualMs = 1000 / Math.min(info.video?.averageFps ?? HOLE_FPS, expectedFps(plan));
+  if (longestMs < Math.max(HOLE_MS, HOLE_FRAMES * usualMs)) return null;
+  return `a part of it is damaged, and for up to ${(longestMs / 1000).toFixed(1)} s there is no frame`;
+}
+
+/** A shorter one is a few frames, which may be missing for other reasons; and the same in frames of a slow film. */
+const HOLE_MS = 500;
+const HOLE_FRAMES = 5;
+/** For a film that does not say its rate. */
+const HOLE_FPS = 10;
 
 const CUT_OFF = "the file is cut off: it ends before its container does";

@@ -178,7 +178,8 @@ const LABEL_MAX = 256;
 
 const FIELDS = ["event_type", "object_label", "summary", "description", "confidence"];
 
-const PLACEHOLDER = /^\s*(?:\.{3}|…|<[^<>]*>)\s*$/;
+/** Also the type of a field in the place of its value, which small models take over from the schema. */
+const PLACEHOLDER = /^\s*(?:\.{3}|…|<[^<>]*>|string)\s*$/i;
 
 /** A text that is missing or null is a blank one. A form that was not filled in is no answer. */
 function overlayOf(answer: unknown): ChunkOverlay | null {
@@ -188,6 +189,7 @@ function overlayOf(answer: unknown): ChunkOverlay | null {
   const confidence = unitOf(said.confidence);
   if (typeof type !== "string" || PLACEHOLDER.test(type) || confidence === null) return null;
   if (!texts.every((text) => typeof text === "string")) return null;
+  if (texts.slice(1).every((text) => PLACEHOLDER.test(text))) return null;
   const [label, summary, description] = texts.map((text) => text.trim());
   const eventType = type.trim().toLowerCase();
   return {

@@ -135,6 +135,7 @@ const CHOICE = z.object({
     ]).nullish(),
     reasoning_content: z.string().nullish().catch(null),
     reasoning: z.string().nullish().catch(null),
+    refusal: z.string().nullish().catch(null),
     tool_calls: z.array(z.object({ function: TOOL_CALL })).nullish().catch(null),
     function_call: TOOL_CALL.nullish().catch(null),
   }).nullish(),
@@ -150,21 +151,22 @@ const OPENAI_USAGE = z.object({
 const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: OPENAI_USAGE });
 
 /**
- * The text of an answer. A server with a parser of thinking may put a whole answer into `reasoning_content`, or, of a newer one,
+ * The text of an answer, or why the model gives none. A server with a parser of thinking may put a whole answer into `reasoning_content`, or, of a newer one,
  * `reasoning`, and one that was given a schema into the one call of a tool.
  */
 function textOf({ message, text, finish_reason: finishReason }: z.infer<typeof CHOICE>): string {
   if (!message) return text ?? "";
   const said = contentText(message.content) ?? text ?? "";
-  if (said.trim() !== "" || !FINISHED.has(finishReason ?? "")) return said;
+  if (said.trim() !== "") return said;
   const calls = [...(message.tool_calls ?? []).map((call) => call.function), message.function_call]
     .filter((call) => call !== null && call !== undefined);
   if (calls.length === 1) return jsonText(calls[0]!.arguments);
-  return message.reasoning_content || message.reasoning || said;
+  const thought = FINISHED.test(finishReason ?? "") && (message.reasoning_content || message.reasoning);
+  return thought || message.refusal || said;
 }
 
-/** An answer that was cut off has only thinking there. */
-const FINISHED: ReadonlySet<string> = new Set(["stop", "tool_calls", "function_call"]);
+/** An answer that was cut off, or does not say that it was not, has only thinking there. Beside the words of OpenAI those of other servers. */
+const FINISHED = /^(?:stop|stop_sequence|eos|eos_token|end_turn|tool_calls?|tool_use|function_call)$/i;
 
 /** The parts of a list that are no thinking. */
 function contentText(content: NonNullable<z.infer<typeof CHOICE>["message"]>["content"]): string | null {

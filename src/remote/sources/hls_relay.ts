@@ -244,7 +244,13 @@ export class HlsRelay implements AsyncDisposable {
       const target = this.#targetOf(request.url ?? "");
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       isPart = this.#parts.has(target.number);
-      if (this.#missing.has(target.number) || this.#hasOtherCodec) return void response.writeHead(404).end();
+      if (this.#missing.has(target.number) || this.#hasOtherCodec) {
+        if (!this.#isLive) {
+          this.#fault ??= sourceFault(PART_MISSING);
+          this.#context.onChange?.();
+        }
+        return void response.writeHead(404).end();
+      }
       const { range } = request.headers;
       await this.#pass(target, response, {
         ...(range !== undefined && { headers: { range } }),
@@ -283,6 +289,10 @@ export class HlsRelay implements AsyncDisposable {
     }
     if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
     const part = this.#parts.get(target.number);
+    if (part && head.length === 0) {
+      this.#fault ??= refusedPart(sourceFault("it is empty"));
+      this.#context.onChange?.();
+    }
     if (part && this.#changesCodec(part, head)) {
       this.#context.onChange?.();
       answer.body.cancel();
@@ -379,6 +389,8 @@ export class HlsRelay implements AsyncDisposable {
       return this.#addressOf(uri, number, isPart ? usualEnding : "");
     };
     for (const line of withUris(playlist, base, relayed)) {
+      // Else its key would be refused, as it is no media.
+      if (ENCRYPTED.test(line)) throw new PlaylistRefused("its media are encrypted, which is not supported");
       text += line;
       sequence = Number(/^#EXT-X-MEDIA-SEQUENCE:\s*(\d+)/.exec(line)?.[1] ?? sequence);
       hasRanges ||= line.startsWith("#EXT-X-BYTERANGE");
@@ -484,6 +496,9 @@ interface AskedAddress {
 /** Tags of the part that follows; the others hold for all parts behind them, except the number of the first one. */
 const OF_ONE_PART =
   /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|GAP|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
+
+const ENCRYPTED = /^#EXT-X-KEY:(?!(?:.*,)?METHOD="?NONE\b)/;
+const PART_MISSING = "its playlist says that a part of it is missing";
 
 /** By which ffmpeg knows playlists and media. */
 const PART_ENDING =

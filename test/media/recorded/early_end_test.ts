@@ -1,6 +1,6 @@
 /** A source that ends before the end that it announces says so, and no other. */
 
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { LONG_TEST } from "../../support/long_tests.ts";
 import { make, openDecoder, TempFolder } from "../../support/media.ts";
@@ -80,4 +80,29 @@ Deno.test("a part of a source that did not come is told, in the middle or at the
     expected_end_ms: 2 * FILM_MS,
     reason: "its server answered 404",
   });
+});
+
+/** Films of which the decoder leaves frames out where bytes in the middle are lost. */
+const WITH_HOLES: Readonly<Record<string, readonly string[]>> = {
+  "film.mkv": ["-c:v", "ffv1"],
+  "film.mp4": ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p"],
+  "film.ogv": ["-c:v", "libtheora"],
+  "film.flv": ["-c:v", "flv1"],
+};
+
+Deno.test("a film of which the middle is lost says so", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  for (const [name, args] of Object.entries(WITH_HOLES)) {
+    const bytes = Deno.readFileSync(make(join(folder.path, name), ...NOISE, ...args));
+    bytes.fill(0, bytes.length * 0.4, bytes.length * 0.7);
+    const request = await decodeRequest(decoder, folder.file(`hole-${name}`, bytes));
+    const { end, signals } = await decoder.decodeSignals(request);
+    ok(signals.count < 140, `${name}: ${signals.count} frames`);
+    match(
+      end.source_warning ?? "",
+      /^a part of it is damaged, and for up to \d\.\d s there is no frame$/,
+      name,
+    );
+  }
 });

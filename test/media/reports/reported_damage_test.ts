@@ -59,6 +59,11 @@ Deno.test("reported damage: what was invented in parts is drawn over after four 
   assert.equal(lost.lastIndexOf("D"), 21 + 12_000 / FRAME_MS);
 });
 
+Deno.test("reported damage: what is invented of a picture that stands still is what was there", () => {
+  assert.equal(damageOf("KPPPPxPPPPKPP", 0.2), "-----DDDDD---");
+  assert.equal(damageOf("KPPPPxPPPPKPP", 0.1), "-".repeat(13));
+});
+
 Deno.test("reported damage: the second new shot of a careful encoder ends it, not counting one right behind a corrupt frame", () => {
   assert.equal(damageOf("KPPPPxPCPPPKPP", 1), "-----DDDDDD---");
   assert.equal(damageOf("KPPPPxPCPPCPPP", 1), "-----DDDDD----");

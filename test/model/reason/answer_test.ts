@@ -235,3 +235,16 @@ Deno.test("the second pass is used strictly below the threshold", () => {
   assert.equal(needsSecondPass("no JSON", 0.5), false);
   assert.equal(needsSecondPass('{"confidence": 0}', 0), false);
 });
+
+Deno.test("a form that was not filled in is no answer", () => {
+  const forms = [
+    { event_type: "string", object_label: "string", summary: "string", description: "string", confidence: 0 },
+    { event_type: "one of: cut, pan", summary: "...", description: "<what happens>", confidence: 0.5 },
+  ];
+  for (const form of forms) {
+    const read = parseFrameAnswer(JSON.stringify(form));
+    assert.deepEqual([read.ok, read.ok || read.fault], [false, "schema_mismatch"], form.event_type);
+  }
+  const filled = parseFrameAnswer(JSON.stringify({ ...forms[1], summary: "A string of pearls." }));
+  assert.deepEqual(filled.ok, true);
+});

@@ -182,6 +182,18 @@ Deno.test("the text is read from every form of answer", async () => {
   await check(finished({ content: "", reasoning_content: "hm, I" }, "length"), {
     ...{ outputText: "", finishReason: "length", total: 0 },
   });
+  for (const finishReason of ["eos_token", "tool_use", "STOP"]) {
+    await check(finished({ content: null, tool_calls: [call({ a: 1 })] }, finishReason), {
+      ...{ ...whole, finishReason },
+    });
+    await check(finished({ content: "", reasoning: '{"a":1}' }, finishReason), { ...whole, finishReason });
+  }
+  await check(body({ message: { content: null, tool_calls: [call('{"a":1}')] } }), {
+    ...{ ...bare, outputText: '{"a":1}' },
+  });
+  await check(finished({ content: null, refusal: "I cannot help with that." }), {
+    ...{ outputText: "I cannot help with that.", total: 0 },
+  });
   await check(body({ message: { content: "a" }, finish_reason: "stop" }, { usage: "no" }), {
     outputText: "a",
     total: 0,

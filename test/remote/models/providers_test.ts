@@ -508,3 +508,20 @@ Deno.test("a server that spells a model otherwise is asked once more in its own 
   assert.match(error.told!, /^The model server does not know the model .*; it has: qwen\/.* and 396 more$/);
   assert.equal(test.lines.length, 1, "the log says it once");
 });
+
+Deno.test("a model for which a server has answered is unknown once the server refuses it", async () => {
+  let status = 200;
+  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    await request.body?.cancel();
+    return request.method === "GET"
+      ? Response.json({ data: [{ id: "other-vl" }] })
+      : Response.json({ choices: [{ message: { content: "a" } }] }, { status });
+  });
+  await using test = open(openai("vllm", { url: `http://127.0.0.1:${server.addr.port}` }));
+  await test.infer();
+  await test.providers.renew(NEVER_ABORTED);
+  assert.equal(test.providers.unknown(MODEL), null, "it answers for a name that is in no list");
+  status = 404;
+  await failureOf(test.infer());
+  assert.deepEqual(test.providers.unknown(MODEL), { model: MODEL, has: ["other-vl"] });
+});

@@ -357,6 +357,35 @@ Deno.test("a part that is not there yet is asked for again, one that its playlis
   assert.ok(!server.requests.some(({ url }) => url.endsWith("gap.ts")));
 });
 
+Deno.test("a film tells of a part that its playlist calls missing, and of one that is empty", async () => {
+  const films = {
+    "its playlist says that a part of it is missing": "#EXT-X-GAP\n#EXTINF:1,\ngap.ts\n",
+    "something that its playlist names: it is empty": "#EXTINF:1,\nempty.ts\n",
+  };
+  for (const [fault, parts] of Object.entries(films)) {
+    await using server = serveFiles({
+      "/a.m3u8": () => new Response(`${LIST}${parts}#EXTINF:1,\nend.ts\n#EXT-X-ENDLIST\n`),
+      "/empty.ts": () => new Response(""),
+      "/end.ts": () => new Response(MEDIA),
+    });
+    await using test = await opened(server.port);
+    const { text } = await test.read();
+    for (const [address] of text.matchAll(/^http:.*$/gm)) await test.read(address);
+    assert.equal(reasonOf(test.relay.fault), fault);
+  }
+});
+
+Deno.test("an encrypted playlist is refused as that", async () => {
+  const keys = ['METHOD=AES-128,URI="key.bin"', 'URI="key.bin",METHOD=SAMPLE-AES'];
+  for (const key of keys) {
+    const text = `${LIST}#EXT-X-KEY:${key}\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST\n`;
+    assert.equal(
+      await refusedAtOnce(() => new Response(text)),
+      "its media are encrypted, which is not supported",
+    );
+  }
+});
+
 Deno.test("a part that is a playlist in disguise does not reach the reader, nor does a half of one", async () => {
   const nested = `${LIST}#EXTINF:1,\nhttp://10.0.0.1/x.ts\n`;
   const tag = `ID3\x03\0\0\0\0\0\x04abcd`;
