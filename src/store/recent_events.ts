@@ -1,5 +1,6 @@
 /** The last events of the runs that were written last, in memory: what clients that follow a run read again and again. */
 
+import { firstIndexWhere } from "../base/sorted.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { RunView } from "../model/runs/run.ts";
 import type { BatchQuery, StoredEvent } from "./log/event_reader.ts";
@@ -106,12 +107,5 @@ function bytesOf({ payload }: StoredEvent): number {
 
 /** The index of the first event from `seq` on. */
 function firstFrom(events: readonly StoredEvent[], seq: number): number {
-  let low = 0;
-  let high = events.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (events[middle]!.seq < seq) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstIndexWhere(events, (event) => event.seq >= seq);
 }

@@ -1,5 +1,7 @@
 /** Who loses something where several principals store too much together: the one furthest above its share. See docs/retention.md#shares. */
 
+import { firstIndexWhere } from "../sorted.ts";
+
 /** What one principal stores. */
 export interface StoredPart {
   /** With what cannot go. Grows smaller with each {@link FairRemoval.took}. */
@@ -44,12 +46,7 @@ export class FairRemoval<S extends StoredPart> {
     if (store === undefined || bytes === null) return;
     store.bytes -= bytes;
     this.#bytes -= bytes;
-    let [from, to] = [0, this.#stores.length];
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      if (this.#stores[middle]!.bytes <= store.bytes) from = middle + 1;
-      else to = middle;
-    }
-    this.#stores.splice(from, 0, store);
+    const place = firstIndexWhere(this.#stores, ({ bytes }) => bytes > store.bytes);
+    this.#stores.splice(place, 0, store);
   }
 }

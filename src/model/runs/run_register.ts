@@ -1,5 +1,6 @@
 /** Every run of the log, by id and by principal, and how many of a principal's runs are active. */
 
+import { firstIndexWhere } from "../../base/sorted.ts";
 import { PrincipalNames } from "../principal_names.ts";
 import { EVENTS_REMOVED, isGone, isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
@@ -213,11 +214,5 @@ function comparePlaces(one: RunPlace, other: RunPlace): number {
 
 /** The index of the first run that was created at this time or later. */
 function firstCreatedFrom(runs: readonly Run[], createdMs: number): number {
-  let [low, high] = [0, runs.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (runs[middle]!.createdMs < createdMs) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstIndexWhere(runs, (run) => run.createdMs >= createdMs);
 }

@@ -1,5 +1,6 @@
 /** The names of recorded segments, day by day: reads a day's folder once, and keeps the names of a few days up to date. */
 
+import { firstIndexWhere } from "../../base/sorted.ts";
 import { join } from "node:path";
 import { LIMITS } from "../../model/limits.ts";
 import { idOfName, segmentOfName } from "../../model/sources/recorded_segment.ts";
@@ -123,13 +124,7 @@ export class SegmentDays {
 
 /** The first place whose name is not before `text`: a name, or the id of a segment. */
 export function firstNotBefore(names: readonly string[], text: string): number {
-  let [low, high] = [0, names.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (names[middle]! < text) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstIndexWhere(names, (name) => name >= text);
 }
 
 /** The name of the segment with this id; undefined where there is none. */
