@@ -1,7 +1,6 @@
 /** Requests with the largest effects: for every field the largest body, legal or not. large_requests.ts measures them. */
 
-import { join } from "node:path";
-import { CLIP_CACHE } from "./support.ts";
+import { longClipPath } from "./long_clip.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const MIB = 2 ** 20;
@@ -18,10 +17,10 @@ export interface Attack {
   readonly isSlow?: boolean;
 }
 
-/** As many frames as one ingest decodes; they are small, so that decoding them takes less than handling what comes of them. */
-export const LONGEST_CLIP = join(CLIP_CACHE, "500000-frames.mp4");
+/** As many frames as one ingest decodes. */
+export const LONGEST_FRAMES = 500_000;
 const LONGEST_DECODE = JSON.stringify({
-  ...{ source_uri: LONGEST_CLIP, max_frames: 500_000 },
+  ...{ source_uri: longClipPath(LONGEST_FRAMES), max_frames: LONGEST_FRAMES },
   ...{ sampling_policy: "fixed", fixed_fps: 120 },
 });
 

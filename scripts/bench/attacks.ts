@@ -12,6 +12,8 @@ import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
 import { ATTACKS, EVENTS } from "./attacks/list.ts";
 import type { AttackOrder } from "./attacks/worker.ts";
+import { longClip } from "./long_clip.ts";
+import { resetPeak, statusBytes } from "./pulse.ts";
 import { CLIP_CACHE, cpuMs, load, pause, percentile, TemporaryFolder } from "./support.ts";
 
 /** The longest that a small request of another caller may wait, in milliseconds. */
@@ -35,8 +37,7 @@ const { values: { seconds, only, bounds, frames } } = parseArgs({
   },
 });
 
-const clip = join(CLIP_CACHE, `${frames}-frames.mp4`);
-await makeClip(clip, Number(frames));
+const clip = await longClip(Number(frames));
 using folder = new TemporaryFolder();
 await using model = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () =>
   Response.json({
@@ -79,8 +80,8 @@ for (const failure of failures) console.log(failure);
 if (failures.length > 0) Deno.exitCode = 1;
 
 async function measured(name: string): Promise<{ longestMs: number; grownBytes: number }> {
-  Deno.writeTextFileSync(`/proc/${service.pid}/clear_refs`, "5");
-  const [before, cpu] = [statusBytes("VmRSS"), cpuMs(service.pid)];
+  resetPeak(service.pid);
+  const [before, cpu] = [statusBytes(service.pid, "VmRSS"), cpuMs(service.pid)];
   const order = {
     name,
     durationMs: Number(seconds) * 1000,
@@ -102,7 +103,7 @@ async function measured(name: string): Promise<{ longestMs: number; grownBytes: 
     await pause(REST_MS);
   }
   await attack;
-  const grownBytes = Math.max(0, statusBytes("VmHWM") - before);
+  const grownBytes = Math.max(0, statusBytes(service.pid, "VmHWM") - before);
   const at = (share: number) => percentile(waits, share).toFixed(0).padStart(6);
   console.log(
     `${name.padEnd(36)} ${String(waits.length).padStart(5)} ${at(0.5)} ${at(0.99)} ${at(1).padStart(12)} ${
@@ -137,25 +138,6 @@ async function send(key: string, path: string, body: unknown): Promise<Response>
   });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   return response;
-}
-
-async function makeClip(path: string, count: number): Promise<void> {
-  try {
-    return void Deno.statSync(path);
-  } catch {
-    Deno.mkdirSync(CLIP_CACHE, { recursive: true });
-  }
-  const source = ["-f", "lavfi", "-i", `testsrc=size=32x32:rate=100:duration=${count / 100}`];
-  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"];
-  const { success, stderr } = await new Deno.Command("ffmpeg", {
-    args: ["-v", "error", "-y", ...source, ...encoder, path],
-  }).output();
-  if (!success) throw new Error(new TextDecoder().decode(stderr));
-}
-
-function statusBytes(field: string): number {
-  const text = Deno.readTextFileSync(`/proc/${service.pid}/status`);
-  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)![1]) * 1024;
 }
 
 function megabytes(bytes: number): string {

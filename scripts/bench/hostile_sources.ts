@@ -9,6 +9,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
+import { statusBytes } from "./pulse.ts";
 import { pause, percentile, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
@@ -161,11 +162,8 @@ async function measure(source: HostileSource, dataDir: string): Promise<void> {
   });
   const port: number = await new Promise((resolve) => server.onmessage = ({ data }) => resolve(data));
 
-  const status = (field: string) => {
-    const text = Deno.readTextFileSync(`/proc/${service.pid}/status`);
-    return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(text)![1]) / 1024;
-  };
-  const beforeMb = status("VmRSS");
+  const residentMb = () => statusBytes(service.pid, "VmRSS") / 2 ** 20;
+  const beforeMb = residentMb();
   let [peakMb, isOver] = [beforeMb, false];
   const waits: number[] = [];
   const asking = (async () => {
@@ -173,7 +171,7 @@ async function measure(source: HostileSource, dataDir: string): Promise<void> {
       const start = performance.now();
       await (await call("GET", `/v1/runs/${otherRunId}`, OTHER_KEY)).text();
       waits.push(performance.now() - start);
-      peakMb = Math.max(peakMb, status("VmRSS"));
+      peakMb = Math.max(peakMb, residentMb());
       await pause(20);
     }
   })();

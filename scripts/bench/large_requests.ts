@@ -12,7 +12,8 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
-import { type Attack, ATTACKS, LONGEST_CLIP } from "./attack_list.ts";
+import { type Attack, ATTACKS, LONGEST_FRAMES } from "./attack_list.ts";
+import { longClip } from "./long_clip.ts";
 import { resetPeak, startPulse, statusBytes } from "./pulse.ts";
 import { CLIP_CACHE, pause, percentile, TemporaryFolder } from "./support.ts";
 
@@ -27,7 +28,7 @@ const { values } = parseArgs({
   },
 });
 
-await makeLongestClip();
+await longClip(LONGEST_FRAMES);
 
 const folder = new TemporaryFolder();
 const dataDir = join(folder.path, "data");
@@ -151,32 +152,6 @@ async function remove(runId: string, session: string | null): Promise<void> {
     const headers = { "x-api-key": API_KEY };
     await (await fetch(`${service.url}${path}`, { method: "DELETE", headers })).body?.cancel();
   }
-}
-
-async function makeLongestClip(): Promise<void> {
-  try {
-    Deno.statSync(LONGEST_CLIP);
-    return;
-  } catch {
-    Deno.mkdirSync(CLIP_CACHE, { recursive: true });
-  }
-  const { success, stderr } = await new Deno.Command("ffmpeg", {
-    args: [
-      ...["-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=32x32:rate=120:duration=4168"],
-      ...[
-        "-frames:v",
-        "500000",
-        "-c:v",
-        "libx264",
-        "-preset",
-        "ultrafast",
-        "-pix_fmt",
-        "yuv420p",
-        LONGEST_CLIP,
-      ],
-    ],
-  }).output();
-  if (!success) throw new Error(new TextDecoder().decode(stderr));
 }
 
 async function newRun(): Promise<string> {

@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { principalKeyOf } from "../../src/model/identifiers.ts";
 import { startServer } from "../server.ts";
 import { fillTimeline } from "./filled_timeline.ts";
+import { longClip } from "./long_clip.ts";
 import { resetPeak, startPulse, statusBytes } from "./pulse.ts";
 import { CLIP_CACHE, pause, percentile, TemporaryFolder } from "./support.ts";
 
@@ -31,8 +32,7 @@ const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const [OWN_KEY, KEY_OF_MANY] = ["bench-key", "bench-key-of-many-runs"];
 const UNREAD_MS = 5_000;
 
-const clip = join(CLIP_CACHE, `${frames}-frames.mp4`);
-await makeClip();
+const clip = await longClip(frames);
 using folder = new TemporaryFolder();
 const dataDir = join(folder.path, "data");
 await fillTimeline({ dataDir, events: 2 * runs, runs, principalOf: () => principalKeyOf(KEY_OF_MANY) });
@@ -131,21 +131,4 @@ async function analysisUnread(): Promise<Deno.TcpConn> {
   );
   await connection.read(new Uint8Array(100)); // the answer has begun
   return connection;
-}
-
-async function makeClip(): Promise<void> {
-  try {
-    Deno.statSync(clip);
-    return;
-  } catch {
-    Deno.mkdirSync(CLIP_CACHE, { recursive: true });
-  }
-  const picture = `testsrc=size=32x32:rate=120:duration=${Math.ceil(frames / 120) + 1}`;
-  const { success, stderr } = await new Deno.Command("ffmpeg", {
-    args: [
-      ...["-v", "error", "-y", "-f", "lavfi", "-i", picture, "-frames:v", String(frames)],
-      ...["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", clip],
-    ],
-  }).output();
-  if (!success) throw new Error(new TextDecoder().decode(stderr));
 }
