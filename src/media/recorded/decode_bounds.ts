@@ -107,7 +107,7 @@ export function endOf(
   const early = endedEarly({ ...length, announcedMs: info.announcedEndMs ?? null, missing, complaint });
   if (early) return { ended_early: early };
   const leftOut = tooLargeSize(outcome.stderr, info.video?.codec ?? "");
-  const said = hasFailed ? complaint : complaint === null ? null : holeIn(scope, length);
+  const said = hasFailed || complaint === null ? complaint : holeIn(scope, length);
   const warning = missing ?? (leftOut ? largerThanAllowed(leftOut) : said);
   return warning === null ? {} : { source_warning: warning };
 }

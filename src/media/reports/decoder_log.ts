@@ -67,18 +67,19 @@ const CHOICE = ["n:", " interlace_type:"].map(bytesOf);
 const CHOICE_END = bytesOf(" -> select:");
 /** What errors say, of those that have no level of their own. */
 const ERROR_WORDS = [
-  ...[
-    "[error] ",
-    "[fatal] ",
-    "rror ",
-    "nvalid",
-    "damaged",
-    "concealing",
-    "missing",
-    "mismatch",
-    "out of range",
-  ],
-  ...["overread", "truncated", "illegal", "failed"],
+  "[error] ",
+  "[fatal] ",
+  "rror ",
+  "nvalid",
+  "damaged",
+  "concealing",
+  "missing",
+  "mismatch",
+  "out of range",
+  "overread",
+  "truncated",
+  "illegal",
+  "failed",
 ].map(bytesOf);
 /** How the lines begin that `-debug_ts` adds for packets and frames. */
 const TIMES = ["decoder", "demuxer", "encoder", "filter", "muxer"].map(bytesOf);

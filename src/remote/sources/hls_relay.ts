@@ -245,10 +245,7 @@ export class HlsRelay implements AsyncDisposable {
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       isPart = this.#parts.has(target.number);
       if (this.#missing.has(target.number) || this.#hasOtherCodec) {
-        if (!this.#isLive) {
-          this.#fault ??= sourceFault(PART_MISSING);
-          this.#context.onChange?.();
-        }
+        if (!this.#isLive) this.#fail(sourceFault(PART_MISSING));
         return void response.writeHead(404).end();
       }
       const { range } = request.headers;
@@ -265,9 +262,8 @@ export class HlsRelay implements AsyncDisposable {
       const fault = faultOf(error);
       if (fault) {
         const refused = refusedPart(fault);
-        this.#fault ??= refused;
         this.#lost.set(isPart ? "part" : "playlist", (isPart ? refused : fault).details[0]!.message);
-        this.#context.onChange?.();
+        this.#fail(refused);
       }
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
@@ -289,10 +285,7 @@ export class HlsRelay implements AsyncDisposable {
     }
     if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
     const part = this.#parts.get(target.number);
-    if (part && head.length === 0) {
-      this.#fault ??= refusedPart(sourceFault("it is empty"));
-      this.#context.onChange?.();
-    }
+    if (part && head.length === 0) this.#fail(refusedPart(sourceFault("it is empty")));
     if (part && this.#changesCodec(part, head)) {
       this.#context.onChange?.();
       answer.body.cancel();
@@ -415,6 +408,12 @@ export class HlsRelay implements AsyncDisposable {
     return { text, newParts };
   }
 
+  /** Only the first fault counts. */
+  #fail(fault: Refusal): void {
+    this.#fault ??= fault;
+    this.#context.onChange?.();
+  }
+
   /** Whether the playlist has had this last part for so long that nothing more is waited for. */
   #standsStill(playlist: string, { list, last }: { readonly list: string; readonly last: string }): boolean {
     const nowMs = this.#context.world.monotonicMs();
@@ -427,10 +426,9 @@ export class HlsRelay implements AsyncDisposable {
     const stillMs = nowMs - known.sinceMs;
     if (!this.#endsStill || stillMs < Math.max(STILL_MS, STILL_PARTS * targetMs)) return false;
     const seconds = Math.round(stillMs / 1000);
-    this.#fault ??= sourceFault(
-      `its playlist does not say that it has ended, and had nothing new for ${seconds} s`,
+    this.#fail(
+      sourceFault(`its playlist does not say that it has ended, and had nothing new for ${seconds} s`),
     );
-    this.#context.onChange?.();
     return true;
   }
 
