@@ -34,10 +34,11 @@ function keepOnly(target: object, table: Parameters<typeof namesOf>[0]): void {
 /** A Worker of another text would have everything again that is taken away here. */
 function startOwnWorkersOnly(): void {
   const Unrestricted = globalThis.Worker;
-  const [decode, live, schema] = [entryOf("decode").href, entryOf("live").href, entryOf("schema").href];
+  const [decode, live] = [entryOf("decode").href, entryOf("live").href];
+  const [relay, schema] = [entryOf("relay").href, entryOf("schema").href];
   function OwnWorker(specifier: string | URL, options?: WorkerOptions): Worker {
     const href = apply(hrefOf, new UrlOf(specifier), []);
-    if (href !== decode && href !== live && href !== schema) {
+    if (href !== decode && href !== live && href !== relay && href !== schema) {
       throw refusal("Only modules of the service may be Workers");
     }
     return new Unrestricted(href, options);
