@@ -354,7 +354,7 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
   const named = (reason: string) => new RegExp(`something that its playlist names: .*${reason}`);
   await check(test, `${https}/private.m3u8`, named("not a public address"));
   await check(test, `${https}/metadata.m3u8`, named("not a public address"));
-  await check(test, `${https}/key.m3u8`, named("not a public address"));
+  await check(test, `${https}/key.m3u8`, /its media are encrypted/);
   await check(test, `${https}/file.m3u8`, named("another scheme"));
   await check(test, `${https}/http.m3u8`, named("another scheme"));
   await check(test, `${https}/untrusted.m3u8`, named("certificate is for another host"));
