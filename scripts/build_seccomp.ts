@@ -1,10 +1,11 @@
 /**
- * Builds `seccomp/*.bpf`, the system-call filters of caged decoders, and `seccomp/*.starter`, the programs that set them where no
+ * Builds `seccomp/*.bpf`, the system-call filters of caged decoders and of the service, and `seccomp/*.starter`, the programs that set them where no
  * bubblewrap does. With `--check` it compares them with a fresh build.
  */
 
 import { join } from "node:path";
 import { filterOf, type Network } from "./seccomp/filter.ts";
+import { serviceFilterOf } from "./seccomp/service_filter.ts";
 import { starterOf } from "./seccomp/starter.ts";
 import { PROCESSORS } from "./seccomp/syscalls.ts";
 
@@ -21,6 +22,7 @@ for (const processor of PROCESSORS) {
     put(`${name}.bpf`, filterOf(processor, network), DATA_MODE);
     put(`${name}.starter`, starterOf(processor, network), PROGRAM_MODE);
   }
+  put(`${processor}-service.bpf`, serviceFilterOf(processor), DATA_MODE);
 }
 if (stale.length > 0) {
   console.error(`${stale.join(", ")}: not equal to a fresh build, run scripts/build_seccomp.ts`);

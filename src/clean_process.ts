@@ -1,5 +1,7 @@
-/** Replaces the process by one whose environment holds no settings; the new one gets them through a pipe. */
+/** Replaces the process by one whose environment holds no settings and whose system calls are filtered; the settings come through a pipe. */
 
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { cText } from "./base/bytes.ts";
 import type { Log } from "./base/log.ts";
 
@@ -51,12 +53,26 @@ const ALLOCATOR_OPTIONS = [
 ].join(":");
 const ALLOCATOR = "GLIBC_TUNABLES";
 
+/** Linux's numbers of `PR_SET_NO_NEW_PRIVS`, `PR_SET_SECCOMP` and `SECCOMP_MODE_FILTER`. */
+const NO_NEW_PRIVILEGES = 38;
+const SET_FILTER = 22;
+const FILTER_MODE = 2n;
+const FILTER_INSTRUCTION_BYTES = 8;
+/** Where the filters of `scripts/build_seccomp.ts` are, seen from the folder of the code. */
+const FILTER = `../seccomp/${Deno.build.arch}-service.bpf`;
+/** In the mode of a file: the program runs with the rights of its owner. */
+const SET_USER_ID = 0o4000;
+
+const SETTINGS_TOO_LONG = "the settings are longer than a pipe holds";
+
 type Variables = Readonly<Record<string, string>>;
 
 export interface Environment {
   readonly variables: Variables;
   /** Why the environment still holds the settings, so that `/proc/<pid>/environ` shows them; null if it does not. */
   readonly exposed: string | null;
+  /** Why the process and the programs that it starts have no filter of system calls; null if they have one. */
+  readonly unfiltered: string | null;
 }
 
 /**
@@ -68,44 +84,46 @@ export interface Environment {
  *   started with settings ──pipe: all variables──▶ execve ──▶ started with PATH, HOME … and `--environment-on-stdin`
  * ```
  *
- * The new process bounds how far its heaps grow, too.
+ * The new process bounds how far its heaps grow, too, and its system calls and those of all that it starts are filtered.
  */
 export function readEnvironmentOnce(): Environment {
-  if (Deno.args.at(-1) === ENVIRONMENT_ON_STDIN) {
-    return { variables: JSON.parse(allOfStdin()), exposed: null };
-  }
+  if (Deno.args.at(-1) === ENVIRONMENT_ON_STDIN) return { ...JSON.parse(allOfStdin()), exposed: null };
   const variables = Deno.env.toObject();
-  if (Object.keys(variables).every((name) => KEPT.has(name))) return { variables, exposed: null };
   // Returns only if it fails.
-  return { variables, exposed: startOver(variables) };
+  const failure = startOver(variables);
+  const hasSettings = Object.keys(variables).some((name) => !KEPT.has(name));
+  return { variables, exposed: hasSettings ? failure : null, unfiltered: failure };
 }
 
 /** Says in the log what `readEnvironmentOnce` could not do. */
-export function warnOfExposure(log: Log, { exposed }: Environment): void {
-  if (exposed === null) return;
-  log.warn(`the environment of the process keeps the settings, secrets included: ${exposed}`);
+export function warnOfExposure(log: Log, { exposed, unfiltered }: Environment): void {
+  if (exposed !== null) {
+    log.warn(`the environment of the process keeps the settings, secrets included: ${exposed}`);
+  }
+  if (unfiltered !== null) log.warn(`the service runs without a filter of its system calls: ${unfiltered}`);
 }
 
 /** Returns why it is not possible. */
 function startOver(variables: Variables): string {
-  if (Deno.build.os !== "linux") return "they can be taken out on Linux only";
+  if (Deno.build.os !== "linux") return "this needs Linux";
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return "it has no permission --allow-ffi";
   }
-  const settings = new TextEncoder().encode(JSON.stringify(variables));
-  if (settings.length > PIPE_BYTES_MAX) return "they are longer than a pipe holds";
   try {
     using libc = openLibc();
     const { pipe2, fcntl, write, close, dup2, execve } = libc.symbols;
+    const unfiltered = filterCalls(libc.symbols, variables);
+    const settings = new TextEncoder().encode(JSON.stringify({ variables, unfiltered }));
+    if (settings.length > PIPE_BYTES_MAX) return SETTINGS_TOO_LONG;
     const ends = new Int32Array(2);
     if (pipe2(ends, CLOSE_ON_EXEC) !== 0) return "no pipe can be made";
     const [readEnd, writeEnd] = ends as unknown as [number, number];
     const isLarge = settings.length > PIPE_BYTES;
     if (isLarge && fcntl(writeEnd, SET_PIPE_SIZE, PIPE_BYTES_MAX) < 0) {
-      return "they are longer than a pipe holds";
+      return SETTINGS_TOO_LONG;
     }
     if (Number(write(writeEnd, settings, BigInt(settings.length))) !== settings.length) {
-      return "they cannot be written into a pipe";
+      return "the settings cannot be written into a pipe";
     }
     close(writeEnd);
     if (dup2(readEnd, STDIN) !== STDIN) return "standard input cannot be replaced";
@@ -128,12 +146,49 @@ function startOver(variables: Variables): string {
   }
 }
 
+/**
+ * Filters the system calls of this thread, and with `execve` those of the process and of all that it starts. Returns why there is no filter; null
+ * where there is one. No program gets further rights by being started then, which a bubblewrap that is setuid needs: it counts more than the filter.
+ */
+function filterCalls({ prctl }: Libc, { PATH = "" }: Variables): string | null {
+  try {
+    if (PATH.split(":").some((folder) => isSetUserId(join(folder, "bwrap")))) {
+      return "bubblewrap is a setuid program here, which could not be one with a filter";
+    }
+    const filter = Deno.readFileSync(fileURLToPath(new URL(FILTER, import.meta.url)));
+    const program = new DataView(new ArrayBuffer(16)); // struct sock_fprog
+    program.setUint16(0, filter.length / FILTER_INSTRUCTION_BYTES, true);
+    const address = Deno.UnsafePointer.value(Deno.UnsafePointer.of(filter));
+    program.setBigUint64(8, BigInt(address), true);
+    const none = new Uint8Array();
+    if (
+      prctl(NO_NEW_PRIVILEGES, 1n, none, 0n, 0n) !== 0 ||
+      prctl(SET_FILTER, FILTER_MODE, program, 0n, 0n) !== 0
+    ) {
+      return "the kernel or the container allows none";
+    }
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function isSetUserId(path: string): boolean {
+  try {
+    return (Deno.statSync(path).mode! & SET_USER_ID) !== 0;
+  } catch {
+    return false; // there is none
+  }
+}
+
 /** Descriptors that the process was started with would otherwise be open in every program that it starts. */
 function closeOnExec(fcntl: (descriptor: number, command: number, value: number) => number): void {
   for (const { name } of Deno.readDirSync("/proc/self/fd")) {
     if (Number(name) > STDERR) fcntl(Number(name), SET_FLAGS, FLAG_CLOSE_ON_EXEC);
   }
 }
+
+type Libc = ReturnType<typeof openLibc>["symbols"];
 
 function openLibc() {
   const libc = Deno.dlopen("libc.so.6", {
@@ -142,6 +197,7 @@ function openLibc() {
     write: { parameters: ["i32", "buffer", "usize"], result: "isize" },
     close: { parameters: ["i32"], result: "i32" },
     dup2: { parameters: ["i32", "i32"], result: "i32" },
+    prctl: { parameters: ["i32", "u64", "buffer", "u64", "u64"], result: "i32" },
     execve: { parameters: ["buffer", "buffer", "buffer"], result: "i32" },
   });
   return { symbols: libc.symbols, [Symbol.dispose]: () => libc.close() };

@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { startServer } from "../scripts/server.ts";
 import { recordSource } from "./support/live/recorded_source.ts";
-import { TempFolder } from "./support/media.ts";
+import { serve } from "./support/http/tls_server.ts";
+import { make, makeClip, TempFolder } from "./support/media.ts";
 import { LONG_TEST } from "./support/long_tests.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { programOnPath } from "./support/needs.ts";
@@ -93,6 +94,46 @@ Deno.test("the process serves, logs that on both streams, and exits with 0 on SI
   const lines = ended.stderr.trim().split("\n").map((line) => JSON.parse(line));
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
   assert.ok(!`${ended.stdout}${ended.stderr}`.includes(sha256("k")), "the hash of the key is in the log");
+});
+
+Deno.test("a film and an HLS source of a server are fetched by the process that serves, within its sandbox", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 25 });
+  make(
+    join(folder.path, "a.m3u8"),
+    "-i",
+    clip,
+    "-c:v",
+    "mpeg2video",
+    "-f",
+    "hls",
+    "-hls_playlist_type",
+    "vod",
+  );
+  await using server = serve((request) => {
+    const path = join(folder.path, new URL(request.url).pathname);
+    return existsSync(path) ? new Response(Deno.readFileSync(path)) : new Response("no", { status: 404 });
+  }, { isPlain: true });
+  const settings = {
+    SERVICE_ALLOW_INSECURE_HTTP: "1",
+    SERVICE_ALLOW_REMOTE_HLS: "1",
+    SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
+  };
+  const ended = await runMain(settings, async (url) => {
+    const post = (path: string, body: unknown) =>
+      fetch(`${url}${path}`, {
+        method: "POST",
+        headers: { "x-api-key": "k", "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    for (const name of ["clip.mp4", "a.m3u8"]) {
+      const { run_id } = await (await post("/v1/runs", {})).json();
+      const source_uri = `http://127.0.0.1:${server.port}/${name}`;
+      const answer = await (await post(`/v1/runs/${run_id}/ingest`, { source_uri })).json();
+      assert.equal(answer.decoded_frames, 25, `${name}: ${JSON.stringify(answer)}`);
+    }
+  });
+  assert.equal(ended.code, 0, ended.stderr);
 });
 
 Deno.test("a folder of the data directory that is a link to another disk is served from and checked", async () => {
@@ -494,6 +535,19 @@ Deno.test("the process is started with bounds for its memory, after which an ope
   // The C library takes the list apart where it lies.
   assert.match(seen, /GLIBC_TUNABLES=(glibc\.malloc\.\w+=\d+[:\0])+glibc\.malloc\.arena_max=3\0/);
   assert.match(seen, /GLIBC_TUNABLES=glibc\.malloc\.arena_max=2[:\0]/);
+});
+
+Deno.test("the service has a filter of system calls, and decoders under it their full cage", async () => {
+  let status = "";
+  const ended = await runMain({ SERVICE_DECODER_CAGE: "required" }, (_url, pid) => {
+    status = Deno.readTextFileSync(`/proc/${pid}/status`);
+    return Promise.resolve();
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(status, /^NoNewPrivs:\t1$/m);
+  assert.match(status, /^Seccomp:\t2$/m);
+  assert.doesNotMatch(ended.stderr, /without a filter/);
+  assert.match(ended.stdout, /decoder cage: bubblewrap/);
 });
 
 Deno.test("a request and its model call that are under way at SIGTERM are answered; one that takes longer is cancelled", async () => {

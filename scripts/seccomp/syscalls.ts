@@ -134,13 +134,78 @@ export const ALLOWED = {
   getpeername: [52, 205],
 } as const satisfies Record<string, Numbers>;
 
-/** Allowed with some arguments only: `filter.ts` says which. */
+/** Allowed to a decoder with some arguments only: `filter.ts` says which. */
 export const BY_ARGUMENT = {
   socket: [41, 198],
   ioctl: [16, 29],
   prctl: [157, 167],
   clone: [56, 220],
   prlimit64: [302, 261],
+} as const satisfies Record<string, Numbers>;
+
+/** What neither the service needs nor a program that it starts, bubblewrap's and unshare's work on namespaces included. */
+export const REFUSED_TO_SERVICE = {
+  // Other processes of the same user.
+  ptrace: [101, 117],
+  process_vm_readv: [310, 270],
+  process_vm_writev: [311, 271],
+  process_madvise: [440, 440],
+  kcmp: [312, 272],
+  pidfd_getfd: [438, 438],
+  move_pages: [279, 239],
+  migrate_pages: [256, 238],
+  setns: [308, 268],
+  // Keyrings, which containers share.
+  add_key: [248, 217],
+  request_key: [249, 218],
+  keyctl: [250, 219],
+  // Files by number, past all mounts.
+  name_to_handle_at: [303, 264],
+  open_by_handle_at: [304, 265],
+  // Large parts of the kernel that take programs or memory of a process.
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  io_uring_setup: [425, 425],
+  io_uring_enter: [426, 426],
+  io_uring_register: [427, 427],
+  fanotify_init: [300, 262],
+  fanotify_mark: [301, 263],
+  // The system itself.
+  kexec_load: [246, 104],
+  kexec_file_load: [320, 294],
+  create_module: [174, null],
+  init_module: [175, 105],
+  finit_module: [313, 273],
+  delete_module: [176, 106],
+  swapon: [167, 224],
+  swapoff: [168, 225],
+  reboot: [169, 142],
+  acct: [163, 89],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  syslog: [103, 116],
+  settimeofday: [164, 170],
+  clock_settime: [227, 112],
+  clock_adjtime: [305, 266],
+  adjtimex: [159, 171],
+  lookup_dcookie: [212, 18],
+  vhangup: [153, 58],
+  // Old ways of x86 to reach ports, segments and other personalities.
+  iopl: [172, null],
+  ioperm: [173, null],
+  modify_ldt: [154, null],
+  uselib: [134, null],
+  nfsservctl: [180, 42],
+  personality: [135, 92],
+} as const satisfies Record<string, Numbers>;
+
+/** Refused to the service with some arguments only: `service_filter.ts` says which. */
+export const SERVICE_BY_ARGUMENT = {
+  socket: BY_ARGUMENT.socket,
+  ioctl: BY_ARGUMENT.ioctl,
+  mknod: [133, null],
+  mknodat: [259, 33],
 } as const satisfies Record<string, Numbers>;
 
 /** Its number on this kind of processor. */

@@ -492,7 +492,7 @@ export const LIMITS = deepFrozen({
     pieceBytesMin: 256,
     smallPiecesMax: 1_000,
     /** Of all bodies that are being received, in memory; where there are more, the oldest of the caller with the most is refused. */
-    receivedBytesMax: 48 * 2 ** 20,
+    receivedBytesMax: 40 * 2 ** 20,
     urlCharacters: 8192,
   },
 

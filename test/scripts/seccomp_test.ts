@@ -1,8 +1,9 @@
-/** What the system-call filter answers, on both kinds of processors: its program is run here as the kernel runs it. */
+/** What the system-call filters answer, on both kinds of processors: their programs are run here as the kernel runs them. */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { filterOf, type Network } from "../../scripts/seccomp/filter.ts";
+import { serviceFilterOf } from "../../scripts/seccomp/service_filter.ts";
 import { starterOf } from "../../scripts/seccomp/starter.ts";
 import {
   ALLOWED,
@@ -10,6 +11,8 @@ import {
   numberOf,
   type Processor,
   PROCESSORS,
+  REFUSED_TO_SERVICE,
+  SERVICE_BY_ARGUMENT,
 } from "../../scripts/seccomp/syscalls.ts";
 
 const ARCHITECTURE = { x86_64: 0xc000003e, aarch64: 0xc00000b7 };
@@ -61,7 +64,7 @@ const REFUSED: Readonly<Record<string, readonly [number, number]>> = {
   move_mount: [429, 429],
 };
 
-/** The answer of the filter to a call. */
+/** The answer of a decoder's filter to a call. */
 function answer(
   processor: Processor,
   network: Network,
@@ -69,11 +72,20 @@ function answer(
   args: readonly number[] = [],
   architecture = ARCHITECTURE[processor],
 ): string {
+  return answerOf(filterOf(processor, network), number, args, architecture);
+}
+
+function answerOf(
+  filter: Uint8Array<ArrayBuffer>,
+  number: number,
+  args: readonly number[],
+  architecture: number,
+): string {
   const call = new DataView(new ArrayBuffer(64));
   call.setUint32(0, number, true);
   call.setUint32(4, architecture, true);
   args.forEach((value, index) => call.setBigUint64(16 + 8 * index, BigInt(value), true));
-  const program = new DataView(filterOf(processor, network).buffer);
+  const program = new DataView(filter.buffer);
   let accumulator = 0;
   for (let at = 0; at < program.byteLength / 8; at++) {
     const code = program.getUint16(8 * at, true);
@@ -170,6 +182,48 @@ for (const processor of PROCESSORS) {
     for (const option of [1, 4, 8, 22, 24, 28, 35, 38, 47]) {
       equal(answer(processor, "none", prctl, [option]), "error 22");
     }
+  });
+
+  Deno.test(`${processor}: the service may do what it and a cage need, and not what leads to other processes and the kernel`, () => {
+    const filter = serviceFilterOf(processor);
+    const of = (number: number, args: readonly number[] = [], architecture = ARCHITECTURE[processor]) =>
+      answerOf(filter, number, args, architecture);
+    const refused = new Set(Object.values(REFUSED_TO_SERVICE).map((row) => numberOf(row, processor)));
+    const judged = new Set(Object.values(SERVICE_BY_ARGUMENT).map((row) => numberOf(row, processor)));
+    for (let number = 0; number < 1024; number++) {
+      if (!judged.has(number)) equal(of(number), refused.has(number) ? "error 1" : ALLOW, String(number));
+    }
+    for (const name of ["ptrace", "keyctl", "bpf", "io_uring_setup", "pidfd_getfd", "process_vm_writev"]) {
+      equal(of(REFUSED[name]![column]!), "error 1", name);
+    }
+    for (const name of ["mount", "umount2", "pivot_root", "unshare", "clone3", "kill", "bind", "seccomp"]) {
+      equal(of(REFUSED[name]![column]!), ALLOW, name);
+    }
+    const read = ALLOWED.read[column]!;
+    equal(of(read, [], I386), "error 38");
+    equal(of(X32 + read), "error 38");
+
+    const socket = SERVICE_BY_ARGUMENT.socket[column]!;
+    const [STREAM, RAW, CLOSE_ON_EXEC] = [1, 3, 0o2000000];
+    const families = Array.from({ length: 46 }, (_, family) => family)
+      .filter((family) => of(socket, [family, STREAM | CLOSE_ON_EXEC]) === ALLOW);
+    deepEqual(families, [1, 2, 10, 16]);
+    deepEqual([1, 2, 10, 16].filter((family) => of(socket, [family, RAW]) === ALLOW), [16]);
+    for (const type of [2, 5]) equal(of(socket, [2, type | CLOSE_ON_EXEC]), ALLOW);
+
+    const ioctl = SERVICE_BY_ARGUMENT.ioctl[column]!;
+    for (const typing of [0x5412, 0x541c]) equal(of(ioctl, [0, typing]), "error 1");
+    equal(of(ioctl, [0, 0x5401]), ALLOW);
+
+    const mknodat = SERVICE_BY_ARGUMENT.mknodat[column]!;
+    const [PIPE, SOCKET, FILE, CHARACTERS, BLOCKS] = [0x1000, 0xc000, 0x8000, 0x2000, 0x6000];
+    for (const kind of [PIPE, SOCKET, FILE]) equal(of(mknodat, [0, 0, kind | 0o600]), ALLOW);
+    for (const kind of [CHARACTERS, BLOCKS]) equal(of(mknodat, [0, 0, kind | 0o600]), "error 1");
+  });
+
+  Deno.test(`${processor}-service.bpf is the fresh build`, () => {
+    const path = fileURLToPath(new URL(`../../seccomp/${processor}-service.bpf`, import.meta.url));
+    deepEqual(Deno.readFileSync(path), serviceFilterOf(processor));
   });
 
   for (const network of ["none", "loopback"] as const) {
