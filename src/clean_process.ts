@@ -1,9 +1,9 @@
 /** Replaces the process by one whose environment holds no settings and whose system calls are filtered; the settings come through a pipe. */
 
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { cText } from "./base/bytes.ts";
 import type { Log } from "./base/log.ts";
+import { PROJECT } from "./base/program_paths.ts";
 
 /** The argument of a compiled service that makes it the process of `forwarder_process.ts`. */
 export const FORWARD_STREAMS = "--forward-streams";
@@ -58,8 +58,8 @@ const NO_NEW_PRIVILEGES = 38;
 const SET_FILTER = 22;
 const FILTER_MODE = 2n;
 const FILTER_INSTRUCTION_BYTES = 8;
-/** Where the filters of `scripts/build_seccomp.ts` are, seen from the folder of the code. */
-const FILTER = `../seccomp/${Deno.build.arch}-service.bpf`;
+/** Built by `scripts/build_seccomp.ts`. */
+const FILTER = new URL(`seccomp/${Deno.build.arch}-service.bpf`, PROJECT);
 /** In the mode of a file: the program runs with the rights of its owner. */
 const SET_USER_ID = 0o4000;
 
@@ -155,7 +155,7 @@ function filterCalls({ prctl }: Libc, { PATH = "" }: Variables): string | null {
     if (PATH.split(":").some((folder) => isSetUserId(join(folder, "bwrap")))) {
       return "bubblewrap is a setuid program here, which could not be one with a filter";
     }
-    const filter = Deno.readFileSync(fileURLToPath(new URL(FILTER, import.meta.url)));
+    const filter = Deno.readFileSync(FILTER);
     const program = new DataView(new ArrayBuffer(16)); // struct sock_fprog
     program.setUint16(0, filter.length / FILTER_INSTRUCTION_BYTES, true);
     const address = Deno.UnsafePointer.value(Deno.UnsafePointer.of(filter));

@@ -140,6 +140,7 @@ Deno.test("it serves, takes uploads, decodes, and has its pages; its settings ar
   assert.match(await uploaded.text(), /"file_path":".*__film\.mp4"/);
   assert.match(await call("/console/"), /<html/);
   const environment = Deno.readTextFileSync(`/proc/${server.pid}/environ`);
+  assert.match(Deno.readTextFileSync(`/proc/${server.pid}/status`), /^Seccomp:\t2$/m);
   assert.doesNotMatch(environment, new RegExp(`${KEY}|SERVICE_`));
   assert.equal(Deno.readLinkSync(`/proc/${server.pid}/exe`), join(entry("deno-"), "deno"));
   if (programOnPath("bwrap") !== null) {
