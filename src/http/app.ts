@@ -28,7 +28,7 @@ import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
 import type { ReceivedBodies } from "./received_body.ts";
-import { heldUntilTaken } from "./held_answer.ts";
+import type { HeldAnswers } from "./held_answers.ts";
 import type { UntakenAnswers } from "./untaken_answers.ts";
 import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
@@ -69,6 +69,7 @@ export interface AppOptions {
   readonly world: World;
   readonly bodies: ReceivedBodies;
   readonly untaken: UntakenAnswers;
+  readonly heldAnswers: HeldAnswers;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
@@ -224,7 +225,7 @@ export function createApp(options: AppOptions): App {
     client: Deno.NetAddr | undefined,
   ): Response {
     const answered = compressed(request, response);
-    const final = held ? heldUntilTaken(answered, held, world) : answered;
+    const final = held ? options.heldAnswers.untilTaken(answered, held) : answered;
     limits.cors.expose(request, final);
     expectTls(request, final);
     const alternative = client && options.alternative();

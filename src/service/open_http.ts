@@ -8,6 +8,7 @@ import type { World } from "../base/world.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
+import { HeldAnswers } from "../http/held_answers.ts";
 import { ReceivedBodies } from "../http/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";
@@ -49,12 +50,13 @@ export async function openHttp(
   metrics.observeValue("service_http_connections_total", () => connections.total + (http3?.total ?? 0));
   const limits = openRequestLimits(config, world);
   const bodies = opening.use(new ReceivedBodies(world));
+  const heldAnswers = opening.use(new HeldAnswers(world));
   const untaken = opening.use(
     new UntakenAnswers({ world, behind: (clients) => connections.behind(clients) }),
   );
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({
-    ...{ guard: config, names, limits, connections, useCases, world, bodies, untaken, synced },
+    ...{ guard: config, names, limits, connections, useCases, world, bodies, untaken, heldAnswers, synced },
     alternative,
   });
   let requests = 0;

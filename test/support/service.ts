@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readConfig } from "../../src/base/config.ts";
 import { type Log, quietLog } from "../../src/base/log.ts";
+import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
@@ -197,6 +198,8 @@ async function startInProcess(
     close: async () => {
       await service[Symbol.asyncDispose]();
       await broker[Symbol.asyncDispose]();
+      // An answer whose client has gone ends at its next turn.
+      await yieldToEventLoop();
     },
     end: () => options.root === undefined && Deno.removeSync(root, { recursive: true }),
     reach: () => ({

@@ -416,7 +416,7 @@ export class EventReader {
     return same ? DEFAULT_STREAM_ID : columnText(this.#decoder, bytes, start, end);
   }
 
-  /** The result is valid until the next read. Empty when the file cannot be read. */
+  /** The result is valid until the next read. Empty when the file cannot be read. Throws after the log was closed. */
   #read(segment: Segment, from: number, to: number): Uint8Array<ArrayBuffer> {
     let buffer = this.#buffer;
     if (to - from > buffer.length) {
@@ -426,7 +426,8 @@ export class EventReader {
     }
     try {
       return buffer.subarray(0, this.#segments.read(segment, from, buffer.subarray(0, to - from)));
-    } catch {
+    } catch (error) {
+      if (error instanceof DOMException) throw error;
       return buffer.subarray(0, 0);
     }
   }

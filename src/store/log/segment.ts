@@ -82,6 +82,7 @@ export class SegmentReader implements Disposable {
   readonly #directory: string;
   /** Ordered by last use, the least recently used first. */
   readonly #files = new Map<Segment, Deno.FsFile>();
+  #isClosed = false;
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -165,6 +166,7 @@ export class SegmentReader implements Disposable {
 
   /** Reads into `target` from `offset` of the segment; returns how many bytes it read. */
   read(segment: Segment, offset: number, target: Uint8Array): number {
+    if (this.#isClosed) throw new DOMException("The log was closed", "AbortError");
     const file = this.#open(segment);
     file.seekSync(offset, Deno.SeekMode.Start);
     let filled = 0;
@@ -176,7 +178,9 @@ export class SegmentReader implements Disposable {
     return filled;
   }
 
+  /** An answer whose client has gone may still be reading: it ends at its next read. */
   [Symbol.dispose](): void {
+    this.#isClosed = true;
     for (const file of this.#files.values()) file.close();
     this.#files.clear();
   }
