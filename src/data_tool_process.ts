@@ -9,7 +9,7 @@ import { CODE, entryOf } from "./base/program_paths.ts";
 import type { Environment } from "./clean_process.ts";
 import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_order.ts";
 import { INSTANCE_KEY_FILE } from "./store/bundle/instance_key.ts";
-import { linkedFolders } from "./store/folder.ts";
+import { linkedFolders } from "./store/files/folder.ts";
 import { readSecretFiles } from "./environment.ts";
 import type { S3Place } from "./remote/s3_storage.ts";
 import type { CheckedPlaces } from "./store/checks/directory_check.ts";

@@ -18,8 +18,8 @@ import {
 import { FORWARD_STREAMS } from "./clean_process.ts";
 import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
-import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "./store/own_folder.ts";
-import { adoptFormerUploads } from "./store/upload_root.ts";
+import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "./store/files/own_folder.ts";
+import { adoptFormerUploads } from "./store/media/upload_root.ts";
 
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";

@@ -8,7 +8,7 @@ import type { BackendFile } from "./model/infer/backend_file.ts";
 import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 import type { NamedSource } from "./model/sources/source_file.ts";
-import { linkedFolders } from "./store/folder.ts";
+import { linkedFolders } from "./store/files/folder.ts";
 import { lookAtConnections } from "./tcp_connections.ts";
 
 /** Everything that the service needs to start, found before it is sandboxed. */

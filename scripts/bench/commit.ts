@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 
 const { values } = parseArgs({

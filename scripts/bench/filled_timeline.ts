@@ -1,7 +1,7 @@
 /** A timeline of many events, like that of a service that analyzes files. */
 
 import { yieldToEventLoop } from "../../src/base/wait.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { quietWorld } from "./support.ts";
 
 export interface FilledTimeline {

@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { measureInChild, median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 

@@ -11,10 +11,10 @@ import { Metrics } from "../../src/base/metrics.ts";
 import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
 import { Retention } from "../../src/flow/retention/retention.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
-import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
+import { BlobSweep } from "../../src/store/media/blob_sweep.ts";
 import { diskRoom } from "../../src/store/space/disk_room.ts";
 import { Recordings } from "../../src/store/recordings/recordings.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { median, percentile, quietWorld, report, TemporaryFolder } from "./support.ts";
 

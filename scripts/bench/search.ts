@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { measureInChild, median, percentile, quietWorld, report, TemporaryFolder } from "./support.ts";
 
 const { values } = parseArgs({

@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { buildService } from "../build_service.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { pause, quietWorld, report, TemporaryFolder } from "./support.ts";
 

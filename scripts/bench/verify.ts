@@ -9,8 +9,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
-import { Blobs } from "../../src/store/blobs.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Blobs } from "../../src/store/media/blobs.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { cpuMs, load, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 

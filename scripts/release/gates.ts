@@ -12,7 +12,7 @@ const REPLAY_TESTS = [
   "test/media/kernels/gate_kernel_test.ts",
   "test/model/schemas_test.ts",
   "test/model/events",
-  "test/store/log/timeline_model_test.ts",
+  "test/store/timeline/timeline_model_test.ts",
 ];
 /** Falls below its floor when a change to the kernels costs quality. */
 const QUALITY_TESTS = ["test/scripts/quality/floor_test.ts"];

@@ -25,7 +25,7 @@ import {
   type SignalColumns,
 } from "../model/frames/signals.ts";
 import { columnsOf } from "../model/frames/signals_json.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { isLongDecode, readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";

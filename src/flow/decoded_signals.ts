@@ -20,7 +20,7 @@ import {
 } from "../model/frames/signals_json.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { RunView } from "../model/runs/run.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { gated } from "./gated_frames.ts";
 import type { LargeReads } from "./large_reads.ts";

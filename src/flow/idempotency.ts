@@ -4,9 +4,9 @@ import { RefusalForNow, refuse } from "../base/refusal.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
 import { IDEMPOTENCY_KEY, keyScope, textDigest } from "../model/idempotency_key.ts";
-import type { StoredEvent } from "../store/log/event_reader.ts";
-import type { Timeline } from "../store/log/timeline.ts";
-import type { KeptAnswers, KeptKey } from "../store/kept_answers.ts";
+import type { StoredEvent } from "../store/timeline/event_reader.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
+import type { KeptAnswers, KeptKey } from "../store/answers/kept_answers.ts";
 import type { Caller } from "./caller.ts";
 
 export interface IdempotencyOptions {

@@ -18,7 +18,7 @@ import type { PreparedPayload } from "../model/runs/run.ts";
 import { rowRanges } from "../model/frames/row_range.ts";
 import { plannedEndMs, planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
 import { signalRowsJson } from "../model/frames/signals_json.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";

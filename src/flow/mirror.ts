@@ -9,8 +9,8 @@ import { LIMITS } from "../model/limits.ts";
 import { MIRRORED_KINDS, type MirrorRow, mirrorRow } from "../model/mirror/rows.ts";
 import type { RunView } from "../model/runs/run.ts";
 import { MirrorDatabase, MirrorFault } from "../remote/mirror_database.ts";
-import type { MirrorCursor } from "../store/small_files/mirror_cursor.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { MirrorCursor } from "../store/mirror_cursor.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 
 export interface MirrorOptions {
   readonly timeline: Timeline;

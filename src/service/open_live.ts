@@ -33,7 +33,7 @@ import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
-import { ArmedCalls } from "../store/small_files/armed_calls.ts";
+import { ArmedCalls } from "../store/armed_calls.ts";
 import type { Media } from "./open_media.ts";
 import type { Models } from "./open_models.ts";
 import type { Store } from "./open_store.ts";

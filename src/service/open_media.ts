@@ -11,7 +11,7 @@ import { Decoder } from "../media/recorded/decoder.ts";
 import { Hardware } from "../media/recorded/hardware.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
-import { writeTempFile } from "../store/temp_folder.ts";
+import { writeTempFile } from "../store/files/temp_folder.ts";
 import { MemoryBudget } from "../media/memory_budget.ts";
 import { PictureScaler } from "../media/picture_scaler.ts";
 import { ToolTrials } from "../media/trials/tool_trials.ts";

@@ -8,7 +8,7 @@ import { HookRegistry, type WebhookSending } from "../flow/webhooks/hook_registr
 import { Webhooks } from "../flow/webhooks/webhooks.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 
 export interface OpenWebhooksOptions {
   readonly config: Pick<

@@ -5,7 +5,7 @@ import type { Caller } from "../../src/flow/caller.ts";
 import { Files } from "../../src/flow/files/files.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { PrincipalNames } from "../../src/model/principal_names.ts";
-import { Uploads } from "../../src/store/uploads.ts";
+import { Uploads } from "../../src/store/media/uploads.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 
 function caller(signal: AbortSignal): Caller {

@@ -8,7 +8,7 @@ import { KeepaliveTimer } from "../../src/flow/events/keepalive_timer.ts";
 import type { EncodedPieces, Listener, Receiver } from "../../src/flow/events/listener.ts";
 import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
 import { LIMITS } from "../../src/model/limits.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 

@@ -8,14 +8,14 @@ import { Retention, type RetentionRules } from "../../src/flow/retention/retenti
 import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
 import type { NamedSource } from "../../src/model/sources/source_file.ts";
-import { type BlobKind, Blobs } from "../../src/store/blobs.ts";
-import { filesBelow } from "../../src/store/folder.ts";
+import { type BlobKind, Blobs } from "../../src/store/media/blobs.ts";
+import { filesBelow } from "../../src/store/files/folder.ts";
 import { writeBundle } from "../../src/store/bundle/run_bundle.ts";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { Recordings } from "../../src/store/recordings/recordings.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
-import type { Timeline } from "../../src/store/log/timeline.ts";
-import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
+import type { Timeline } from "../../src/store/timeline/timeline.ts";
+import { BlobSweep } from "../../src/store/media/blob_sweep.ts";
 import { StoredBytes } from "../../src/store/space/stored_bytes.ts";
 import { all, Bench, created, event } from "../support/timeline.ts";
 

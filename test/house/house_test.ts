@@ -48,8 +48,8 @@ Deno.test("no two files declare the same type or export the same name", () => {
   assert.deepEqual(namesDeclaredTwice(FILES), []);
 });
 
-Deno.test("no folder has more than 25 files, or fewer than 3 files and folders", () => {
-  const faults = foldersOf(FILES).filter(({ files, folders }) => files + folders < 3 || files > 25);
+Deno.test("no folder has more than 25 files, or fewer than 2 files and folders", () => {
+  const faults = foldersOf(FILES).filter(({ files, folders }) => files + folders < 2 || files > 25);
   assert.deepEqual(faults, []);
 });
 

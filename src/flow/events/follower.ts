@@ -8,7 +8,7 @@ import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { Feed, type Wire } from "./feed.ts";
 import { type KindFilter, Listener, type Listeners, type Receiver } from "./listener.ts";

@@ -10,7 +10,7 @@ import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
 import { ownerPrefix, requestedVideoType, uploadName } from "../../model/files/file_name.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { World } from "../../base/world.ts";
-import type { Uploads } from "../../store/uploads.ts";
+import type { Uploads } from "../../store/media/uploads.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "./open_file.ts";
 

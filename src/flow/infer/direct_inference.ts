@@ -12,7 +12,7 @@ import {
   type ProviderKind,
   type TokenCounts,
 } from "../../model/infer/inference.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "../runs/ownership.ts";
 import type { RunWork } from "../runs/run_work.ts";

@@ -17,7 +17,7 @@ import { type Offer, type OfferNeeds, readOffer, type VideoCodec } from "../../m
 import { pictureBound } from "../../model/live/picture_limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { CapacityExhausted } from "./capacity.ts";

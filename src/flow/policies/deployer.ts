@@ -5,7 +5,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { PolicyApplication, PolicyBook } from "../../model/policies/policy.ts";
 import { isSameZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { NotAcknowledged } from "../live/describing/describer.ts";
 import type { OpenSessions, PromptableSession } from "../live/registry.ts";

@@ -17,7 +17,7 @@ import {
 } from "../../model/policies/policy.ts";
 import { checkZone } from "../../model/policies/zone.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { OpenSessions } from "../live/registry.ts";
 import { ownedRun } from "../runs/ownership.ts";

@@ -14,7 +14,7 @@ import { payloadFields } from "../../model/events/payload_json.ts";
 import { planSampling, type SamplingPlan, type SamplingPolicy } from "../../model/frames/sampling.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { explainedFailure, ownedRun } from "../runs/ownership.ts";
 import type { RunWork } from "../runs/run_work.ts";

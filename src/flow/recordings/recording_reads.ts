@@ -9,7 +9,7 @@ import {
   segmentId,
   segmentStartMs,
 } from "../../model/sources/recorded_segment.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "../files/open_file.ts";

@@ -11,7 +11,7 @@ import { newRunId } from "../../model/identifiers.ts";
 import type { Mode } from "../../model/runs/mode.ts";
 import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
 import type { RunOrder, RunPlace } from "../../model/runs/run_register.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { HeldBytes } from "../../store/space/held_bytes.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";

@@ -16,7 +16,7 @@ import {
   isInForce,
 } from "../../model/sources/arming.ts";
 import { type AlwaysOnSource, isAlwaysOn } from "../../model/sources/source_file.ts";
-import type { ArmedCalls } from "../../store/small_files/armed_calls.ts";
+import type { ArmedCalls } from "../../store/armed_calls.ts";
 import type { Caller } from "../caller.ts";
 import type { NamedSources } from "./named_sources.ts";
 

@@ -26,7 +26,7 @@ import type { NamedSource } from "../../model/sources/source_file.ts";
 import { nameInSourceUri, sourceUriOf } from "../../model/sources/source_name.ts";
 import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
 import type { NamedSourceLogin, RelayedSource, SourceRelays } from "../../remote/sources/relays.ts";
-import { PartialFile } from "../../store/partial_file.ts";
+import { PartialFile } from "../../store/files/partial_file.ts";
 import type { NamedSources } from "./named_sources.ts";
 
 export interface SourcesOptions {

@@ -18,9 +18,9 @@ import { isForAnyPayload, mayMatch, type Webhook } from "../../model/webhooks/we
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import type { SendFault } from "../../remote/webhook_sender.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
-import type { Subscription } from "../../store/log/notification_ring.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { LongEvent, StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Subscription } from "../../store/timeline/notification_ring.ts";
 import { EventMatcher } from "./event_matcher.ts";
 import type { HookReceiver } from "./receivers.ts";
 

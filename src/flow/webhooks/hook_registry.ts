@@ -19,7 +19,7 @@ import { EVENTS_REMOVED, isTerminal, type RunView } from "../../model/runs/run.t
 import type { Resolve } from "../../remote/guard/address_guard.ts";
 import type { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
 import { WebhookSender, type WebhookSenderOptions } from "../../remote/webhook_sender.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { NamedSources } from "../sources/named_sources.ts";
 import { WebhookWorker } from "./delivery_worker.ts";

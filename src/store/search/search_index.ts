@@ -10,7 +10,7 @@ import { describedPayload } from "../../model/events/description.ts";
 import { isGone, type PreparedPayload, type RunView } from "../../model/runs/run.ts";
 import { loadIndex, saveIndex, type SearchIndexState } from "./index_file.ts";
 import { PrincipalIndex, type SearchMatches } from "./principal_index.ts";
-import type { Timeline } from "../log/timeline.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 
 export interface SearchIndexOptions {
   readonly timeline: Timeline;

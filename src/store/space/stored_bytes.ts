@@ -8,9 +8,9 @@ import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
 import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
 import type { PrincipalNames } from "../../model/principal_names.ts";
-import { blobBytes } from "../blobs.ts";
-import type { Timeline } from "../log/timeline.ts";
-import type { GrowingBytes } from "../partial_file.ts";
+import { blobBytes } from "../media/blobs.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import type { GrowingBytes } from "../files/partial_file.ts";
 
 export interface StoredBytesOptions {
   readonly dataDir: string;

@@ -15,7 +15,7 @@ import {
   mayBeExplained,
 } from "../../../model/events/enrichment.ts";
 import type { NewEvent } from "../../../model/runs/run.ts";
-import type { Timeline } from "../../../store/log/timeline.ts";
+import type { Timeline } from "../../../store/timeline/timeline.ts";
 import { seekTime } from "../../events_by_time.ts";
 
 export interface EnricherOptions {

@@ -6,7 +6,7 @@ import type { RecordedClip } from "../../../live/messages.ts";
 import { event } from "../../../model/events/event_table.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { storedImageFields } from "../../../model/live/live_frame.ts";
-import type { BlobRef } from "../../../store/blobs.ts";
+import type { BlobRef } from "../../../store/media/blobs.ts";
 import type { LiveJournal, SessionIdentity } from "../journal.ts";
 import type { CauseEvents, EventPlace } from "./cause_events.ts";
 

@@ -14,7 +14,7 @@ import type { NewEvent } from "../../../model/runs/run.ts";
 import type { TriggerProgram } from "../../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../../model/policies/zone.ts";
 import type { TriggerDatagramSender } from "../../../remote/trigger_datagram_sender.ts";
-import type { BlobRef } from "../../../store/blobs.ts";
+import type { BlobRef } from "../../../store/media/blobs.ts";
 import type { Enricher } from "../describing/enricher.ts";
 import type { LiveJournal, SessionIdentity } from "../journal.ts";
 
