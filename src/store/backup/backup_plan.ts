@@ -65,7 +65,7 @@ function belongs(path: string, { dataDir, uploadRoot }: CheckedPlaces): boolean 
   if (LEFT_OUT.test(path) || path.startsWith(`${SET_ASIDE}/`)) return false;
   if (path.startsWith("idempotency/") || path.endsWith(".wal") && path.startsWith("timeline/")) return false;
   const fromUploads = relative(uploadRoot, join(dataDir, path));
-  if (!fromUploads.startsWith("../timeline/") || path.startsWith("uploads/")) return false;
+  if (!fromUploads.startsWith("../") || path.startsWith("uploads/")) return false;
   return !path.split("/").at(-1)!.startsWith(PARTIAL_PREFIX);
 }
 
