@@ -7,12 +7,11 @@ import type { World } from "../../base/world.ts";
 import type { AudioWindow } from "../../live/messages.ts";
 import { opusWav, OpusWavFailed } from "../../media/formats/opus_wav.ts";
 import type { ToolRunner } from "../../media/tools/runner.ts";
-import { event } from "../../model/events/event_table.ts";
+import { type SessionEvent, sessionEvent } from "../../model/events/event_table.ts";
 import type { LiveAudioPlan } from "../../model/live/attach.ts";
 import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
 import { type ChunkMoment, fuseMoments } from "../../model/reason/moments.ts";
 import { SIDECAR_SAMPLE_RATE_HZ, wavOf } from "../../model/sidecars/wav.ts";
-import type { NewEvent } from "../../model/runs/run.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
@@ -41,7 +40,7 @@ export class LiveAudio {
 
   /** A window that fails is only counted. Rejects with the reason of the signal. */
   analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
-    const { world, identity: { runId, sessionId } } = this.#options;
+    const { world, journal: { runId }, identity: { sessionId } } = this.#options;
     const attributes = {
       "service.run.id": runId,
       "service.request.id": requestIdOf(sessionId),
@@ -89,8 +88,8 @@ export class LiveAudio {
       decodeMs: number;
       roundTripMs: number;
     },
-  ): NewEvent[] {
-    const { identity: { runId, sessionId }, metrics } = this.#options;
+  ): SessionEvent[] {
+    const { identity: { sessionId }, metrics } = this.#options;
     const { chunkIndex, trackId, startPtsMs, endPtsMs } = window;
     const common = {
       request_id: requestIdOf(sessionId),
@@ -104,7 +103,7 @@ export class LiveAudio {
     const { moments } = fuseMoments([], { local: result, localFailed: false, clipMs: durationMs });
     metrics.add("service_pipeline_multimodal_moments_total", moments.length);
     return [
-      event("semantic_chunk_inferred", runId, {
+      sessionEvent("semantic_chunk_inferred", {
         ...common,
         media_mode: "live_audio",
         pts_start_ms: startPtsMs,
@@ -115,7 +114,7 @@ export class LiveAudio {
         local_audio: result,
       }),
       ...moments.map((moment, number) =>
-        event("multimodal_moment", runId, {
+        sessionEvent("multimodal_moment", {
           ...common,
           moment_id: `live-audio:${sessionId}:${chunkIndex}:${number}`,
           ...audioMoment(moment),

@@ -91,7 +91,7 @@ export class LiveSources {
     const { sessionId, generation } = this.#start(plan, { opening, reconnector }, (identity) => {
       timeline.commit((view) => {
         this.#checkRun(view, caller, runId);
-        return [openedEvent({ requestId: caller.requestId, identity, attach })];
+        return [openedEvent({ requestId: caller.requestId, runId, identity, attach })];
       });
     });
     return { sessionId, generation, sourceUri };
@@ -126,7 +126,7 @@ export class LiveSources {
       recording,
     } as const;
     const session = this.#start(plan, { opening, reconnector }, (identity) => {
-      const facts = { identity, attach, predecessor: null, armed: isArmed() };
+      const facts = { runId, identity, attach, predecessor: null, armed: isArmed() };
       timeline.commit(() => this.#createdEvents(source, facts));
     });
     session.setArmed(isArmed());
@@ -142,11 +142,9 @@ export class LiveSources {
     const { world, registry, metrics } = this.#options;
     const runId = newRunId(world.randomBytes);
     const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
-    const identity = { ...session.identity, runId };
-    const predecessor = session.identity.runId;
-    if (!session.rollOver(runId, this.#createdEvents(source, { identity, attach, predecessor, armed }))) {
-      return null;
-    }
+    const { identity, runId: predecessor } = session;
+    const first = this.#createdEvents(source, { runId, identity, attach, predecessor, armed });
+    if (!session.rollOver(runId, first)) return null;
     registry.rolledOver(session);
     metrics.add("service_runs_created_total");
     return runId;
@@ -156,6 +154,7 @@ export class LiveSources {
   #createdEvents(
     { name: sourceName, watch: { webhooks } }: AlwaysOnSource,
     { predecessor, ...facts }: {
+      readonly runId: string;
       readonly identity: SessionIdentity;
       readonly attach: AttachConfig;
       /** The run that it goes on for, or null. */
@@ -163,7 +162,7 @@ export class LiveSources {
       readonly armed: boolean;
     },
   ): NewEvent[] {
-    const { runId, sessionId: session_id, principalKey: principal_key } = facts.identity;
+    const { runId, identity: { sessionId: session_id, principalKey: principal_key } } = facts;
     const created = { principal_key, session_id, source: "live", predecessor_run_id: predecessor } as const;
     const { randomBytes } = this.#options.world;
     return [
@@ -207,7 +206,6 @@ export class LiveSources {
       available(() => sessions.reserve(principalKey, picture, attach, { isRecorded: recording !== null })),
     );
     const identity: SessionIdentity = {
-      runId,
       sessionId: available(() => registry.newSessionId()),
       generation: registry.nextGeneration(),
       principalKey,
@@ -219,6 +217,7 @@ export class LiveSources {
     const first = { kind: "pull", ...reconnector.first } as const;
     const plan = {
       identity,
+      runId,
       attach,
       policy,
       opening: first,
@@ -314,14 +313,15 @@ export class LiveSources {
 }
 
 /** The session of an existing run began. */
-function openedEvent({ requestId, identity, attach, armed }: {
+function openedEvent({ requestId, runId, identity, attach, armed }: {
   readonly requestId: string;
+  readonly runId: string;
   readonly identity: SessionIdentity;
   readonly attach: AttachConfig;
   /** Of a camera that is always watched. */
   readonly armed?: boolean;
 }): NewEvent {
-  const { runId, sessionId, generation, sourceUri } = identity;
+  const { sessionId, generation, sourceUri } = identity;
   return event("live_source_opened", runId, {
     request_id: requestId,
     session_id: sessionId,

@@ -5,7 +5,7 @@ import { Refusal } from "../../base/refusal.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { LiveCounts } from "../../live/messages.ts";
-import { event, grantedBlobs } from "../../model/events/event_table.ts";
+import { event, grantedBlobs, type SessionEvent } from "../../model/events/event_table.ts";
 import type { LiveSource } from "../../model/events/run_payloads.ts";
 import { isTerminal, type NewEvent } from "../../model/runs/run.ts";
 import type { BlobRef, Blobs } from "../../store/media/blobs.ts";
@@ -16,8 +16,6 @@ import type { CauseEvents } from "./evidence/cause_events.ts";
 
 /** How the events of a session identify it. */
 export interface SessionIdentity {
-  /** Another one after each roll-over: read it when it is needed. */
-  readonly runId: string;
   readonly sessionId: string;
   /** Process-wide, from 1. */
   readonly generation: number;
@@ -36,6 +34,8 @@ export interface LiveJournalOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly identity: SessionIdentity;
+  /** The first run of the session. */
+  readonly runId: string;
   readonly activity: SessionActivity;
   /** Told of each event that is written. */
   readonly causes: CauseEvents;
@@ -61,14 +61,21 @@ const RETRY_LONGEST_MS = 1_000;
 
 export class LiveJournal {
   readonly #options: LiveJournalOptions;
+  #runId: string;
 
   constructor(options: LiveJournalOptions) {
     this.#options = options;
+    this.#runId = options.runId;
+  }
+
+  /** The run of the session; another one after each roll-over. */
+  get runId(): string {
+    return this.#runId;
   }
 
   /** Whether the run still takes events of its session: it exists, and it is neither deleted nor terminal. */
   get isOpen(): boolean {
-    const run = this.#options.timeline.view.run(this.#options.identity.runId);
+    const run = this.#options.timeline.view.run(this.#runId);
     return run !== undefined && !run.deleted && !isTerminal(run.state);
   }
 
@@ -76,17 +83,13 @@ export class LiveJournal {
    * Appends all events to the run of the session, or none where the run has ended or the disk refuses them (the timeline counts those failures).
    * Neither is an error: the session goes on, as no caller waits for the result. Beyond the quota the session ends.
    */
-  append(events: readonly NewEvent[]): readonly CommittedEvent[] {
+  append(events: readonly SessionEvent[]): readonly CommittedEvent[] {
     try {
-      // Their maker may have read the run before a roll-over.
-      const { runId } = this.#options.identity;
-      const written = this.#options.timeline.commit(() =>
-        this.isOpen ? events.map((each) => each.runId === runId ? each : { ...each, runId }) : []
-      );
+      const placed = events.map((each) => ({ ...each, runId: this.#runId }));
+      const written = this.#options.timeline.commit(() => this.isOpen ? placed : []);
       for (const [at, { seq }] of written.entries()) {
-        const event = { ...events[at]!, runId };
-        this.#notePicture(event, seq);
-        this.#options.onWritten(event, seq);
+        this.#notePicture(placed[at]!, seq);
+        this.#options.onWritten(placed[at]!, seq);
       }
       return written;
     } catch (error) {
@@ -166,9 +169,9 @@ export class LiveJournal {
    */
   async finish(ending: Ending, signal: AbortSignal): Promise<void> {
     if (ending.why === "run_ended") return;
-    const { timeline, world, identity: { runId, sessionId, source } } = this.#options;
+    const { timeline, world, identity: { sessionId, source } } = this.#options;
     const kind = ending.why === "completed" ? "run_completed" : "run_failed";
-    const terminal = event(kind, runId, { source, session_id: sessionId, reason: ending.reason });
+    const terminal = event(kind, this.#runId, { source, session_id: sessionId, reason: ending.reason });
     for (let waitMs = RETRY_FIRST_MS;; waitMs = Math.min(RETRY_LONGEST_MS, waitMs * 2)) {
       try {
         timeline.commit(() => this.isOpen ? [terminal] : []);
@@ -196,11 +199,10 @@ export class LiveJournal {
    * every event of the session has a run. Errors: the refusals of the timeline; then nothing has changed.
    */
   rollOver(runId: string, first: readonly NewEvent[]): void {
-    const { timeline, identity, activity } = this.#options;
-    const { sessionId: session_id } = identity;
+    const { timeline, activity, identity: { sessionId: session_id } } = this.#options;
     const ended = { source: "live", session_id, reason: "rolled_over", successor_run_id: runId } as const;
-    timeline.commit(() => [event("run_completed", identity.runId, ended), ...first]);
-    (identity as { runId: string }).runId = runId;
+    timeline.commit(() => [event("run_completed", this.#runId, ended), ...first]);
+    this.#runId = runId;
     activity.forgetPicture();
   }
 

@@ -49,7 +49,7 @@ export class LiveLooks {
   }
 
   #look(session: LiveSession): LiveSessionLook {
-    const { identity: { runId, sessionId, generation, source, sourceUri }, activity, gap } = session;
+    const { runId, identity: { sessionId, generation, source, sourceUri }, activity, gap } = session;
     const run = this.#timeline.view.run(runId)!;
     return {
       run_id: runId,

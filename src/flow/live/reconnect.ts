@@ -7,7 +7,7 @@ import type { SourceLoss } from "../../live/messages.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { MediaInput } from "../../media/input.ts";
 import type { MediaInfo } from "../../media/probe.ts";
-import { event } from "../../model/events/event_table.ts";
+import { sessionEvent } from "../../model/events/event_table.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
 /** A source that was opened and probed. Disposing it closes the connection to it. */
@@ -100,7 +100,7 @@ export class Reconnector implements AsyncDisposable {
   }
 
   /** The Worker has lost its input. */
-  onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: SourceLoss): void {
+  onGap({ journal, world, identity: { sessionId } }: ReconnectedSession, report: SourceLoss): void {
     const reason = this.#current?.lossReason() ?? report.reason;
     if (this.#gap) this.#gap.reason = reason;
     else {
@@ -108,19 +108,20 @@ export class Reconnector implements AsyncDisposable {
       const { lastPtsMs: pts_ms, silentMs } = report;
       const sinceMs = world.monotonicMs();
       this.#gap = { sinceMs, silentMs, sinceEpochMs, attempts: 0, nextAttemptMs: null, reason };
-      journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
-      world.log.warn("a live source gives no more media", { run_id: runId, session_id: sessionId, reason });
+      journal.append([sessionEvent("source_gap", { session_id: sessionId, reason, pts_ms })]);
+      const where = { run_id: journal.runId, session_id: sessionId, reason };
+      world.log.warn("a live source gives no more media", where);
     }
     this.#due.resolve();
   }
 
   /** The Worker has the first frame after a gap. */
-  onResumed({ journal, world, identity: { runId, sessionId } }: ReconnectedSession): void {
+  onResumed({ journal, world, identity: { sessionId } }: ReconnectedSession): void {
     if (!this.#gap) return;
     const { sinceMs, silentMs, attempts } = this.#gap;
     this.#gap = null;
     journal.append([
-      event("source_resumed", runId, {
+      sessionEvent("source_resumed", {
         session_id: sessionId,
         gap_ms: Math.round(world.monotonicMs() - sinceMs + silentMs),
         attempts: Math.max(1, attempts),

@@ -110,7 +110,7 @@ export class LiveRegistry implements OpenSessions {
 
   /** From here on the session is found, and it ends with its run. */
   add(session: LiveSession): void {
-    const { runId, sessionId } = session.identity;
+    const { runId, sessionId } = session;
     this.#sessions.set(sessionId, session);
     const work = this.#options.work.begin(runId, NEVER_ABORTED);
     this.#work.set(sessionId, work);
@@ -140,7 +140,7 @@ export class LiveRegistry implements OpenSessions {
 
   /** The session of the run, even one that is ending. */
   ofRun(runId: string): LiveSession | null {
-    return this.#sessions.values().find(({ identity }) => identity.runId === runId) ?? null;
+    return this.#sessions.values().find((session) => session.runId === runId) ?? null;
   }
 
   /** The sessions of a principal, the oldest first. */

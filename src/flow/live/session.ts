@@ -17,7 +17,7 @@ import type {
 import type { PictureSize } from "../../media/live/picture_sizes.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import type { LiveWorkers, Opening, SessionPort } from "../../live/worker_pool.ts";
-import { event } from "../../model/events/event_table.ts";
+import { event, sessionEvent } from "../../model/events/event_table.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { Labels } from "../../model/frames/label_map.ts";
 import { type MarkedRange, rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
@@ -197,6 +197,11 @@ export class LiveSession {
     return this.#options.identity;
   }
 
+  /** Another one after each roll-over. */
+  get runId(): string {
+    return this.#options.journal.runId;
+  }
+
   get sessionId(): string {
     return this.identity.sessionId;
   }
@@ -272,7 +277,7 @@ export class LiveSession {
 
   /** The same, and an event that tells of it. */
   arm({ isArmed, reason, principalKey, untilMs }: ArmedChange): void {
-    const { journal, identity: { runId, sessionId, sourceUri } } = this.#options;
+    const { journal, identity: { sessionId, sourceUri } } = this.#options;
     const payload = {
       session_id: sessionId,
       source_uri: sourceUri,
@@ -281,7 +286,7 @@ export class LiveSession {
       until_ms: untilMs,
     };
     journal.append([
-      isArmed ? event("source_armed", runId, payload) : event("source_disarmed", runId, payload),
+      isArmed ? sessionEvent("source_armed", payload) : sessionEvent("source_disarmed", payload),
     ]);
     this.setArmed(isArmed);
   }
@@ -462,10 +467,10 @@ export class LiveSession {
 
   /** From here on the run reads `processing`; that of a pulled source does since `live_source_opened`. */
   #onConnected({ tookMs }: ReportOf<"connected">): void {
-    const { journal, world, identity: { runId, sessionId, generation } } = this.#options;
+    const { journal, world, identity: { sessionId, generation } } = this.#options;
     this.#connectedMs = world.now();
     journal.append([
-      event("publisher_connected", runId, {
+      sessionEvent("publisher_connected", {
         session_id: sessionId,
         connect_ms: Math.round(tookMs),
         pipeline_generation: generation,
@@ -546,10 +551,10 @@ export class LiveSession {
   }
 
   #onLoop(frame: FrameFacts): void {
-    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
+    const { journal, metrics, identity: { sessionId } } = this.#options;
     const observation = { sessionId, frame, confidence: LOOP_CONFIDENCE, description: LOOP_DESCRIPTION };
     metrics.add("service_pipeline_loop_detected_total");
-    journal.append([event("loop_detected", runId, observationPayload(observation))]);
+    journal.append([sessionEvent("loop_detected", observationPayload(observation))]);
   }
 
   #onRange(range: DetectedRange): void {
@@ -570,11 +575,16 @@ export class LiveSession {
 
   /** Ids of markers count those of the session from 0. See docs/live.md#live-markers. */
   #mark(place: MarkedRange, announced: { readonly enrichment_deadline_ms?: number } = {}): void {
-    const { journal, labels, metrics, identity: { runId, sessionId } } = this.#options;
+    const { journal, labels, metrics, identity: { sessionId } } = this.#options;
     if (!this.#mayMark()) return metrics.add("service_pipeline_live_markers_dropped_total");
-    const marker = rangeMarker(place, this.#markers, { runId, streamId: DEFAULT_STREAM_ID }, labels);
+    const marker = rangeMarker(
+      place,
+      this.#markers,
+      { runId: journal.runId, streamId: DEFAULT_STREAM_ID },
+      labels,
+    );
     const payload = { ...marker, session_id: sessionId, ...announced };
-    this.#markers += journal.append([event("marker_emitted", runId, payload)]).length;
+    this.#markers += journal.append([sessionEvent("marker_emitted", payload)]).length;
   }
 
   /** Counts a marker; false beyond the limit, which begins anew a minute after its first marker. */
@@ -585,7 +595,7 @@ export class LiveSession {
   }
 
   #onDecoderRestarted({ reason, ptsMs, restarts }: ReportOf<"decoder_restarted">): void {
-    const { journal, metrics, world, identity: { runId, sessionId, generation } } = this.#options;
+    const { journal, metrics, world, identity: { sessionId, generation } } = this.#options;
     metrics.add("service_pipeline_decoder_restarts_total");
     const nowMs = world.now();
     const isRecent = (timeMs: number) => nowMs - timeMs < FAULTY_RESTARTS_MS;
@@ -595,7 +605,7 @@ export class LiveSession {
       this.#countFault("decode", "unexpected_exit");
     }
     journal.append([
-      event("decoder_restarted", runId, {
+      sessionEvent("decoder_restarted", {
         session_id: sessionId,
         reason,
         pts_ms: ptsMs,
@@ -714,11 +724,11 @@ export class LiveSession {
   }
 
   #onPacketsLost({ reason }: ReportOf<"packets_lost">): void {
-    const { world, identity: { runId, sessionId } } = this.#options;
+    const { world } = this.#options;
     world.log.warn(
       "clips, recording and live view of a live source are without some of its pictures or sound",
       {
-        ...{ run_id: runId, session_id: sessionId, reason },
+        ...{ run_id: this.runId, session_id: this.sessionId, reason },
       },
     );
   }
@@ -735,11 +745,11 @@ export class LiveSession {
   }
 
   #orderRoom(isGranted: boolean, asked: Extent): void {
-    const { room: { picture }, world, identity: { runId, sessionId } } = this.#options;
+    const { room: { picture }, world } = this.#options;
     this.#port?.send({ kind: "room", picture: { width: picture.width, height: picture.height }, isGranted });
     if (isGranted) return;
     world.log.warn("there is no memory for the pictures of a live session: they are scaled down", {
-      ...{ run_id: runId, session_id: sessionId },
+      ...{ run_id: this.runId, session_id: this.sessionId },
       ...{ picture: `${asked.width}x${asked.height}`, to_pixels_of: `${picture.width}x${picture.height}` },
     });
   }

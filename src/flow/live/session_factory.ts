@@ -68,6 +68,7 @@ export interface LiveSessionFactoryOptions {
 /** What differs from session to session. */
 export interface LiveSessionPlan {
   readonly identity: SessionIdentity;
+  readonly runId: string;
   /** Its prompt and zone are those of `policy`, where that sets them. */
   readonly attach: AttachConfig;
   /** Of the active policy revision of the run; null where there is none. */
@@ -123,7 +124,7 @@ export class LiveSessionFactory {
   /** The session owns `room` from here on. Nothing is started yet. */
   create(plan: LiveSessionPlan, room: SessionRoom): LiveSession {
     const { metrics, world, registry, workers, blobs, timeline, datagrams, recordings } = this.#options;
-    const { identity, attach, policy, opening, recording } = plan;
+    const { identity, runId, attach, policy, opening, recording } = plan;
     const activity = new SessionActivity();
     const causes = new CauseEvents();
     const enricher: Enricher | null = attach.enrich && new Enricher({
@@ -134,7 +135,7 @@ export class LiveSessionFactory {
       world,
     });
     const journal = new LiveJournal({
-      ...{ timeline, blobs, metrics, world, identity, activity, causes },
+      ...{ timeline, blobs, metrics, world, identity, runId, activity, causes },
       onWritten: (written, seq) => enricher?.note(written, seq),
       onQuotaReached: () => void session.end({ rank: 1, why: "failed", reason: "storage_quota" }),
     });
@@ -158,9 +159,7 @@ export class LiveSessionFactory {
       }),
       causes,
       recordings: attach.record && new EvidenceClips({ identity, journal, causes, metrics, world }),
-      recorder: recording
-        ? new SegmentRecorder({ ...recording, runId: identity.runId, recordings, metrics, world })
-        : null,
+      recorder: recording ? new SegmentRecorder({ ...recording, runId, recordings, metrics, world }) : null,
       enricher,
       labels: labelsOf(this.#options.labelMaps, identity.principalKey),
       audio: this.#audio(plan, journal),
@@ -210,7 +209,8 @@ export class LiveSessionFactory {
           choice,
           metrics,
           world,
-          identity,
+          journal,
+          principalKey: identity.principalKey,
           tokensPerSecond,
           timeoutMs: modelTimeoutMs,
         },

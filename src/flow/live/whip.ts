@@ -92,8 +92,8 @@ export class Whip {
     const room = reserved(() => sessions.reserve(caller.principalKey, pictureBound(offer), attach, options));
     using unused = new DisposableStack();
     unused.use(room);
+    const runId = newRunId(this.#options.world.randomBytes);
     const identity: SessionIdentity = {
-      runId: newRunId(this.#options.world.randomBytes),
       sessionId: registry.newSessionId(),
       generation,
       principalKey: caller.principalKey,
@@ -102,12 +102,12 @@ export class Whip {
     };
     const { isOnLoopback } = caller;
     const opening = { kind: "offer", offer: offerText, isOnLoopback, decodes } as const;
-    const session = sessions.create({ identity, attach, policy: null, opening }, room);
+    const session = sessions.create({ identity, runId, attach, policy: null, opening }, room);
     unused.move(); // the session frees it
     session.open();
     const answer = await session.answer(AbortSignal.any([caller.signal, registry.closing]));
     await this.#createRun(session, caller, attach.trigger);
-    return { ...identity, answer, etag: this.#etag(session) };
+    return { sessionId: identity.sessionId, runId, answer, etag: this.#etag(session) };
   }
 
   /**
@@ -192,7 +192,7 @@ export class Whip {
   /** Creates the run and starts the session's stages; where that fails, neither is left. */
   async #createRun(session: LiveSession, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
     const { timeline, registry, metrics } = this.#options;
-    const { runId, sessionId, principalKey } = session.identity;
+    const { runId, identity: { sessionId, principalKey } } = session;
     try {
       timeline.commit((view) => {
         if (session.isEnding) throw new LiveRefused(503, "the session ended before it began");

@@ -73,7 +73,7 @@ export class SourceLooks {
     if (!session) {
       return { state: "disabled", runId: null, lastFrameMs: null, reason: "nobody watches it at the moment" };
     }
-    const { identity: { runId }, gap, activity: { lastFrameMs } } = session;
+    const { runId, gap, activity: { lastFrameMs } } = session;
     const state = gap ? "gap" : lastFrameMs === null ? "connecting" : "live";
     return { state, runId, lastFrameMs, reason: gap?.reason ?? null };
   }

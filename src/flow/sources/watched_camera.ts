@@ -88,7 +88,7 @@ export class WatchedCamera {
       const down = { reason: this.#failure, downSinceMs: this.#downSinceMs };
       return { state, runId: null, lastFrameMs: null, ...down };
     }
-    const { identity: { runId }, gap, activity: { lastFrameMs } } = session;
+    const { runId, gap, activity: { lastFrameMs } } = session;
     const common = { runId, lastFrameMs };
     if (gap) return { state: "gap", ...common, reason: gap.reason, downSinceMs: gap.sinceMs };
     return lastFrameMs === null
@@ -131,7 +131,7 @@ export class WatchedCamera {
       return;
     }
     const session = this.#session;
-    world.log.info("a camera is watched", { source: this.#source.name, run_id: session.identity.runId });
+    world.log.info("a camera is watched", { source: this.#source.name, run_id: session.runId });
     const over = new AbortController();
     using _following = abortWith(signal, over);
     const rolling = this.#rollOver(session, over.signal);

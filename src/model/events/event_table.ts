@@ -178,6 +178,17 @@ export function event<Kind extends EventKind>(
   return { kind, runId, payload };
 }
 
+/** An event of a live session, which belongs to the run that the session has when it is written. */
+export type SessionEvent = Omit<NewEvent, "runId">;
+
+/** A typed `SessionEvent`. */
+export function sessionEvent<Kind extends EventKind>(
+  kind: Kind,
+  payload: PayloadOf<Kind> | PreparedPayload,
+): SessionEvent {
+  return { kind, payload };
+}
+
 /** The row of `kind`, or undefined for a kind that this version does not know. */
 export function findEvent(kind: string): EventRow | undefined {
   if (kind.startsWith("trigger.")) {

@@ -4,7 +4,7 @@ import type { Metrics } from "../../../base/metrics.ts";
 import { timer } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
 import type { FrameFacts } from "../../../live/messages.ts";
-import { event } from "../../../model/events/event_table.ts";
+import { type SessionEvent, sessionEvent } from "../../../model/events/event_table.ts";
 import { InferenceFailed, type InferenceFailure } from "../../../model/infer/inference.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { Descriptions } from "../../../model/live/description.ts";
@@ -17,7 +17,6 @@ import {
   observationPayload,
 } from "../../../model/live/observation_event.ts";
 import type { Enrichment } from "../../../model/events/enrichment.ts";
-import type { NewEvent } from "../../../model/runs/run.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
 import type { LiveJournal, SessionIdentity, Undescribed } from "../journal.ts";
@@ -238,7 +237,7 @@ export class Describer {
 
   async #describeClip(clip: LiveClip, signal: AbortSignal): Promise<Undescribed | null> {
     const { frame, startPtsMs, jpegs } = clip;
-    const { questions, journal, identity: { runId, sessionId } } = this.#options;
+    const { questions, journal, identity: { sessionId } } = this.#options;
     const { prompt, outputSchema } = this.#change;
     const { ptsMs } = frame;
     try {
@@ -259,7 +258,7 @@ export class Describer {
       if (noticed !== null) return noticed;
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
-      journal.append([event("clip_vlm", runId, observationPayload(observation))]);
+      journal.append([sessionEvent("clip_vlm", observationPayload(observation))]);
       return await this.#keepUnanswered(lastOf(clip), error);
     }
   }
@@ -268,18 +267,18 @@ export class Describer {
   async #write(
     described: DescribedPicture & { kind: DescriptionKind; text: string; confidence: number },
   ): Promise<Undescribed | null> {
-    const { journal, identity: { runId, sessionId } } = this.#options;
+    const { journal, identity: { sessionId } } = this.#options;
     const { frame, kind, text, confidence, trigger } = described;
     const observation = { sessionId, frame, confidence, description: text };
     const stored = await this.#stored(described, observation);
     const { isRepeated, transition } = this.#descriptions.next(frame.ptsMs, text, { trigger, confidence });
     this.#lastText = text;
     this.#notice = null;
-    const events: NewEvent[] = [];
-    if (!isRepeated) events.push(event(kind, runId, observationPayload(observation)));
+    const events: SessionEvent[] = [];
+    if (!isRepeated) events.push(sessionEvent(kind, observationPayload(observation)));
     if (transition !== null) {
       events.push(
-        event("state_transition", runId, observationPayload({ ...observation, description: transition })),
+        sessionEvent("state_transition", observationPayload({ ...observation, description: transition })),
       );
     }
     const isWritten = journal.append([...events, ...stored]).length > 0;
@@ -310,14 +309,14 @@ export class Describer {
    * before. It is no description: no later prompt has it, and no state changes by it.
    */
   async #writeNotice(picture: DescribedPicture, text: string): Promise<Undescribed> {
-    const { journal, metrics, identity: { runId } } = this.#options;
+    const { journal, metrics } = this.#options;
     const isClip = picture.eventType === "clip_vlm";
     metrics.add("service_pipeline_keyframes_total", isClip ? 0 : 1);
     const observation = this.#undescribed(picture, text);
     const stored = await this.#stored(picture, observation);
     const notice = text === this.#notice
       ? []
-      : [event(isClip ? "clip_vlm" : "vlm", runId, observationPayload(observation))];
+      : [sessionEvent(isClip ? "clip_vlm" : "vlm", observationPayload(observation))];
     this.#notice = text;
     journal.append([...notice, ...stored]);
     return "not_served";
@@ -330,10 +329,10 @@ export class Describer {
   }
 
   /** Stores the picture; gives the event of that, or none where the disk or the quota refuses it. */
-  async #stored({ jpeg, eventType }: DescribedPicture, observation: Observation): Promise<NewEvent[]> {
-    const { journal, metrics, identity: { runId } } = this.#options;
+  async #stored({ jpeg, eventType }: DescribedPicture, observation: Observation): Promise<SessionEvent[]> {
+    const { journal, metrics } = this.#options;
     const ref = await journal.store(jpeg);
-    if (ref) return [event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref))];
+    if (ref) return [sessionEvent("keyframe_stored", keyframeStoredPayload(observation, eventType, ref))];
     metrics.add("service_pipeline_sink_keyframes_dropped_total");
     return [];
   }
@@ -342,7 +341,7 @@ export class Describer {
   #logFailure({ failure, message }: InferenceFailed): void {
     if (this.#loggedFailures.has(failure)) return;
     this.#loggedFailures.add(failure);
-    const { world, identity: { runId: run_id, sessionId: session_id } } = this.#options;
+    const { world, journal: { runId: run_id }, identity: { sessionId: session_id } } = this.#options;
     world.log.warn("a picture of a live session was not described", {
       run_id,
       session_id,

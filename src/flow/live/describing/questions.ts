@@ -9,7 +9,7 @@ import { TokenRate } from "../../../model/live/token_rate.ts";
 import { needsSecondPass } from "../../../model/reason/answer.ts";
 import { TIER_LABEL_ANSWER } from "../../../model/reason/schemas.ts";
 import type { Inference } from "../../infer/inference.ts";
-import type { SessionIdentity } from "../journal.ts";
+import type { LiveJournal } from "../journal.ts";
 import type { LiveModelChoice } from "./live_model_choice.ts";
 
 /** How urgent a question of one kind is, and how long its answer may be. See docs/models.md#admission. */
@@ -47,7 +47,8 @@ export interface LiveQuestionsOptions {
   readonly choice: LiveModelChoice;
   readonly metrics: Metrics;
   readonly world: World;
-  readonly identity: SessionIdentity;
+  readonly journal: Pick<LiveJournal, "runId">;
+  readonly principalKey: string;
   /** Output tokens per second; 0 for no cap. */
   readonly tokensPerSecond: number;
   /** Of each pass. Both together have twice as long, the waits for admission included. */
@@ -122,7 +123,7 @@ export class LiveQuestions {
     schema: InferenceRequest["outputSchema"] | null;
     startedMs: number;
   }, signal: AbortSignal): Promise<string> {
-    const { inference, metrics, world, timeoutMs, identity: { principalKey, runId } } = this.#options;
+    const { inference, metrics, world, timeoutMs, principalKey, journal } = this.#options;
     const { latencyClass, estimateMs } = QUESTION_LIMITS[kind];
     metrics.add("service_pipeline_vlm_inferences_total");
     const { outputText } = await inference.ask({
@@ -135,7 +136,7 @@ export class LiveQuestions {
       ...(pass.schema && { outputSchema: pass.schema }),
     }, {
       principalKey,
-      streamKey: runId,
+      streamKey: journal.runId,
       latencyClass,
       timeoutMs,
       deadlineMs: 2 * timeoutMs - (world.monotonicMs() - pass.startedMs),

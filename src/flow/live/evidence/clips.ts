@@ -3,7 +3,7 @@
 import type { Metrics } from "../../../base/metrics.ts";
 import type { World } from "../../../base/world.ts";
 import type { RecordedClip } from "../../../live/messages.ts";
-import { event } from "../../../model/events/event_table.ts";
+import { sessionEvent } from "../../../model/events/event_table.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { storedImageFields } from "../../../model/live/live_frame.ts";
 import type { BlobRef } from "../../../store/media/blobs.ts";
@@ -63,7 +63,7 @@ export class EvidenceClips {
       sound: clip.sound,
       still: storedImageFields(still),
     } as const;
-    const written = journal.append([event("clip_stored", identity.runId, payload)]);
+    const written = journal.append([sessionEvent("clip_stored", payload)]);
     metrics.add(
       written.length > 0
         ? "service_pipeline_recordings_stored_total"
@@ -73,6 +73,6 @@ export class EvidenceClips {
 
   /** A seq counts in its run, and the run of the cause may have been completed by a roll-over. */
   #seqHere(cause: EventPlace | null): number | null {
-    return cause?.runId === this.#options.identity.runId ? cause.seq : null;
+    return cause?.runId === this.#options.journal.runId ? cause.seq : null;
   }
 }

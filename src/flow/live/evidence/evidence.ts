@@ -2,7 +2,7 @@
 
 import type { Metrics } from "../../../base/metrics.ts";
 import type { LivePicture, TriggerFacts, ZoneFacts } from "../../../live/messages.ts";
-import { event } from "../../../model/events/event_table.ts";
+import { sessionEvent } from "../../../model/events/event_table.ts";
 import {
   localOutputDatagram,
   triggerActions,
@@ -10,7 +10,6 @@ import {
 } from "../../../model/triggers/trigger_event.ts";
 import { zoneEnteredPayload } from "../../../model/policies/zone_event.ts";
 import { DEFAULT_STREAM_ID } from "../../../model/identifiers.ts";
-import type { NewEvent } from "../../../model/runs/run.ts";
 import type { TriggerProgram } from "../../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../../model/policies/zone.ts";
 import type { TriggerDatagramSender } from "../../../remote/trigger_datagram_sender.ts";
@@ -59,7 +58,7 @@ export class EvidenceWriter {
       ...armedField(isArmed),
       ...(isArmed !== false && enricher?.announced("zone")),
     };
-    const written = journal.append([event("restricted_zone_activity_entered", identity.runId, payload)]);
+    const written = journal.append([sessionEvent("restricted_zone_activity_entered", payload)]);
     metrics.add("service_pipeline_restricted_zone_assertions_total", written.length);
   }
 
@@ -82,7 +81,7 @@ export class EvidenceWriter {
       },
       image,
     });
-    const fired: NewEvent = event(`trigger.${eventType}`, identity.runId, {
+    const fired = sessionEvent(`trigger.${eventType}`, {
       ...payload,
       ...armedField(isArmed),
       ...(isArmed !== false && enricher?.announced("trigger")),
