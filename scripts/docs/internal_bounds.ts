@@ -111,9 +111,9 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["model/live/candidate.ts", "CANDIDATES_MAX", "ICE candidates that are taken of one body"],
   ["rtc/peer.ts", "CONNECT_MS", "From an answer to a connection"],
   ["rtc/peer.ts", "SILENCE_MS", "A connected publisher from which nothing arrives"],
-  ["flow/live/session.ts", "ANSWER_MS", "Answering an offer, or an ICE restart"],
-  ["flow/live/session.ts", "DRAIN_MS", "Finishing what was reported when a session ends"],
-  ["flow/live/session.ts", "JOIN_MS", "Releasing a session"],
+  ["flow/live/signalling.ts", "ANSWER_MS", "Answering an offer, or an ICE restart"],
+  ["flow/live/stages/session_stages.ts", "DRAIN_MS", "Finishing what was reported when a session ends"],
+  ["flow/live/ending.ts", "JOIN_MS", "Releasing a session"],
   [
     "flow/live/reconnect.ts",
     "WAIT_SHORTEST_MS",

@@ -19,7 +19,7 @@ import type { Idempotency, WorkEvent } from "../flow/idempotency.ts";
 import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { LiveLooks } from "../flow/live/looks.ts";
-import type { LiveViews } from "../flow/live/viewing/live_views.ts";
+import type { LiveViews } from "../flow/live/live_views.ts";
 import type { ArmedSources } from "../flow/sources/armed_sources.ts";
 import type { SourceLooks } from "../flow/sources/source_looks.ts";
 import type { RecordingReads } from "../flow/recordings/recording_reads.ts";

@@ -2,10 +2,10 @@
 
 import { LIMITS } from "../model/limits.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";
-import type { SessionCounts } from "./session_counts.ts";
-import type { AudioWindow } from "./messages.ts";
+import type { SessionCounts } from "./messages/session_counts.ts";
+import type { AudioWindow } from "./messages/messages.ts";
 import { type CutWindow, OpusWindows } from "./opus_windows.ts";
-import type { Outbox } from "./outbox.ts";
+import type { Outbox } from "./messages/outbox.ts";
 
 export interface AudioStageOptions {
   readonly outbox: Outbox;

@@ -2,7 +2,7 @@
 
 import "../base/worker_globals.ts";
 import process from "node:process";
-import type { LiveOrder, LiveReport } from "./messages.ts";
+import type { LiveOrder, LiveReport } from "./messages/messages.ts";
 
 // A package that the sessions need reads the environment while it loads, and this Worker has no permission for that.
 Object.defineProperty(process, "env", { value: {}, configurable: true });

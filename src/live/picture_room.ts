@@ -4,7 +4,7 @@ import type { FrameRoom } from "../media/live/frame_room.ts";
 import type { PictureSize } from "../media/live/picture_sizes.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
 import { LARGEST_PICTURE, pixelsOf } from "../model/live/picture_limits.ts";
-import type { LiveOrder } from "./messages.ts";
+import type { LiveOrder } from "./messages/messages.ts";
 
 export interface PictureRoomOptions {
   /** What admission has reserved. */

@@ -12,10 +12,10 @@ import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { isOfOtherCodec } from "./encoded/other_codec.ts";
 import type { UnitTap } from "./encoded/unit_tap.ts";
-import type { SourceLoss } from "./messages.ts";
+import type { SourceLoss } from "./messages/messages.ts";
 import type { CutWindow } from "./opus_windows.ts";
 import { PcmWindows } from "./pcm_windows.ts";
-import type { SessionCounts } from "./session_counts.ts";
+import type { SessionCounts } from "./messages/session_counts.ts";
 
 export interface PulledSourceOptions {
   readonly runner: ToolRunner;

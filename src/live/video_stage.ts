@@ -6,10 +6,10 @@ import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { type FrameDecision, LiveAnalysis } from "../media/live/live_analysis.ts";
 import type { Region } from "../model/frames/coordinates.ts";
 import { ClipWindow } from "../model/live/clip.ts";
-import type { SessionCounts } from "./session_counts.ts";
+import type { SessionCounts } from "./messages/session_counts.ts";
 import type { SignalSamples } from "./signal_samples.ts";
-import type { FrameFacts, LivePicture, SessionSettings } from "./messages.ts";
-import type { Outbox } from "./outbox.ts";
+import type { FrameFacts, LivePicture, SessionSettings } from "./messages/messages.ts";
+import type { Outbox } from "./messages/outbox.ts";
 
 export interface VideoStageOptions {
   readonly settings: SessionSettings;
@@ -189,7 +189,8 @@ export class VideoStage implements AsyncDisposable {
     if (reasons.isKeyframe) counts.add("keyframesNotEncoded");
     this.#countLostEvidence(reasons);
     const hasEvidence = reasons.zone !== null || reasons.trigger !== null;
-    outbox.giveBack({ pictures: reasons.isKeyframe ? 1 : 0, evidence: hasEvidence ? 1 : 0 });
+    outbox.giveBack("pictures", reasons.isKeyframe ? 1 : 0);
+    outbox.giveBack("evidence", hasEvidence ? 1 : 0);
   }
 
   #countLostEvidence({ zone, trigger }: Pick<Reasons, "zone" | "trigger">): void {

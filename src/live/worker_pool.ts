@@ -15,7 +15,7 @@ import type {
   SessionReport,
   SessionSettings,
   WithoutSessionId,
-} from "./messages.ts";
+} from "./messages/messages.ts";
 
 /** What a session starts with: the offer of a publisher, or a source to pull. */
 export type Opening =

@@ -23,7 +23,7 @@ import { ClipStage } from "./encoded/clip_stage.ts";
 import { RecordingStage } from "./encoded/recording_stage.ts";
 import { UnitTaps } from "./encoded/unit_taps.ts";
 import { ViewStage } from "./encoded/view_stage.ts";
-import { SessionCounts } from "./session_counts.ts";
+import { SessionCounts } from "./messages/session_counts.ts";
 import type {
   EndCause,
   LiveOrder,
@@ -32,8 +32,8 @@ import type {
   SessionSettings,
   WithoutSessionId,
   WorkerFault,
-} from "./messages.ts";
-import { Outbox, type PostReport } from "./outbox.ts";
+} from "./messages/messages.ts";
+import { Outbox, type PostReport } from "./messages/outbox.ts";
 import { PictureRoom } from "./picture_room.ts";
 import { PulledSource } from "./pulled_source.ts";
 import { SignalSamples } from "./signal_samples.ts";
@@ -159,7 +159,7 @@ export class WorkerSession {
       case "watch":
         return this.#view.watch(order.viewId);
       case "acknowledge":
-        return this.#outbox.giveBack(order);
+        return this.#outbox.giveBack(order.credit, order.count);
       case "close":
         return void this.#close();
     }

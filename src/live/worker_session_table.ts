@@ -5,7 +5,7 @@ import { errorText, quietLog } from "../base/log.ts";
 import { realWorld } from "../base/world.ts";
 import { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import { BrokerClient } from "../media/tools/broker_client.ts";
-import type { LiveOrder, LiveReport, LiveStart } from "./messages.ts";
+import type { LiveOrder, LiveReport, LiveStart } from "./messages/messages.ts";
 import { type SessionHost, WorkerSession } from "./worker_session.ts";
 
 export class WorkerSessionTable {

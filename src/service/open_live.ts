@@ -20,7 +20,7 @@ import { AlwaysOn } from "../flow/sources/always_on.ts";
 import { ArmedSources } from "../flow/sources/armed_sources.ts";
 import type { NamedSources } from "../flow/sources/named_sources.ts";
 import type { Sources } from "../flow/sources/sources.ts";
-import type { IceSettings } from "../live/messages.ts";
+import type { IceSettings } from "../live/messages/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { LiveCodecs } from "../media/live/live_codecs.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";

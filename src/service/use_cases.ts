@@ -16,7 +16,7 @@ import { Idempotency } from "../flow/idempotency.ts";
 import { Pages } from "../flow/files/pages.ts";
 import { Infer } from "../flow/infer/infer.ts";
 import { LiveLooks } from "../flow/live/looks.ts";
-import { LiveViews } from "../flow/live/viewing/live_views.ts";
+import { LiveViews } from "../flow/live/live_views.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";

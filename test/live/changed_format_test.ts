@@ -3,7 +3,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
-import type { MadeSegment, RecordedClip, SessionReport, SessionSettings } from "../../src/live/messages.ts";
+import type {
+  MadeSegment,
+  RecordedClip,
+  SessionReport,
+  SessionSettings,
+} from "../../src/live/messages/messages.ts";
 import type { SessionPort } from "../../src/live/worker_pool.ts";
 import { pulled, SETTINGS, Workers } from "../support/live/live_workers.ts";
 import { playedFile } from "../support/live/played_file.ts";
@@ -31,11 +36,9 @@ function recording(keepaliveEveryFrames: number): Partial<SessionSettings> {
 
 /** Each clip and segment is taken at once. */
 function takeAll({ kind }: SessionReport, port: SessionPort): void {
-  if (kind === "recorded") port.send({ kind: "acknowledge", ...NO_CREDITS, recordings: 1 });
-  if (kind === "segment") port.send({ kind: "acknowledge", ...NO_CREDITS, segments: 1 });
+  if (kind === "recorded") port.send({ kind: "acknowledge", credit: "recordings", count: 1 });
+  if (kind === "segment") port.send({ kind: "acknowledge", credit: "segments", count: 1 });
 }
-
-const NO_CREDITS = { pictures: 0, evidence: 0, audioWindows: 0, recordings: 0, fragments: 0, segments: 0 };
 
 /** 1.6 s with a key frame every 0.4 s, as the bare pictures. */
 function pictures(folder: TempFolder, size: string, encoder: readonly string[]): Uint8Array<ArrayBuffer> {

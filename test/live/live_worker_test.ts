@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
-import type { SessionReport } from "../../src/live/messages.ts";
-import type { SessionCounter } from "../../src/live/session_counts.ts";
+import type { SessionReport } from "../../src/live/messages/messages.ts";
+import type { SessionCounter } from "../../src/live/messages/session_counts.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { probeMedia } from "../../src/media/probe.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
@@ -215,15 +215,7 @@ Deno.test("an evidence clip has the packets as they came, from the key frame bef
     record: { preRollMs: 300, postRollMs: 400, on: ["keyframe"], bytesMax: 2 ** 20 },
   });
   await until("two clips have come", () => reports.filter(({ kind }) => kind === "recorded").length === 2);
-  port.send({
-    kind: "acknowledge",
-    pictures: 0,
-    evidence: 0,
-    audioWindows: 0,
-    recordings: 2,
-    fragments: 0,
-    segments: 0,
-  });
+  port.send({ kind: "acknowledge", credit: "recordings", count: 2 });
   await waitFor("closed");
   const clips = reports.flatMap((report) => report.kind === "recorded" ? [report.clip] : []);
   // Its sound begins with what the encoder put before, and the first picture is not at 0.
@@ -298,8 +290,7 @@ Deno.test("a watched session gives fragments from its last key frame on, also af
   const { lastPtsMs } = await waitFor("gap");
   const views = () => reports.flatMap((report) => report.kind === "view" ? [report.view] : []);
   const before = reports.length;
-  const credits = { pictures: 0, evidence: 0, audioWindows: 0, recordings: 0, fragments: 16, segments: 0 };
-  port.send({ kind: "acknowledge", ...credits });
+  port.send({ kind: "acknowledge", credit: "fragments", count: 16 });
   port.send({ ...camera, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
   await until("there is another gap", () => reports.slice(before).some(({ kind }) => kind === "gap"));
   port.send({ kind: "watch", viewId: null });

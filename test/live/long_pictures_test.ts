@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
-import type { SessionReport } from "../../src/live/messages.ts";
+import type { SessionReport } from "../../src/live/messages/messages.ts";
 import type { SessionPort } from "../../src/live/worker_pool.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { pulled, Workers } from "../support/live/live_workers.ts";
@@ -13,7 +13,6 @@ import { make, TempFolder } from "../support/media.ts";
 /** Pictures of each group, 40 ms apart. */
 const GROUP = 10;
 const [KEY_SLICE, OTHER_SLICE, FILLER] = [0x65, 0x41, 0x0c];
-const NO_CREDITS = { pictures: 0, evidence: 0, audioWindows: 0, recordings: 0, fragments: 0, segments: 0 };
 
 /** Six groups; before the slice of picture `at` stands data without meaning, longer than a picture may be. */
 function camera(folder: TempFolder, at: number): string {
@@ -57,7 +56,7 @@ for (
     await using workers = new Workers();
     const source = await pulled(camera(folder, at), { durationMs: 6 * GROUP * 40 });
     const onReport = ({ kind }: SessionReport, port: SessionPort) => {
-      if (kind === "segment") port.send({ kind: "acknowledge", ...NO_CREDITS, segments: 1 });
+      if (kind === "segment") port.send({ kind: "acknowledge", credit: "segments", count: 1 });
     };
     const recording = { segmentMs: 60_000, bytesMax: 2 ** 22 };
     const { port, reports, waitFor } = workers.open(source, { recording }, onReport);

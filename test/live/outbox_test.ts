@@ -1,11 +1,11 @@
 /** Credits: what a session may report before it is acknowledged. */
 
 import assert from "node:assert/strict";
-import type { SessionReport } from "../../src/live/messages.ts";
-import { type Credits, Outbox } from "../../src/live/outbox.ts";
+import type { Credit, SessionReport } from "../../src/live/messages/messages.ts";
+import { Outbox } from "../../src/live/messages/outbox.ts";
 
 /** How many of each kind can be taken in a row. */
-function takeable(outbox: Outbox, kind: keyof Credits): number {
+function takeable(outbox: Outbox, kind: Credit): number {
   let taken = 0;
   while (outbox.take(kind)) taken++;
   return taken;
@@ -28,11 +28,11 @@ for (
     const { outbox } = outboxOf({ hasClips });
     assert.equal(takeable(outbox, kind), bound);
     assert.equal(outbox.hasCredit(kind), false);
-    outbox.giveBack({ [kind]: 1 });
+    outbox.giveBack(kind);
     assert.equal(takeable(outbox, kind), 1);
-    outbox.giveBack({ [kind]: 1_000 });
+    outbox.giveBack(kind, 1_000);
     assert.equal(takeable(outbox, kind), bound, "more than were taken came back");
-    outbox.giveBack({ [kind]: -5 });
+    outbox.giveBack(kind, -5);
     assert.equal(takeable(outbox, kind), 0, "a negative number gives nothing");
   });
 }

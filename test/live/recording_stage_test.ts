@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { RecordingStage, type RecordingStageOptions } from "../../src/live/encoded/recording_stage.ts";
-import type { MadeSegment, SessionReport } from "../../src/live/messages.ts";
-import { Outbox } from "../../src/live/outbox.ts";
-import { SessionCounts } from "../../src/live/session_counts.ts";
+import type { MadeSegment, SessionReport } from "../../src/live/messages/messages.ts";
+import { Outbox } from "../../src/live/messages/outbox.ts";
+import { SessionCounts } from "../../src/live/messages/session_counts.ts";
 import { RecordingExport } from "../../src/flow/recordings/recording_export.ts";
 import { SegmentClock } from "../../src/model/live/recording/segment_clock.ts";
 import type { RecordedSegment } from "../../src/model/sources/recorded_segment.ts";
@@ -36,7 +36,7 @@ async function recorded(
   const segments: MadeSegment[] = [];
   const post = (report: SessionReport) => {
     if (report.kind === "segment") segments.push(report.segment);
-    if (--credits > 0) outbox.giveBack({ segments: 1 });
+    if (--credits > 0) outbox.giveBack("segments");
   };
   const outbox = new Outbox("sess-1", post, { hasClips: false });
   const counts = new SessionCounts();

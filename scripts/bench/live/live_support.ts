@@ -3,7 +3,7 @@
 import { TemporaryFolder } from "../support.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
-import type { SessionReport } from "../../../src/live/messages.ts";
+import type { SessionReport } from "../../../src/live/messages/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../../../src/live/worker_pool.ts";
 import { findTools } from "../../../src/environment.ts";
 import { metric } from "../../../test/support/live/live.ts";

@@ -31,11 +31,13 @@ import type { PolicyRevisions } from "../policies/revisions.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
 import type { LocatedSource, Sources } from "../sources/sources.ts";
 import { CapacityExhausted } from "./capacity.ts";
-import type { SessionIdentity } from "./journal.ts";
+import type { SessionIdentity } from "./journal/journal.ts";
 import { type FindSource, Reconnector } from "./reconnect.ts";
 import type { LiveRegistry } from "./registry.ts";
-import { LiveRefused, type LiveSession } from "./session.ts";
-import type { LiveSessionFactory, RecordedSource } from "./session_factory.ts";
+import type { LiveSession } from "./session.ts";
+import { LiveRefused } from "./signalling.ts";
+import type { LiveSessionFactory } from "./session_factory.ts";
+import type { RecordedSource } from "./stages/staged_session.ts";
 import { programOf } from "./whip.ts";
 
 export interface LiveSourcesOptions {
@@ -240,8 +242,8 @@ export class LiveSources {
     const run = ownedRun(timeline.view, caller, runId);
     if (run.source !== "live") throw refuse.notFound("Live source", "run_id");
     const session = registry.ofRun(run.runId);
-    await session?.end({ rank: 2, why: "completed", reason: "live_terminated" });
-    if (session?.isDetached) {
+    await session?.ending.end({ rank: 2, why: "completed", reason: "live_terminated" });
+    if (session?.ending.isDetached) {
       throw refuse.because("internal_error", "The session is not cleaned up yet, try again");
     }
     return ownedRun(timeline.view, caller, runId);

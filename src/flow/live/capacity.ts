@@ -56,8 +56,8 @@ export class MediaCapacity {
 
   /**
    * Reserves both for the principal, or throws {@link CapacityExhausted} and reserves neither. Disposing the result frees the reservation;
-   * disposing it again does nothing. `LiveSession` frees it when its Worker has released everything (`#release` in
-   * session.ts); whip.ts and camera.ts free it for a session that never started.
+   * disposing it again does nothing. `SessionEnding` frees it when the Worker has released everything; whip.ts and camera.ts free that
+   * of a session that never started.
    */
   reserve(principalKey: string, { memoryBytes, threads }: Reservation): HeldCapacity {
     this.#check(this.#memory, principalKey, memoryBytes, "bytes");

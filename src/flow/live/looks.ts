@@ -3,7 +3,7 @@
 import { isSameExtent } from "../../model/frames/coordinates.ts";
 import { refuse } from "../../base/refusal.ts";
 import type { LiveSessionLook, LiveSignals, WatchedSession } from "../../model/api/live.ts";
-import type { Snapshot } from "../../live/messages.ts";
+import type { Snapshot } from "../../live/messages/messages.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
@@ -43,7 +43,7 @@ export class LiveLooks {
     ownedRun(this.#timeline.view, caller, runId);
     const session = this.#registry.ofRun(runId);
     if (!session) throw refuse.notFound("Live session", "run_id");
-    const snapshot = await session.snapshot(caller.signal);
+    const snapshot = await session.snapshots.newest(caller.signal);
     if (!snapshot) throw refuse.notFound("Frame of the live session", "run_id");
     return snapshot;
   }
@@ -73,7 +73,7 @@ export class LiveLooks {
 }
 
 function stateOf(session: LiveSession): LiveSessionLook["state"] {
-  if (session.isEnding) return "ending";
+  if (session.ending.hasBegun) return "ending";
   if (session.connectedMs === null) return "connecting";
   return session.gap ? "interrupted" : "live";
 }

@@ -3,12 +3,12 @@
 import { Refusal } from "../../base/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { SourceLoss } from "../../live/messages.ts";
+import type { SourceLoss } from "../../live/messages/messages.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { MediaInput } from "../../media/input.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import { sessionEvent } from "../../model/events/event_table.ts";
-import type { LiveJournal, SessionIdentity } from "./journal.ts";
+import type { LiveJournal, SessionIdentity } from "./journal/journal.ts";
 
 /** A source that was opened and probed. Disposing it closes the connection to it. */
 export interface FoundSource extends AsyncDisposable {

@@ -9,7 +9,8 @@ import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { Caller } from "../caller.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
 import type { PromptChange } from "./describing/describer.ts";
-import { LiveRefused, type LiveSession } from "./session.ts";
+import type { LiveSession } from "./session.ts";
+import { LiveRefused } from "./signalling.ts";
 
 export interface LiveRegistryOptions {
   readonly work: RunWork;
@@ -114,7 +115,7 @@ export class LiveRegistry implements OpenSessions {
     this.#sessions.set(sessionId, session);
     const work = this.#options.work.begin(runId, NEVER_ABORTED);
     this.#work.set(sessionId, work);
-    work.signal.addEventListener("abort", () => void session.endWithRun(), { once: true });
+    work.signal.addEventListener("abort", () => void session.ending.endWithRun(), { once: true });
   }
 
   /** The session has another run from here on, with which it ends. */
@@ -135,7 +136,7 @@ export class LiveRegistry implements OpenSessions {
 
   find(runId: string): PromptableSession | null {
     const session = this.ofRun(runId);
-    return session?.isEnding ? null : session;
+    return session?.ending.hasBegun ? null : session;
   }
 
   /** The session of the run, even one that is ending. */
@@ -150,7 +151,7 @@ export class LiveRegistry implements OpenSessions {
 
   /** Sessions whose Worker has not released them in time. */
   get detached(): number {
-    return this.#sessions.values().filter(({ isDetached }) => isDetached).reduce((count) => count + 1, 0);
+    return this.#sessions.values().filter(({ ending }) => ending.isDetached).reduce((count) => count + 1, 0);
   }
 
   /**
@@ -175,7 +176,7 @@ export class LiveRegistry implements OpenSessions {
   /** Ends every session; resolves when their last events are written. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(Array.from(this.#sessions.values(), (session) => session.endForShutdown()));
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.ending.endForShutdown()));
   }
 
   #pulledSources(): LiveSession[] {

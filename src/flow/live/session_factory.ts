@@ -1,47 +1,35 @@
 /** Builds a live session from the parts that the process shares and from what the session's attach configuration asks for. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import type { ToolRunner } from "../../media/tools/runner.ts";
-import type { World } from "../../base/world.ts";
-import type { IceSettings, SessionSettings } from "../../live/messages.ts";
-import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
+import type { IceSettings, SessionSettings } from "../../live/messages/messages.ts";
+import type { LiveWorkers } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
+import type { AttachConfig } from "../../model/live/attach.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
-import { type RecordingPlan, segmentBytesMax } from "../../model/sources/recording_plan.ts";
+import { segmentBytesMax } from "../../model/sources/recording_plan.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
-import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
-import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
 import type { Blobs } from "../../store/media/blobs.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
-import type { Recordings } from "../../store/recordings/recordings.ts";
-import { SegmentRecorder } from "../recordings/segment_recorder.ts";
-import { SessionActivity } from "./activity.ts";
+import { SessionActivity } from "./journal/activity.ts";
 import { SessionRoom } from "./session_room.ts";
 import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
-import { LiveAudio } from "./audio.ts";
 import { Enricher } from "./describing/enricher.ts";
 import { Describer } from "./describing/describer.ts";
-import { CauseEvents } from "./evidence/cause_events.ts";
-import { EvidenceClips } from "./evidence/clips.ts";
-import { EvidenceWriter } from "./evidence/evidence.ts";
+import { CauseEvents } from "./journal/cause_events.ts";
+import type { LiveSessionPlan, StageHost } from "./stages/staged_session.ts";
 import type { LiveModelChoice } from "./describing/live_model_choice.ts";
 import type { SemanticNovelty } from "./describing/novelty.ts";
 import { LiveQuestions } from "./describing/questions.ts";
 import type { LiveRegistry } from "./registry.ts";
-import { LiveJournal, type SessionIdentity } from "./journal.ts";
+import { LiveJournal } from "./journal/journal.ts";
 import { type MediaCapacity, reservationOf } from "./capacity.ts";
 
-export interface LiveSessionFactoryOptions {
+export interface LiveSessionFactoryOptions extends StageHost {
   readonly timeline: Timeline;
   readonly blobs: Blobs;
-  readonly recordings: Recordings;
-  readonly metrics: Metrics;
-  readonly world: World;
   readonly workers: LiveWorkers;
   readonly registry: LiveRegistry;
   readonly capacity: MediaCapacity;
@@ -52,38 +40,10 @@ export interface LiveSessionFactoryOptions {
   readonly modelTimeoutMs: number;
   /** Null where no embedding sidecar is configured. */
   readonly novelty: SemanticNovelty | null;
-  /** Null where no audio sidecar is configured. */
-  readonly audio: {
-    readonly sidecar: AudioSidecar;
-    readonly runner: ToolRunner;
-    readonly timeoutMs: number;
-  } | null;
-  readonly datagrams: TriggerDatagramSender | null;
   readonly thresholds: GateThresholds;
   readonly labelMaps: LabelMaps | null;
   readonly ice: IceSettings;
   readonly mediaIdleMs: number;
-}
-
-/** What differs from session to session. */
-export interface LiveSessionPlan {
-  readonly identity: SessionIdentity;
-  readonly runId: string;
-  /** Its prompt and zone are those of `policy`, where that sets them. */
-  readonly attach: AttachConfig;
-  /** Of the active policy revision of the run; null where there is none. */
-  readonly policy: AttachPolicy | null;
-  readonly opening: Opening;
-  /** A camera that is always watched may be silent for as long as it likes. */
-  readonly isAlwaysOn?: true;
-  /** Of a source that is recorded all day. */
-  readonly recording?: RecordedSource | null;
-}
-
-/** What is recorded, and how long it is kept. */
-export interface RecordedSource {
-  readonly source: string;
-  readonly plan: RecordingPlan;
 }
 
 export class LiveSessionFactory {
@@ -123,8 +83,8 @@ export class LiveSessionFactory {
 
   /** The session owns `room` from here on. Nothing is started yet. */
   create(plan: LiveSessionPlan, room: SessionRoom): LiveSession {
-    const { metrics, world, registry, workers, blobs, timeline, datagrams, recordings } = this.#options;
-    const { identity, runId, attach, policy, opening, recording } = plan;
+    const { metrics, world, registry, workers, blobs, timeline } = this.#options;
+    const { identity, runId, attach } = plan;
     const activity = new SessionActivity();
     const causes = new CauseEvents();
     const enricher: Enricher | null = attach.enrich && new Enricher({
@@ -137,35 +97,20 @@ export class LiveSessionFactory {
     const journal = new LiveJournal({
       ...{ timeline, blobs, metrics, world, identity, runId, activity, causes },
       onWritten: (written, seq) => enricher?.note(written, seq),
-      onQuotaReached: () => void session.end({ rank: 1, why: "failed", reason: "storage_quota" }),
+      onQuotaReached: () => void session.ending.end({ rank: 1, why: "failed", reason: "storage_quota" }),
     });
     const session: LiveSession = new LiveSession({
-      identity,
+      host: this.#options,
+      plan,
       settings: this.#settings(plan, room.picture),
-      hasPolicyZone: policy !== null && policy.zone !== null,
-      opening,
       workers,
       journal,
       activity,
-      describer: this.#describer(plan, journal),
-      evidence: new EvidenceWriter({
-        identity,
-        journal,
-        zone: attach.zone,
-        trigger: attach.trigger,
-        datagrams,
-        metrics,
-        enricher,
-      }),
       causes,
-      recordings: attach.record && new EvidenceClips({ identity, journal, causes, metrics, world }),
-      recorder: recording ? new SegmentRecorder({ ...recording, runId, recordings, metrics, world }) : null,
       enricher,
+      describer: this.#describer(plan, journal),
       labels: labelsOf(this.#options.labelMaps, identity.principalKey),
-      audio: this.#audio(plan, journal),
       room,
-      metrics,
-      world,
       closing: registry.closing,
       onReleased: () => registry.remove(session),
     });
@@ -203,17 +148,9 @@ export class LiveSessionFactory {
       identity,
       journal,
       questions: new LiveQuestions({
-        ...{
-          inference,
-          models,
-          choice,
-          metrics,
-          world,
-          journal,
-          principalKey: identity.principalKey,
-          tokensPerSecond,
-          timeoutMs: modelTimeoutMs,
-        },
+        ...{ inference, models, choice, metrics, world, journal, tokensPerSecond },
+        principalKey: identity.principalKey,
+        timeoutMs: modelTimeoutMs,
       }),
       novelty: novelty && novelty.session(identity.principalKey),
       prompt,
@@ -221,13 +158,6 @@ export class LiveSessionFactory {
       metrics,
       world,
     });
-  }
-
-  #audio({ identity, attach: { localAudio } }: LiveSessionPlan, journal: LiveJournal): LiveAudio | null {
-    const { audio, metrics, world } = this.#options;
-    if (!audio || !localAudio) return null;
-    const { sidecar, runner, timeoutMs } = audio;
-    return new LiveAudio({ identity, journal, plan: localAudio, sidecar, runner, timeoutMs, metrics, world });
   }
 }
 

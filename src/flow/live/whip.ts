@@ -3,7 +3,7 @@
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
-import type { IceSettings } from "../../live/messages.ts";
+import type { IceSettings } from "../../live/messages/messages.ts";
 import type { LiveCodecs } from "../../media/live/live_codecs.ts";
 import { liveAbilities } from "../../media/trials/abilities.ts";
 import type { ToolTrials } from "../../media/trials/tool_trials.ts";
@@ -23,9 +23,10 @@ import type { Caller } from "../caller.ts";
 import { CapacityExhausted } from "./capacity.ts";
 import { activeLimitReached } from "../runs/runs.ts";
 import { NotAcknowledged, type PromptChange } from "./describing/describer.ts";
-import type { SessionIdentity } from "./journal.ts";
+import type { SessionIdentity } from "./journal/journal.ts";
 import type { LiveRegistry } from "./registry.ts";
-import { LiveRefused, type LiveSession } from "./session.ts";
+import type { LiveSession } from "./session.ts";
+import { LiveRefused } from "./signalling.ts";
 import type { LiveSessionFactory } from "./session_factory.ts";
 
 export interface WhipOptions {
@@ -121,7 +122,7 @@ export class Whip {
   ): Promise<Trickled> {
     const session = this.#openSession(caller, sessionId);
     if (ifMatch === "*" || ifMatch === '"*"') {
-      const fragment = await session.restartIce(body, caller);
+      const fragment = await session.signalling.restartIce(body, caller);
       if (fragment === null) throw new LiveRefused(422, "ICE cannot be restarted with this fragment");
       this.#iceRestarts.set(session, (this.#iceRestarts.get(session) ?? 0) + 1);
       return { restarted: { fragment, etag: this.#etag(session) } };
@@ -129,7 +130,7 @@ export class Whip {
     if (ifMatch !== null && !ifMatch.split(",").some((tag) => tag.trim() === this.#etag(session))) {
       throw new LiveRefused(412, "the ICE session is another one by now");
     }
-    session.candidate(body, caller);
+    session.signalling.candidate(body, caller);
     return { restarted: null };
   }
 
@@ -140,8 +141,8 @@ export class Whip {
   async terminate(caller: Caller, sessionId: string): Promise<void> {
     const session = this.#options.registry.session(caller, sessionId);
     if (!session) return;
-    await session.end({ rank: 2, why: "completed", reason: `${session.identity.source}_terminated` });
-    if (session.isDetached) throw new LiveRefused(500, "the session is not cleaned up yet, try again");
+    await session.ending.end({ rank: 2, why: "completed", reason: `${session.identity.source}_terminated` });
+    if (session.ending.isDetached) throw new LiveRefused(500, "the session is not cleaned up yet, try again");
   }
 
   /** The applied values. 409 for a session that is ending, 503 where it does not apply the change in time. */
@@ -195,7 +196,7 @@ export class Whip {
     const { runId, identity: { sessionId, principalKey } } = session;
     try {
       timeline.commit((view) => {
-        if (session.isEnding) throw new LiveRefused(503, "the session ended before it began");
+        if (session.ending.hasBegun) throw new LiveRefused(503, "the session ended before it began");
         this.#checkStreams(view, caller);
         return [event("run_created", runId, {
           principal_key: principalKey,
@@ -205,7 +206,7 @@ export class Whip {
         })];
       });
     } catch (error) {
-      await session.discard();
+      await session.ending.discard();
       if (!(error instanceof Refusal)) throw error;
       throw new LiveRefused(error.kind === "storage_quota" ? 507 : 500, error.message);
     }

@@ -3,7 +3,7 @@
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
-import type { MadeSegment } from "../../live/messages.ts";
+import type { MadeSegment } from "../../live/messages/messages.ts";
 import type { RecordingPlan } from "../../model/sources/recording_plan.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 

@@ -105,7 +105,7 @@ export class WatchedCamera {
   /** Stops watching and completes the run, for the reason. */
   async end(reason: string): Promise<void> {
     await this.close();
-    await this.#session?.end({ rank: 2, why: "completed", reason });
+    await this.#session?.ending.end({ rank: 2, why: "completed", reason });
   }
 
   async #run(): Promise<void> {
@@ -135,7 +135,7 @@ export class WatchedCamera {
     const over = new AbortController();
     using _following = abortWith(signal, over);
     const rolling = this.#rollOver(session, over.signal);
-    await unlessAborted(session.ended, signal).catch(
+    await unlessAborted(session.ending.ended, signal).catch(
       () => {/* the service closes, or the file has changed */},
     );
     over.abort();

@@ -1,7 +1,7 @@
 /** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
 import { Refusal } from "../../base/refusal.ts";
-import { LiveRefused } from "../../flow/live/session.ts";
+import { LiveRefused } from "../../flow/live/signalling.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";

@@ -9,9 +9,9 @@ import { UnitRing } from "../../media/live/unit_ring.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { causeOf, type ClipCause } from "../../model/live/recording/causes.ts";
 import type { ClipSoundState } from "../../model/live/recording/record_plan.ts";
-import type { LivePicture, RecordedClip, SessionSettings } from "../messages.ts";
-import type { Outbox } from "../outbox.ts";
-import type { SessionCounts } from "../session_counts.ts";
+import type { LivePicture, RecordedClip, SessionSettings } from "../messages/messages.ts";
+import type { Outbox } from "../messages/outbox.ts";
+import type { SessionCounts } from "../messages/session_counts.ts";
 import { LateSound, SOUND_LATE_MS } from "./late_sound.ts";
 import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
@@ -245,7 +245,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     // Units that are no video of this codec are the fault of the source.
     const file = await clipFile(units, streams).catch(() => null);
     if (!file) {
-      outbox.giveBack({ recordings: 1 });
+      outbox.giveBack("recordings");
       return counts.add("recordingsLost");
     }
     const { mp4, codec, hasSound } = file;

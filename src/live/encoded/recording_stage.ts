@@ -5,9 +5,9 @@ import { VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
 import { clipFile, type SegmentPlace } from "../../media/live/clip_file.ts";
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 import { SegmentClock } from "../../model/live/recording/segment_clock.ts";
-import type { SessionSettings } from "../messages.ts";
-import type { Outbox } from "../outbox.ts";
-import type { SessionCounts } from "../session_counts.ts";
+import type { SessionSettings } from "../messages/messages.ts";
+import type { Outbox } from "../messages/outbox.ts";
+import type { SessionCounts } from "../messages/session_counts.ts";
 import { LateSound } from "./late_sound.ts";
 import { soundState } from "./clip_stage.ts";
 import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
@@ -190,7 +190,7 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
     // Units that are no video of this codec are the fault of the source.
     const file = await clipFile(units, streams, place).catch(() => null);
     if (!file) {
-      outbox.giveBack({ segments: 1 });
+      outbox.giveBack("segments");
       return counts.add("segmentsLost");
     }
     const { mp4, codec, hasSound, formats, startPtsMs, endPtsMs } = file;

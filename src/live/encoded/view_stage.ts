@@ -6,9 +6,9 @@ import { reorderDepthOf } from "../../media/fragments/decode_times.ts";
 import { type Fragment, Fragmenter } from "../../media/fragments/fragmenter.ts";
 import { areSameTracks, initSegment, type Tracks } from "../../media/fragments/init_segment.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { ViewReport } from "../messages.ts";
-import type { Outbox } from "../outbox.ts";
-import type { SessionCounts } from "../session_counts.ts";
+import type { ViewReport } from "../messages/messages.ts";
+import type { Outbox } from "../messages/outbox.ts";
+import type { SessionCounts } from "../messages/session_counts.ts";
 import type { EncodedStreams, FormatTap } from "./unit_tap.ts";
 
 export interface ViewStageOptions {

@@ -1,7 +1,7 @@
 /** Which event a picture caused: known when it is written, or when nothing more is written of the picture. */
 
 import { equal } from "node:assert/strict";
-import { CauseEvents } from "../../../src/flow/live/evidence/cause_events.ts";
+import { CauseEvents } from "../../../src/flow/live/journal/cause_events.ts";
 import type { NewEvent } from "../../../src/model/runs/run.ts";
 import { pause } from "../../../src/base/wait.ts";
 import { world } from "../../support/media.ts";

@@ -1,5 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { LiveQueue } from "../../../src/flow/live/queue.ts";
+import { LiveQueue } from "../../../src/flow/live/stages/queue.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 async function all(queue: LiveQueue<number>, signal = NEVER_ABORTED): Promise<number[]> {

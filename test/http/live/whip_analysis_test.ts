@@ -18,7 +18,7 @@ import {
   startLive,
 } from "../../support/live/live.ts";
 import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/fake_live_workers.ts";
-import type { RecordedClip } from "../../../src/live/messages.ts";
+import type { RecordedClip } from "../../../src/live/messages/messages.ts";
 import { held, type ModelServer, startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";

@@ -1,18 +1,23 @@
 /** Live Workers without threads: a test sees every order to a session and makes the session's reports itself. */
 
-import { zeros } from "../../../src/live/session_counts.ts";
+import { zeros } from "../../../src/live/messages/session_counts.ts";
 import type {
+  Credit,
   FrameFacts,
   LiveCounts,
   LivePicture,
   SessionReport,
   SessionSettings,
   WithoutSessionId,
-} from "../../../src/live/messages.ts";
+} from "../../../src/live/messages/messages.ts";
 import type { LiveWorkers, Opening, SessionOrder, SessionPort } from "../../../src/live/worker_pool.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 
 export const ANSWER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
+
+type Acknowledged =
+  & Partial<Record<Credit, number>>
+  & Record<"pictures" | "evidence" | "audioWindows", number>;
 
 /** The Worker's side of one session. */
 export class FakeWorkerSession implements SessionPort {
@@ -38,17 +43,11 @@ export class FakeWorkerSession implements SessionPort {
     this.#closesAtOnce = closesAtOnce;
   }
 
-  /** How many pictures, pieces of evidence, audio windows and, if any, evidence clips were acknowledged. */
-  get acknowledged(): { pictures: number; evidence: number; audioWindows: number; recordings?: number } {
-    const sum: { pictures: number; evidence: number; audioWindows: number; recordings?: number } = {
-      ...{ pictures: 0, evidence: 0, audioWindows: 0 },
-    };
+  /** How many pictures, pieces of evidence, audio windows and, if any, other reports were acknowledged. */
+  get acknowledged(): Acknowledged {
+    const sum: Acknowledged = { pictures: 0, evidence: 0, audioWindows: 0 };
     for (const order of this.orders) {
-      if (order.kind !== "acknowledge") continue;
-      sum.pictures += order.pictures;
-      sum.evidence += order.evidence;
-      sum.audioWindows += order.audioWindows;
-      if (order.recordings > 0) sum.recordings = (sum.recordings ?? 0) + order.recordings;
+      if (order.kind === "acknowledge") sum[order.credit] = (sum[order.credit] ?? 0) + order.count;
     }
     return sum;
   }

@@ -3,7 +3,7 @@
 import type { Metrics } from "../../../base/metrics.ts";
 import { timer } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
-import type { FrameFacts } from "../../../live/messages.ts";
+import type { FrameFacts } from "../../../live/messages/messages.ts";
 import { type SessionEvent, sessionEvent } from "../../../model/events/event_table.ts";
 import { InferenceFailed, type InferenceFailure } from "../../../model/infer/inference.ts";
 import { LIMITS } from "../../../model/limits.ts";
@@ -19,7 +19,7 @@ import {
 import type { Enrichment } from "../../../model/events/enrichment.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
-import type { LiveJournal, SessionIdentity, Undescribed } from "../journal.ts";
+import type { LiveJournal, SessionIdentity, Undescribed } from "../journal/journal.ts";
 
 export interface PromptChange {
   /** Null goes back to the built-in prompt; absent keeps the present one. */

@@ -9,7 +9,7 @@ import { TokenRate } from "../../../model/live/token_rate.ts";
 import { needsSecondPass } from "../../../model/reason/answer.ts";
 import { TIER_LABEL_ANSWER } from "../../../model/reason/schemas.ts";
 import type { Inference } from "../../infer/inference.ts";
-import type { LiveJournal } from "../journal.ts";
+import type { LiveJournal } from "../journal/journal.ts";
 import type { LiveModelChoice } from "./live_model_choice.ts";
 
 /** How urgent a question of one kind is, and how long its answer may be. See docs/models.md#admission. */

@@ -4,7 +4,7 @@ import type { Metrics } from "../../../base/metrics.ts";
 import { refuse } from "../../../base/refusal.ts";
 import { OutOfTime, timer, within } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
-import type { ViewReport } from "../../../live/messages.ts";
+import type { ViewReport } from "../../../live/messages/messages.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { Viewer, type ViewFragment, type ViewTracks } from "./viewer.ts";
 

@@ -1,15 +1,15 @@
 /** Who watches what: the live view of a run's session, or of whatever watches a named source. */
 
-import { refuse } from "../../../base/refusal.ts";
-import { sourceUriOf } from "../../../model/sources/source_name.ts";
-import type { Timeline } from "../../../store/timeline/timeline.ts";
-import type { Caller } from "../../caller.ts";
-import { ownedRun } from "../../runs/ownership.ts";
-import type { NamedSources } from "../../sources/named_sources.ts";
-import type { LiveRegistry } from "../registry.ts";
-import type { LiveSession } from "../session.ts";
-import { fieldOf } from "./live_view.ts";
-import type { Viewer } from "./viewer.ts";
+import { refuse } from "../../base/refusal.ts";
+import { sourceUriOf } from "../../model/sources/source_name.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { ownedRun } from "../runs/ownership.ts";
+import type { NamedSources } from "../sources/named_sources.ts";
+import type { LiveRegistry } from "./registry.ts";
+import type { LiveSession } from "./session.ts";
+import { fieldOf } from "./viewing/live_view.ts";
+import type { Viewer } from "./viewing/viewer.ts";
 
 export interface LiveViewsOptions {
   readonly timeline: Timeline;

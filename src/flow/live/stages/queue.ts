@@ -1,6 +1,6 @@
 /** A bounded queue between two stages of a live session. */
 
-import { unlessAborted } from "../../base/wait.ts";
+import { unlessAborted } from "../../../base/wait.ts";
 
 export class LiveQueue<Item> {
   readonly #bound: number;

@@ -1,20 +1,21 @@
 /** The messages between the HTTP thread and a live Worker: orders go to the Worker, reports come from it. */
 
-import type { IpNetwork } from "../base/ip_address.ts";
-import type { MediaInput } from "../media/input.ts";
-import type { PictureSize } from "../media/live/picture_sizes.ts";
-import type { MediaInfo } from "../media/probe.ts";
-import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
-import type { DetectedRange } from "../model/frames/detected_range.ts";
-import type { CandidateSender } from "../model/live/candidate.ts";
-import type { ClipSettings } from "../model/live/clip.ts";
-import type { VideoCodec } from "../model/live/offer.ts";
-import type { ClipCause } from "../model/live/recording/causes.ts";
-import type { ClipSoundState, RecordPlan } from "../model/live/recording/record_plan.ts";
-import type { StreamFormats } from "../model/sources/recorded_segment.ts";
-import type { GateReason, GateThresholds } from "../model/frames/signals.ts";
-import type { TriggerProgram } from "../model/triggers/program.ts";
-import type { RestrictedZone } from "../model/policies/zone.ts";
+import type { IpNetwork } from "../../base/ip_address.ts";
+import type { MediaInput } from "../../media/input.ts";
+import type { PictureSize } from "../../media/live/picture_sizes.ts";
+import type { MediaInfo } from "../../media/probe.ts";
+import type { Extent, ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { CandidateSender } from "../../model/live/candidate.ts";
+import type { ClipSettings } from "../../model/live/clip.ts";
+import type { VideoCodec } from "../../model/live/offer.ts";
+import type { ClipCause } from "../../model/live/recording/causes.ts";
+import type { ClipSoundState, RecordPlan } from "../../model/live/recording/record_plan.ts";
+import type { StreamFormats } from "../../model/sources/recorded_segment.ts";
+import type { GateReason, GateThresholds } from "../../model/frames/signals.ts";
+import type { TriggerProgram } from "../../model/triggers/program.ts";
+import type { RestrictedZone } from "../../model/policies/zone.ts";
 
 /** Everything about one generation of a live session that is known before it starts and never changes. */
 export interface SessionSettings {
@@ -113,23 +114,30 @@ export type LiveOrder =
     readonly picture: Extent;
     readonly isGranted: boolean;
   }
-  /** Gives credits back: this many more of each may be reported. */
+  /** Gives credits back: so many more reports that take one may follow. */
   | {
     readonly kind: "acknowledge";
     readonly sessionId: string;
-    /** Keyframes, or clips. */
-    readonly pictures: number;
-    /** Pictures for a zone or a trigger. */
-    readonly evidence: number;
-    readonly audioWindows: number;
-    /** Evidence clips. */
-    readonly recordings: number;
-    /** Of the live view. */
-    readonly fragments: number;
-    /** Segments of the continuous recording. */
-    readonly segments: number;
+    readonly credit: Credit;
+    readonly count: number;
   }
   | { readonly kind: "close"; readonly sessionId: string };
+
+/** How many reports of a session may be unacknowledged: on their way, or being processed on the other side. */
+export const CREDITS = {
+  /** Keyframes; of clips there is one. */
+  pictures: LIMITS.live.decodedFramesQueuedKeyframe,
+  /** Pictures for a zone or a trigger. */
+  evidence: LIMITS.live.evidenceQueued,
+  audioWindows: LIMITS.live.audioWindowsQueued,
+  /** Evidence clips. */
+  recordings: LIMITS.evidence.clipsHeld,
+  /** Fragments of the live view. */
+  fragments: LIMITS.view.fragmentsQueued,
+  /** Segments of the continuous recording. */
+  segments: LIMITS.recording.segmentsHeld,
+} as const;
+export type Credit = keyof typeof CREDITS;
 
 /**
  * `ready` comes once, when the Worker has loaded and listens. All others but `uncaught` belong to a session, and none comes for
@@ -212,6 +220,8 @@ export type SessionReport =
   }
   /** All resources are released: processes, sockets, memory. */
   | { readonly kind: "closed"; readonly sessionId: string };
+
+export type ReportOf<Kind extends SessionReport["kind"]> = Extract<SessionReport, { kind: Kind }>;
 
 /** A message as a session writes it: its id is added when it is sent. */
 export type WithoutSessionId<Message> = Message extends { sessionId: string } ? Omit<Message, "sessionId">

@@ -1,9 +1,9 @@
 /** Pictures of what a live session sees now: one a second at most is made, however many callers want it. */
 
-import { unlessAborted, within } from "../../base/wait.ts";
-import type { World } from "../../base/world.ts";
-import type { Snapshot } from "../../live/messages.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { unlessAborted, within } from "../../../base/wait.ts";
+import type { World } from "../../../base/world.ts";
+import type { Snapshot } from "../../../live/messages/messages.ts";
+import { LIMITS } from "../../../model/limits.ts";
 
 export class Snapshots {
   readonly #options: { readonly world: World; readonly order: () => void };

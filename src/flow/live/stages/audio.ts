@@ -1,37 +1,48 @@
 /** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events. */
 
-import { joinedBytes } from "../../base/bytes.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { inRootSpan } from "../../base/tracing.ts";
-import type { World } from "../../base/world.ts";
-import type { AudioWindow } from "../../live/messages.ts";
-import { opusWav, OpusWavFailed } from "../../media/formats/opus_wav.ts";
-import type { ToolRunner } from "../../media/tools/runner.ts";
-import { type SessionEvent, sessionEvent } from "../../model/events/event_table.ts";
-import type { LiveAudioPlan } from "../../model/live/attach.ts";
-import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
-import { type ChunkMoment, fuseMoments } from "../../model/reason/moments.ts";
-import { SIDECAR_SAMPLE_RATE_HZ, wavOf } from "../../model/sidecars/wav.ts";
-import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
-import type { LiveJournal, SessionIdentity } from "./journal.ts";
+import { joinedBytes } from "../../../base/bytes.ts";
+import type { Metrics } from "../../../base/metrics.ts";
+import { inRootSpan } from "../../../base/tracing.ts";
+import type { World } from "../../../base/world.ts";
+import type { AudioWindow, ReportOf } from "../../../live/messages/messages.ts";
+import { opusWav, OpusWavFailed } from "../../../media/formats/opus_wav.ts";
+import { type SessionEvent, sessionEvent } from "../../../model/events/event_table.ts";
+import type { LiveAudioPlan } from "../../../model/live/attach.ts";
+import { LIMITS } from "../../../model/limits.ts";
+import { type LocalAudio, SidecarFailed } from "../../../model/sidecars/local_audio.ts";
+import { type ChunkMoment, fuseMoments } from "../../../model/reason/moments.ts";
+import { SIDECAR_SAMPLE_RATE_HZ, wavOf } from "../../../model/sidecars/wav.ts";
+import type { LiveJournal, SessionIdentity } from "../journal/journal.ts";
+import { Stage } from "./stage.ts";
+import type { StagedSession, StageHost } from "./staged_session.ts";
 
 /** The stream that events of live audio name. Their `request_id` is made up, as no request causes them. */
 const STREAM_ID = "default";
 
-export interface LiveAudioOptions {
+type LiveAudioOptions = NonNullable<StageHost["audio"]> & {
   readonly identity: SessionIdentity;
   readonly journal: LiveJournal;
   readonly plan: LiveAudioPlan;
-  readonly sidecar: AudioSidecar;
-  readonly runner: ToolRunner;
-  /** SERVICE_AUDIO_SIDECAR_TIMEOUT_MS. */
-  readonly timeoutMs: number;
   readonly metrics: Metrics;
   readonly world: World;
+};
+
+export function audioStage({ host, plan: { identity, attach }, journal, acknowledge }: StagedSession) {
+  const { audio: parts, metrics, world } = host;
+  const { localAudio: plan } = attach;
+  const audio = parts && plan && new LiveAudio({ identity, journal, plan, ...parts, metrics, world });
+  return new Stage<ReportOf<"audio_window">>(acknowledge, {
+    name: "audio",
+    bound: audio ? LIMITS.live.audioWindowsQueued : 0,
+    credit: "audioWindows",
+    work: async ({ window }, signal) => await audio?.analyze(window, signal),
+    onLost: ({ window }) =>
+      metrics.add("service_pipeline_webrtc_audio_queue_dropped_total", window.units.length),
+  });
 }
 
 /** See docs/live.md#live-audio. */
-export class LiveAudio {
+class LiveAudio {
   readonly #options: LiveAudioOptions;
 
   constructor(options: LiveAudioOptions) {

@@ -1,24 +1,43 @@
 /** The evidence clips of a session: stores each with its picture, then writes the event that names them. */
 
 import type { Metrics } from "../../../base/metrics.ts";
-import type { World } from "../../../base/world.ts";
-import type { RecordedClip } from "../../../live/messages.ts";
+import type { RecordedClip, ReportOf } from "../../../live/messages/messages.ts";
 import { sessionEvent } from "../../../model/events/event_table.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { storedImageFields } from "../../../model/live/live_frame.ts";
 import type { BlobRef } from "../../../store/media/blobs.ts";
-import type { LiveJournal, SessionIdentity } from "../journal.ts";
-import type { CauseEvents, EventPlace } from "./cause_events.ts";
+import type { LiveJournal, SessionIdentity } from "../journal/journal.ts";
+import { Stage } from "./stage.ts";
+import type { StagedSession } from "./staged_session.ts";
+import type { CauseEvents, EventPlace } from "../journal/cause_events.ts";
 
-export interface EvidenceClipsOptions {
+/** Never aborted: the last clip comes when the session ends, and is stored as long as the run is open. */
+export function evidenceClipStage(
+  { host, plan: { identity, attach }, journal, causes, acknowledge }: StagedSession,
+) {
+  const { metrics } = host;
+  const clips = attach.record && new EvidenceClips({ identity, journal, causes, metrics });
+  return new Stage<ReportOf<"recorded">>(acknowledge, {
+    name: "event_writer",
+    bound: LIMITS.evidence.clipsHeld,
+    credit: "recordings",
+    isNeverAborted: true,
+    work: async ({ clip }) => {
+      if (journal.isOpen) await clips?.store(clip);
+    },
+    onLost: () => metrics.add("service_pipeline_recordings_lost_total"),
+    finish: async () => await clips?.finish(),
+  });
+}
+
+interface EvidenceClipsOptions {
   readonly identity: SessionIdentity;
   readonly journal: LiveJournal;
   readonly causes: CauseEvents;
   readonly metrics: Metrics;
-  readonly world: World;
 }
 
-export class EvidenceClips {
+class EvidenceClips {
   readonly #options: EvidenceClipsOptions;
   /** Clips that are stored and wait for the event of their cause. */
   readonly #awaiting = new Set<Promise<void>>();

@@ -1,7 +1,6 @@
 /** The evidence of a zone or a trigger: stores the picture, then writes the event that names it, then sends the datagram. */
 
-import type { Metrics } from "../../../base/metrics.ts";
-import type { LivePicture, TriggerFacts, ZoneFacts } from "../../../live/messages.ts";
+import type { LivePicture, TriggerFacts, ZoneFacts } from "../../../live/messages/messages.ts";
 import { sessionEvent } from "../../../model/events/event_table.ts";
 import {
   localOutputDatagram,
@@ -12,33 +11,19 @@ import { zoneEnteredPayload } from "../../../model/policies/zone_event.ts";
 import { DEFAULT_STREAM_ID } from "../../../model/identifiers.ts";
 import type { TriggerProgram } from "../../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../../model/policies/zone.ts";
-import type { TriggerDatagramSender } from "../../../remote/trigger_datagram_sender.ts";
 import type { BlobRef } from "../../../store/media/blobs.ts";
-import type { Enricher } from "../describing/enricher.ts";
-import type { LiveJournal, SessionIdentity } from "../journal.ts";
-
-export interface EvidenceOptions {
-  readonly identity: SessionIdentity;
-  readonly journal: LiveJournal;
-  readonly zone: RestrictedZone | null;
-  readonly trigger: TriggerProgram | null;
-  /** Null where no socket is configured; `checkAttach` then refuses programs with a local output. */
-  readonly datagrams: Pick<TriggerDatagramSender, "send"> | null;
-  readonly metrics: Metrics;
-  /** Null where no event of the session is explained. */
-  readonly enricher: Pick<Enricher, "announced"> | null;
-}
+import type { StagedSession } from "./staged_session.ts";
 
 export class EvidenceWriter {
-  readonly #options: EvidenceOptions;
+  readonly #session: Pick<StagedSession, "host" | "plan" | "journal" | "enricher">;
 
-  constructor(options: EvidenceOptions) {
-    this.#options = options;
+  constructor(session: StagedSession) {
+    this.#session = session;
   }
 
   /** A picture that cannot be stored gets no event, as an assertion needs its evidence. The failure is counted. */
   async write(picture: LivePicture): Promise<void> {
-    const { zone, trigger, journal, metrics } = this.#options;
+    const { host: { metrics }, plan: { attach: { zone, trigger } }, journal } = this.#session;
     const ref = await journal.store(picture.jpeg);
     if (zone && picture.zone) {
       if (ref) this.#assertZone(zone, picture, picture.zone, ref);
@@ -51,7 +36,7 @@ export class EvidenceWriter {
   }
 
   #assertZone(zone: RestrictedZone, { frame, isArmed }: LivePicture, facts: ZoneFacts, image: BlobRef): void {
-    const { identity, journal, metrics, enricher } = this.#options;
+    const { host: { metrics }, plan: { identity }, journal, enricher } = this.#session;
     const { score, consecutiveFrames } = facts;
     const payload = {
       ...zoneEnteredPayload({ ...identity, frame, zone, score, consecutiveFrames, image }),
@@ -68,7 +53,7 @@ export class EvidenceWriter {
     { inputs }: TriggerFacts,
     image: BlobRef,
   ): Promise<void> {
-    const { identity, journal, metrics, datagrams, enricher } = this.#options;
+    const { host: { metrics, datagrams }, plan: { identity }, journal, enricher } = this.#session;
     const { eventType, localOutput } = triggerActions(program);
     const payload = triggerPayload({
       ...identity,
