@@ -6,7 +6,7 @@ import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { CandidateSender } from "../model/live/candidate.ts";
-import type { VideoCodec } from "../model/live/offer.ts";
+import type { Offer } from "../model/live/offer.ts";
 import type { BrokerConnection } from "../media/tools/broker_client.ts";
 import type {
   LiveOrder,
@@ -19,11 +19,7 @@ import type {
 
 /** What a session starts with: the offer of a publisher, or a source to pull. */
 export type Opening =
-  | CandidateSender & {
-    readonly kind: "offer";
-    readonly offer: string;
-    readonly decodes?: readonly VideoCodec[];
-  }
+  | CandidateSender & { readonly kind: "offer"; readonly offer: Offer }
   | { readonly kind: "pull"; readonly input: MediaInput; readonly info: MediaInfo };
 
 /** One session as the HTTP thread sees it. */

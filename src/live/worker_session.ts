@@ -10,7 +10,7 @@ import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import { opusSamples } from "../media/formats/opus_packet.ts";
 import { clipVideo } from "../media/live/clip_codecs.ts";
 import { LIMITS } from "../model/limits.ts";
-import { type Offer, readOffer, type VideoCodec } from "../model/live/offer.ts";
+import type { Offer, VideoCodec } from "../model/live/offer.ts";
 import { keptBytesMax } from "../model/live/recording/record_plan.ts";
 import { segmentBytesMax } from "../model/sources/recording_plan.ts";
 import { SoundClock } from "../rtc/receive/sound_clock.ts";
@@ -171,17 +171,14 @@ export class WorkerSession {
       if (order.kind === "offer") await this.#answer(order);
       else await this.#pull(order);
     } catch (error) {
-      if (order.kind === "offer") await this.#refuse(500, errorText(error));
+      if (order.kind === "offer") await this.#refuse(errorText(error));
       else this.#fail({ stage: "analysis", reason: "spawn_failure" }, error);
     }
     if (!this.#isRefused) void this.#tick();
   }
 
   async #answer(order: Extract<OpeningOrder, { kind: "offer" }>): Promise<void> {
-    const { offer: text, decodes = [] } = order;
-    const verdict = readOffer(text, new Set(decodes), { isRecorded: this.#settings.record !== null });
-    if (!verdict.isServed) return await this.#refuse(verdict.status, verdict.message);
-    const { offer } = verdict;
+    const { offer } = order;
     if (offer.video) await this.#startVideo(offer.video.codec);
     this.#startTaps(offer);
     const { peer, answer } = await Peer.answer(
@@ -318,10 +315,10 @@ export class WorkerSession {
     this.#report({ kind: "ice_restarted", orderId, fragment: answer });
   }
 
-  async #refuse(status: 400 | 415 | 500, message: string): Promise<void> {
+  async #refuse(message: string): Promise<void> {
     this.#isRefused = true;
     await this.#release();
-    this.#report({ kind: "refused", status, message });
+    this.#report({ kind: "refused", message });
   }
 
   #end(cause: EndCause, message: string, fault?: WorkerFault): void {

@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import { Refusal } from "../../src/base/refusal.ts";
 import type { Caller } from "../../src/flow/caller.ts";
-import { NotAcknowledged, type PromptChange } from "../../src/flow/live/describing/describer.ts";
-import type { OpenSessions, PromptableSession } from "../../src/flow/live/registry.ts";
+import {
+  type OpenSessions,
+  type PromptableSession,
+  type PromptChange,
+  promptTimedOut,
+  sessionIsEnding,
+} from "../../src/flow/policies/open_sessions.ts";
 import { Policies } from "../../src/flow/policies/policies.ts";
 import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
@@ -159,9 +164,9 @@ Deno.test("a request that a live generation does not take leaves requested and r
   await check(null, conflict, /^expected_generation_required$/);
   await check(6, conflict, /^stale_generation: expected 6, the current one is 7$/);
   assert.deepEqual(live.session.changes, []);
-  live.session.answer = () => Promise.reject(new NotAcknowledged("timeout"));
+  live.session.answer = () => Promise.reject(promptTimedOut());
   await check(7, [503, undefined, "policy_acknowledgement_timeout"], /^acknowledgement_timeout$/);
-  live.session.answer = () => Promise.reject(new NotAcknowledged("closed"));
+  live.session.answer = () => Promise.reject(sessionIsEnding());
   await check(7, conflict, /^generation_closed: generation 7/);
   live.sessions.open = null;
   await check(7, conflict, /^generation_closed: the run has no live session/);

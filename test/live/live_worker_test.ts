@@ -7,6 +7,7 @@ import type { SessionReport } from "../../src/live/messages/messages.ts";
 import type { SessionCounter } from "../../src/live/messages/session_counts.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { probeMedia } from "../../src/media/probe.ts";
+import { readOffer } from "../../src/model/live/offer.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
 import { pulled, SETTINGS, TOOLS, Workers, WORLD } from "../support/live/live_workers.ts";
@@ -29,7 +30,11 @@ function kinds(reports: readonly SessionReport[]): string {
 
 Deno.test("an offer is answered, and a session without a publisher closes when it is ordered to", async () => {
   await using workers = new Workers();
-  const { port, reports, waitFor } = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
+  const { port, reports, waitFor } = workers.open({
+    kind: "offer",
+    offer: readOffer(offerText(), new Set()),
+    isOnLoopback: true,
+  });
   const { answer, video, audioTracks } = await waitFor("answered");
   assert.match(answer, /^v=0\r\n/);
   assert.deepEqual([video, audioTracks], [{ codec: "vp8" }, 1]);
@@ -41,26 +46,22 @@ Deno.test("an offer is answered, and a session without a publisher closes when i
   assert.equal(kinds(reports), "answered ice_restarted closed");
 });
 
-for (
-  const [what, offer, status] of [
-    ["nothing", " ", 400],
-    ["something else than SDP", "hello", 400],
-    ["no codec that is served", offerText({ video: [["VP6"]], audio: false }), 415],
-    ["two videos", offerText({ video: [["VP8"], ["VP8"]] }), 415],
-  ] as const
-) {
-  Deno.test(`an offer of ${what} is refused with ${status}, and no other report follows`, async () => {
-    await using workers = new Workers();
-    const { port, reports, waitFor } = workers.open({ kind: "offer", offer, isOnLoopback: true });
-    assert.equal((await waitFor("refused")).status, status);
-    await port.close();
-    assert.equal(kinds(reports), "refused");
-  });
-}
+Deno.test("an offer that cannot be answered is refused, and no other report follows", async () => {
+  await using workers = new Workers();
+  const broken = { ...readOffer(offerText(), new Set()), fingerprints: null as never };
+  const { port, reports, waitFor } = workers.open({ kind: "offer", offer: broken, isOnLoopback: true });
+  await waitFor("refused");
+  await port.close();
+  assert.equal(kinds(reports), "refused");
+});
 
 Deno.test("a session that is closed while it opens closes when it has opened", async () => {
   await using workers = new Workers();
-  const { port, reports } = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
+  const { port, reports } = workers.open({
+    kind: "offer",
+    offer: readOffer(offerText(), new Set()),
+    isOnLoopback: true,
+  });
   await port.close();
   assert.match(kinds(reports), /^(answered )?closed$/);
 });
@@ -316,7 +317,11 @@ Deno.test("a watched session gives fragments from its last key frame on, also af
 
 Deno.test("a session whose trigger cannot run is ended, and another session is not", async () => {
   await using workers = new Workers();
-  const healthy = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
+  const healthy = workers.open({
+    kind: "offer",
+    offer: readOffer(offerText(), new Set()),
+    isOnLoopback: true,
+  });
   await healthy.waitFor("answered");
   const program = { isa_version: 1, program_id: "bad", version: 1, instructions: [] };
   const broken = workers.open(await pulled(CLIP), { trigger: program as never });
@@ -331,7 +336,11 @@ Deno.test("a Worker without a session for a minute ends, and the next session st
   const clock = new ManualClock();
   await using workers = new Workers({ ...WORLD, sleep: (ms, signal) => clock.sleep(ms, signal) });
   const once = async () => {
-    const { port, waitFor } = workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
+    const { port, waitFor } = workers.open({
+      kind: "offer",
+      offer: readOffer(offerText(), new Set()),
+      isOnLoopback: true,
+    });
     await waitFor("answered");
     await clock.advance(120_000); // with a session it stays
     await port.close();
@@ -351,7 +360,7 @@ Deno.test("no program is left when the Workers are closed with open sessions", a
     await using workers = new Workers();
     const live = workers.open(await pulled(CLIP, { durationMs: null }));
     await live.waitFor("picture");
-    workers.open({ kind: "offer", offer: offerText(), isOnLoopback: true });
+    workers.open({ kind: "offer", offer: readOffer(offerText(), new Set()), isOnLoopback: true });
   }
   await until("no program is left", () => childProcesses("unix:").length === 0);
 });

@@ -10,11 +10,9 @@ import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { LiveSourceBody } from "../../model/api/live.ts";
 import { event } from "../../model/events/event_table.ts";
 import {
-  type AttachBody,
   type AttachConfig,
   type AttachContext,
   type AttachPolicy,
-  AttachRefused,
   checkAttach,
 } from "../../model/live/attach.ts";
 import { newRunId } from "../../model/identifiers.ts";
@@ -30,14 +28,11 @@ import type { Caller } from "../caller.ts";
 import type { PolicyRevisions } from "../policies/revisions.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
 import type { LocatedSource, Sources } from "../sources/sources.ts";
-import { CapacityExhausted } from "./capacity.ts";
 import type { SessionIdentity } from "./journal/journal.ts";
 import { type FindSource, Reconnector } from "./reconnect.ts";
 import type { LiveRegistry } from "./registry.ts";
 import type { LiveSession } from "./session.ts";
-import { LiveRefused } from "./signalling.ts";
-import type { LiveSessionFactory } from "./session_factory.ts";
-import type { RecordedSource } from "./stages/staged_session.ts";
+import type { AskedSession, LiveSessionFactory } from "./session_factory.ts";
 import { programOf } from "./whip.ts";
 
 export interface LiveSourcesOptions {
@@ -174,59 +169,32 @@ export class LiveSources {
     ];
   }
 
-  /** Reserves what the session needs, lets `commit` write its first events, and starts it: it owns what is in `opening`. */
+  /** Opens and starts a session, which owns what is in `opening`; `begin` writes its first events. */
   #start(
-    { runId, principalKey, sourceUri, attach, policy, isAlwaysOn, recording = null }: {
-      readonly runId: string;
-      readonly principalKey: string;
-      readonly sourceUri: string;
-      readonly attach: AttachConfig;
-      readonly policy: AttachPolicy | null;
-      readonly isAlwaysOn?: true;
-      readonly recording?: RecordedSource | null;
-    },
+    asked: Omit<AskedSession, "source" | "picture" | "opening">,
     { opening, reconnector }: {
       readonly opening: AsyncDisposableStack;
       readonly reconnector: Reconnector;
     },
-    commit: (identity: SessionIdentity) => void,
+    begin: (identity: SessionIdentity) => void,
   ): LiveSession {
     const { registry, sessions } = this.#options;
-    if (attach.localAudio && reconnector.first.info.audioStreams === 0) {
+    const { attach, recording } = asked;
+    const { first } = reconnector;
+    const video = first.info.video!;
+    if (attach.localAudio && first.info.audioStreams === 0) {
       throw refuse.invalid("local_audio", "needs a source with sound, and this one has none");
     }
-    const { codec } = reconnector.first.info.video!;
     const recordField = attach.record ? "record" : recording ? "recording" : null;
-    if (recordField !== null && clipVideo(codec) === null) {
+    if (recordField !== null && clipVideo(video.codec) === null) {
       throw refuse.invalid(
         recordField,
-        `needs video as H.264 or H.265, which MP4 carries to browsers, and this is ${codec}`,
+        `needs video as H.264 or H.265, which MP4 carries to browsers, and this is ${video.codec}`,
       );
     }
-    const picture = bounded(reconnector.first.info.video!);
-    const room = opening.use(
-      available(() => sessions.reserve(principalKey, picture, attach, { isRecorded: recording !== null })),
-    );
-    const identity: SessionIdentity = {
-      sessionId: available(() => registry.newSessionId()),
-      generation: registry.nextGeneration(),
-      principalKey,
-      source: "live",
-      sourceUri,
-    };
-    commit(identity);
-    opening.move(); // the session frees the reservation and closes the reconnector
-    const first = { kind: "pull", ...reconnector.first } as const;
-    const plan = {
-      identity,
-      runId,
-      attach,
-      policy,
-      opening: first,
-      recording,
-      ...(isAlwaysOn && { isAlwaysOn }),
-    };
-    const session = sessions.create(plan, room);
+    const place = { source: "live", picture: bounded(video), opening: { kind: "pull", ...first } } as const;
+    const session = sessions.open({ ...asked, ...place }, begin);
+    opening.move(); // the session closes the reconnector
     registry.add(session);
     session.run(reconnector);
     session.open();
@@ -267,7 +235,7 @@ export class LiveSources {
   }
 
   #attach({ source_uri: _, ...body }: LiveSourceBody, policy: AttachPolicy | null): AttachConfig {
-    const attach = this.#checkedAttach(body, policy);
+    const attach = checkAttach(body, { ...this.#options.attach, policy });
     if (attach.localAudio && !this.#options.sessions.hasAudioSidecar) {
       throw refuse.because(
         "audio_sidecar_unavailable",
@@ -275,14 +243,6 @@ export class LiveSources {
       );
     }
     return attach;
-  }
-
-  #checkedAttach(body: AttachBody, policy: AttachPolicy | null): AttachConfig {
-    try {
-      return checkAttach(body, { ...this.#options.attach, policy });
-    } catch (error) {
-      throw error instanceof AttachRefused ? refuse.invalidFields(error.details) : error;
-    }
   }
 
   /** Errors: 422 `source_uri` for what cannot be watched. */
@@ -333,16 +293,4 @@ function openedEvent({ requestId, runId, identity, attach, armed }: {
     trigger_program: programOf(attach.trigger),
     ...(armed !== undefined && { armed }),
   });
-}
-
-/** No free capacity, slot or session id is 503 here. */
-function available<T>(take: () => T): T {
-  try {
-    return take();
-  } catch (error) {
-    if (error instanceof CapacityExhausted || error instanceof LiveRefused) {
-      throw refuse.because("provider_saturated", error.message);
-    }
-    throw error;
-  }
 }

@@ -1,6 +1,7 @@
 /** The memory and threads that all live sessions may hold together: reserved before a session starts, or it never starts. */
 
 import { SharedBudget } from "../../base/sharing/fair_share.ts";
+import { type Refusal, refuse } from "../../base/refusal.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { liveMemoryBytes } from "../../media/live/live_decoder.ts";
@@ -32,11 +33,6 @@ export interface HeldCapacity extends Disposable {
   resizeMemory(bytes: number): boolean;
 }
 
-/** One of the two budgets has not enough left, or not for this principal. */
-export class CapacityExhausted extends Error {
-  override readonly name = "CapacityExhausted";
-}
-
 /** See docs/live.md#capacity. */
 export class MediaCapacity {
   readonly #options: MediaCapacityOptions;
@@ -55,7 +51,7 @@ export class MediaCapacity {
   }
 
   /**
-   * Reserves both for the principal, or throws {@link CapacityExhausted} and reserves neither. Disposing the result frees the reservation;
+   * Reserves both for the principal, or refuses (`provider_saturated`) and reserves neither. Disposing the result frees the reservation;
    * disposing it again does nothing. `SessionEnding` frees it when the Worker has released everything; whip.ts and camera.ts free that
    * of a session that never started.
    */
@@ -83,11 +79,11 @@ export class MediaCapacity {
     }
   }
 
-  #exhausted(why: string): CapacityExhausted {
+  #exhausted(why: string): Refusal {
     const { metrics, world } = this.#options;
     metrics.add("service_media_capacity_rejections_total");
     metrics.set("service_media_capacity_last_rejection_timestamp_seconds", Math.floor(world.now() / 1000));
-    return new CapacityExhausted(`Cannot start a live generation: ${why}`);
+    return refuse.because("provider_saturated", `Cannot start a live generation: ${why}`);
   }
 }
 

@@ -1,16 +1,15 @@
 /** The live sessions of the process: which are open, which have ended lately, and how many more may start. */
 
 import { SharedBudget } from "../../base/sharing/fair_share.ts";
+import { Refusal, refuse } from "../../base/refusal.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { Caller } from "../caller.ts";
+import type { OpenSessions, PromptableSession } from "../policies/open_sessions.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
-import type { PromptChange } from "./describing/describer.ts";
 import type { LiveSession } from "./session.ts";
-import { LiveRefused } from "./signalling.ts";
 
 export interface LiveRegistryOptions {
   readonly work: RunWork;
@@ -20,25 +19,11 @@ export interface LiveRegistryOptions {
   readonly world: World;
 }
 
-/** What the policies of a run need of its live session. */
-export interface PromptableSession {
-  readonly sessionId: string;
-  /** Process-wide, from 1. */
-  readonly generation: number;
-  /** The zone that the session keeps for its life. */
-  readonly zone: RestrictedZone | null;
-  /** Whether that zone came with a policy revision. */
-  readonly hasPolicyZone: boolean;
-  /**
-   * Resolves when the session's describer uses the change. Rejects with `NotAcknowledged` within `timeoutMs`; the change
-   * is then never applied.
-   */
-  updatePrompt(change: PromptChange, timeoutMs: number): Promise<void>;
-}
-
-export interface OpenSessions {
-  /** The open session of the run, or null. */
-  find(runId: string): PromptableSession | null;
+/** A session of another principal, for a caller who is told that it is there. */
+export class ForeignSession extends Refusal {
+  constructor() {
+    super("not_found", "the session belongs to another principal");
+  }
 }
 
 /** A session that has ended; ending it again succeeds as long as it is remembered. */
@@ -87,24 +72,24 @@ export class LiveRegistry implements OpenSessions {
     return ++this.#generations;
   }
 
-  /** Throws LiveRefused (503) where all slots or the principal's share of them are taken, or the service is closing. */
+  /** Refuses (`provider_saturated`) where all slots or the principal's share of them are taken, or the service is closing. */
   takeSlot(principalKey: string): Disposable {
-    if (this.#closing.signal.aborted) throw new LiveRefused(503, "the service is closing");
+    if (this.#closing.signal.aborted) throw saturated("the service is closing");
     const fault = this.#slots.faultOf(principalKey, 1);
     if (fault === "exhausted") {
-      throw new LiveRefused(503, `the limit of ${this.#slots.limit} live sessions is reached`);
+      throw saturated(`the limit of ${this.#slots.limit} live sessions is reached`);
     }
     if (fault !== null) {
-      throw new LiveRefused(503, "the live sessions that are left are kept for other callers");
+      throw saturated("the live sessions that are left are kept for other callers");
     }
     return this.#slots.take(principalKey, 1);
   }
 
-  /** A random id. Throws LiveRefused (503) where it collides with the id of a known session. */
+  /** A random id. Refuses where it collides with the id of a known session. */
   newSessionId(): string {
     const sessionId = `sess-${this.#options.world.randomBytes(8).toHex()}`;
     if (this.#sessions.has(sessionId) || this.#ended.has(sessionId)) {
-      throw new LiveRefused(503, "no session id could be found");
+      throw saturated("no session id could be found");
     }
     return sessionId;
   }
@@ -155,8 +140,8 @@ export class LiveRegistry implements OpenSessions {
   }
 
   /**
-   * The caller's session; null for one that has ended and is still remembered. Throws LiveRefused: 404 for an unknown
-   * session and for one of another principal alike, or 403 for the latter with `tellsForeign`.
+   * The caller's session; null for one that has ended and is still remembered. Errors: `not_found` for an unknown
+   * session and for one of another principal alike; {@link ForeignSession} for the latter with `tellsForeign`.
    */
   session(
     { principalKey }: Pick<Caller, "principalKey">,
@@ -168,9 +153,9 @@ export class LiveRegistry implements OpenSessions {
     const owner = session?.identity.principalKey ?? this.#ended.get(sessionId)?.principalKey;
     if (owner === principalKey) return session ?? null;
     if (owner !== undefined && tellsForeign) {
-      throw new LiveRefused(403, "the session belongs to another principal");
+      throw new ForeignSession();
     }
-    throw new LiveRefused(404, "no such session");
+    throw refuse.because("not_found", "no such session");
   }
 
   /** Ends every session; resolves when their last events are written. */
@@ -190,4 +175,9 @@ export class LiveRegistry implements OpenSessions {
       this.#ended.delete(sessionId);
     }
   }
+}
+
+/** There is no place for a live session now. */
+export function saturated(why: string): Refusal {
+  return refuse.because("provider_saturated", why);
 }

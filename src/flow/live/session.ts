@@ -8,7 +8,7 @@ import type { Labels } from "../../model/frames/label_map.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { ArmedChange } from "../sources/armed_sources.ts";
-import { NotAcknowledged, type PromptChange } from "./describing/describer.ts";
+import { type PromptChange, sessionIsEnding } from "../policies/open_sessions.ts";
 import { SessionEnding } from "./ending.ts";
 import { SessionFaults } from "./faults.ts";
 import type { SessionActivity } from "./journal/activity.ts";
@@ -241,7 +241,7 @@ export class LiveSession {
   }
 
   async updatePrompt(change: PromptChange, timeoutMs: number): Promise<void> {
-    if (this.ending.hasBegun) throw new NotAcknowledged("closed");
+    if (this.ending.hasBegun) throw sessionIsEnding();
     await this.#options.describer.updatePrompt(change, timeoutMs);
   }
 

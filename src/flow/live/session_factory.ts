@@ -5,7 +5,6 @@ import type { LiveWorkers } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { AttachConfig } from "../../model/live/attach.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
 import { segmentBytesMax } from "../../model/sources/recording_plan.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";
@@ -24,7 +23,7 @@ import type { LiveModelChoice } from "./describing/live_model_choice.ts";
 import type { SemanticNovelty } from "./describing/novelty.ts";
 import { LiveQuestions } from "./describing/questions.ts";
 import type { LiveRegistry } from "./registry.ts";
-import { LiveJournal } from "./journal/journal.ts";
+import { LiveJournal, type SessionIdentity } from "./journal/journal.ts";
 import { type MediaCapacity, reservationOf } from "./capacity.ts";
 
 export interface LiveSessionFactoryOptions extends StageHost {
@@ -46,6 +45,15 @@ export interface LiveSessionFactoryOptions extends StageHost {
   readonly mediaIdleMs: number;
 }
 
+/** What a session is opened for. */
+export interface AskedSession
+  extends Omit<LiveSessionPlan, "identity">, Omit<SessionIdentity, "sessionId" | "generation"> {
+  /** A publisher has taken its number already; default the next one. */
+  readonly generation?: number;
+  /** The largest pictures of a publisher, and the present ones of a source that is pulled. */
+  readonly picture: Extent;
+}
+
 export class LiveSessionFactory {
   readonly #options: LiveSessionFactoryOptions;
 
@@ -59,30 +67,41 @@ export class LiveSessionFactory {
   }
 
   /**
-   * Reserves the memory, the threads and the slot of a session of the principal. Throws CapacityExhausted, or LiveRefused where there is no
-   * slot. See {@link MediaCapacity.reserve} for who frees the reservation.
+   * Reserves the memory, the threads and the slot of a session, lets `begin` write its first events, and makes it; nothing is started.
+   * The session owns what is reserved. Errors: `provider_saturated`, and those of `begin`; nothing is left then.
    */
-  reserve(
-    principalKey: string,
-    picture: Extent,
-    attach: AttachConfig,
-    { isPublished = false, ...options }: { readonly isRecorded?: boolean; readonly isPublished?: boolean } =
-      {},
-  ): SessionRoom {
+  open(asked: AskedSession, begin: (identity: SessionIdentity) => void = () => {}): LiveSession {
+    const { principalKey, source, sourceUri, generation, picture: _, ...rest } = asked;
+    const { registry } = this.#options;
+    using unused = new DisposableStack();
+    const room = unused.use(this.#reserve(asked));
+    const identity: SessionIdentity = {
+      sessionId: registry.newSessionId(),
+      generation: generation ?? registry.nextGeneration(),
+      principalKey,
+      source,
+      sourceUri,
+    };
+    begin(identity);
+    unused.move(); // the session frees it
+    return this.#create({ ...rest, identity }, room);
+  }
+
+  #reserve({ principalKey, source, picture, attach, recording }: AskedSession): SessionRoom {
     const { capacity, registry } = this.#options;
+    const ofSize = (size: Extent) => reservationOf(size, attach, { isRecorded: recording != null });
     using held = new DisposableStack();
-    const reserved = held.use(capacity.reserve(principalKey, reservationOf(picture, attach, options)));
+    const reserved = held.use(capacity.reserve(principalKey, ofSize(picture)));
     const slot = registry.takeSlot(principalKey);
     held.move();
     return new SessionRoom({
       ...{ capacity: reserved, slot, picture },
-      least: isPublished ? picture : null,
-      memoryBytes: (size) => reservationOf(size, attach, options).memoryBytes,
+      least: source === "whip" ? picture : null,
+      memoryBytes: (size) => ofSize(size).memoryBytes,
     });
   }
 
-  /** The session owns `room` from here on. Nothing is started yet. */
-  create(plan: LiveSessionPlan, room: SessionRoom): LiveSession {
+  #create(plan: LiveSessionPlan, room: SessionRoom): LiveSession {
     const { metrics, world, registry, workers, blobs, timeline } = this.#options;
     const { identity, runId, attach } = plan;
     const activity = new SessionActivity();

@@ -1,22 +1,12 @@
 /** What the publisher of a live session is answered: its offer, and each restart of ICE. */
 
+import { Refusal, refuse } from "../../base/refusal.ts";
 import { within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { ReportOf } from "../../live/messages/messages.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { CandidateSender } from "../../model/live/candidate.ts";
 import type { Caller } from "../caller.ts";
-
-export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503 | 507;
-
-/** An expected refusal of a live session. The WHIP routes answer it with the bare status and the message as plain text. */
-export class LiveRefused extends Error {
-  override readonly name = "LiveRefused";
-
-  constructor(readonly status: LiveStatus, message: string) {
-    super(message);
-  }
-}
 
 /** How long the Worker may take to answer an offer, or to restart ICE. */
 const ANSWER_MS = 10_000;
@@ -39,12 +29,14 @@ export class Signalling {
     this.#answer.promise.catch(() => {/* whoever waits in `answer` gets it */});
   }
 
-  /** The SDP answer to the offer. Errors: {@link LiveRefused}. */
+  /** The SDP answer to the offer. Errors: 503 where none comes in time or the session cannot start, 500 for a fault of its Worker. */
   async answer(signal: AbortSignal): Promise<string> {
     try {
       return await within(this.#options.world, ANSWER_MS, this.#answer.promise, signal);
     } catch (error) {
-      throw error instanceof LiveRefused ? error : new LiveRefused(503, "no answer was found in time");
+      throw error instanceof Refusal
+        ? error
+        : refuse.because("provider_saturated", "no answer was found in time");
     }
   }
 
@@ -72,12 +64,12 @@ export class Signalling {
     this.#answer.resolve(answer);
   }
 
-  onRefused({ status, message }: ReportOf<"refused">): void {
-    this.#answer.reject(new LiveRefused(status, message));
+  onRefused({ message }: ReportOf<"refused">): void {
+    this.#answer.reject(refuse.because("internal_error", message));
   }
 
   onClosed(): void {
-    this.#answer.reject(new LiveRefused(503, "the session could not be started"));
+    this.#answer.reject(refuse.because("provider_saturated", "the session could not be started"));
   }
 
   onIceRestarted({ orderId, fragment }: ReportOf<"ice_restarted">): void {

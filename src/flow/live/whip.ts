@@ -1,7 +1,7 @@
 /** Live sessions of WHIP publishers: answers offers, takes ICE candidates, changes prompts, ends sessions. */
 
 import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings } from "../../live/messages/messages.ts";
 import type { LiveCodecs } from "../../media/live/live_codecs.ts";
@@ -12,21 +12,18 @@ import { event } from "../../model/events/event_table.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import { newRunId } from "../../model/identifiers.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { type AttachContext, AttachRefused, checkAttach, parseAttach } from "../../model/live/attach.ts";
-import { type Offer, type OfferNeeds, readOffer, type VideoCodec } from "../../model/live/offer.ts";
+import { type AttachContext, checkAttachHeader, parseAttach } from "../../model/live/attach.ts";
+import { emptyOffer, readOffer } from "../../model/live/offer.ts";
 import { pictureBound } from "../../model/live/picture_limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
-import { CapacityExhausted } from "./capacity.ts";
 import { activeLimitReached } from "../runs/runs.ts";
-import { NotAcknowledged, type PromptChange } from "./describing/describer.ts";
-import type { SessionIdentity } from "./journal/journal.ts";
-import type { LiveRegistry } from "./registry.ts";
+import type { PromptChange } from "../policies/open_sessions.ts";
+import { type LiveRegistry, saturated } from "./registry.ts";
 import type { LiveSession } from "./session.ts";
-import { LiveRefused } from "./signalling.ts";
 import type { LiveSessionFactory } from "./session_factory.ts";
 
 export interface WhipOptions {
@@ -51,12 +48,16 @@ export interface AcceptedOffer {
   readonly etag: string;
 }
 
-/** The result of a trickled body: no content, or a restart of ICE with the answering fragment. */
-export type Trickled = { readonly restarted: null } | {
-  readonly restarted: { readonly fragment: string; readonly etag: string };
-};
+/** What became of a trickled body. */
+export type Trickled =
+  | { readonly outcome: "taken" }
+  /** The condition does not hold: the ICE session is another one by now. */
+  | { readonly outcome: "is_another" }
+  /** ICE cannot be restarted with the fragment. */
+  | { readonly outcome: "not_restarted" }
+  | { readonly outcome: "restarted"; readonly fragment: string; readonly etag: string };
 
-/** Every refusal is a {@link LiveRefused}, except for 422 on a prompt's schema. See docs/live.md#whip. */
+/** See docs/live.md#whip. */
 export class Whip {
   readonly #options: WhipOptions;
   /** How often ICE was restarted, by session. */
@@ -76,44 +77,38 @@ export class Whip {
    * the run is created when the session has its answer, before any media can arrive.
    */
   async offer(caller: Caller, offerText: string, attachHeader: string | null): Promise<AcceptedOffer> {
-    const { registry, sessions } = this.#options;
+    const { timeline, registry, sessions, codecs, trials, world } = this.#options;
+    const { principalKey, isOnLoopback } = caller;
     const generation = registry.nextGeneration();
-    withQuotaRefused(() => this.#options.timeline.requireRoom(caller.principalKey));
-    if (offerText.trim() === "") throw new LiveRefused(400, "the offer is empty");
-    const requested = withAttachRefused(() => parseAttach(attachHeader));
-    const decodes = await this.#options.codecs.list();
-    const offer = negotiable(offerText, decodes, { isRecorded: requested.record != null });
-    const attach = withAttachRefused(() => checkAttach(requested, this.#options.attach));
+    timeline.requireRoom(principalKey);
+    if (offerText.trim() === "") throw emptyOffer();
+    const requested = parseAttach(attachHeader);
+    const decodes = new Set(await codecs.list());
+    const offer = readOffer(offerText, decodes, { isRecorded: requested.record != null });
+    const attach = checkAttachHeader(requested, this.#options.attach);
     if (attach.localAudio && !sessions.hasAudioSidecar) {
-      throw new LiveRefused(503, "local_audio needs an audio sidecar and none is configured");
+      throw refuse.because(
+        "audio_sidecar_unavailable",
+        "local_audio needs an audio sidecar and none is configured",
+      );
     }
-    await this.#checkTools(attach.localAudio !== null);
-    this.#checkStreams(this.#options.timeline.view, caller);
-    const options = { isPublished: true };
-    const room = reserved(() => sessions.reserve(caller.principalKey, pictureBound(offer), attach, options));
-    using unused = new DisposableStack();
-    unused.use(room);
-    const runId = newRunId(this.#options.world.randomBytes);
-    const identity: SessionIdentity = {
-      sessionId: registry.newSessionId(),
-      generation,
-      principalKey: caller.principalKey,
-      source: "whip",
-      sourceUri: "",
-    };
-    const { isOnLoopback } = caller;
-    const opening = { kind: "offer", offer: offerText, isOnLoopback, decodes } as const;
-    const session = sessions.create({ identity, runId, attach, policy: null, opening }, room);
-    unused.move(); // the session frees it
+    await trials.require(...liveAbilities({ withSound: attach.localAudio !== null }));
+    this.#checkStreams(timeline.view, caller);
+    const runId = newRunId(world.randomBytes);
+    const session = sessions.open({
+      ...{ principalKey, source: "whip", sourceUri: "", generation, runId, attach, policy: null },
+      picture: pictureBound(offer),
+      opening: { kind: "offer", offer, isOnLoopback },
+    });
     session.open();
     const answer = await session.answer(AbortSignal.any([caller.signal, registry.closing]));
     await this.#createRun(session, caller, attach.trigger);
-    return { sessionId: identity.sessionId, runId, answer, etag: this.#etag(session) };
+    return { sessionId: session.sessionId, runId, answer, etag: this.#etag(session) };
   }
 
   /**
-   * A candidate or a fragment. `If-Match: *` restarts ICE; any other tag must be the session's own (412), so that a
-   * fragment from before a restart is not applied after it. 422 where the restart is not possible.
+   * A candidate or a fragment. `If-Match: *` restarts ICE; any other tag must be the session's own, so that a
+   * fragment from before a restart is not applied after it.
    */
   async trickle(
     caller: Caller,
@@ -123,29 +118,31 @@ export class Whip {
     const session = this.#openSession(caller, sessionId);
     if (ifMatch === "*" || ifMatch === '"*"') {
       const fragment = await session.signalling.restartIce(body, caller);
-      if (fragment === null) throw new LiveRefused(422, "ICE cannot be restarted with this fragment");
+      if (fragment === null) return { outcome: "not_restarted" };
       this.#iceRestarts.set(session, (this.#iceRestarts.get(session) ?? 0) + 1);
-      return { restarted: { fragment, etag: this.#etag(session) } };
+      return { outcome: "restarted", fragment, etag: this.#etag(session) };
     }
     if (ifMatch !== null && !ifMatch.split(",").some((tag) => tag.trim() === this.#etag(session))) {
-      throw new LiveRefused(412, "the ICE session is another one by now");
+      return { outcome: "is_another" };
     }
     session.signalling.candidate(body, caller);
-    return { restarted: null };
+    return { outcome: "taken" };
   }
 
   /**
-   * Ends the session and completes its run; a session that has ended already is no error. 500 where the Worker does not
-   * release the session in time.
+   * Ends the session and completes its run; a session that has ended already is no error. Errors: 500 where the Worker does
+   * not release the session in time.
    */
   async terminate(caller: Caller, sessionId: string): Promise<void> {
     const session = this.#options.registry.session(caller, sessionId);
     if (!session) return;
     await session.ending.end({ rank: 2, why: "completed", reason: `${session.identity.source}_terminated` });
-    if (session.ending.isDetached) throw new LiveRefused(500, "the session is not cleaned up yet, try again");
+    if (session.ending.isDetached) {
+      throw refuse.because("internal_error", "the session is not cleaned up yet, try again");
+    }
   }
 
-  /** The applied values. 409 for a session that is ending, 503 where it does not apply the change in time. */
+  /** The applied values. Errors: 422 on the schema, 409 for a session that is ending, 503 where it does not apply the change in time. */
   async updatePrompt(
     caller: Caller,
     sessionId: string,
@@ -153,21 +150,14 @@ export class Whip {
   ): Promise<{ session_id: string; prompt: string | null; output_schema: object | null }> {
     const session = this.#openSession(caller, sessionId, { tellsForeign: true });
     const change = checkedChange(body);
-    try {
-      await session.updatePrompt(change, LIMITS.whip.promptAcknowledgementMs);
-    } catch (error) {
-      if (!(error instanceof NotAcknowledged)) throw error;
-      throw error.why === "timeout"
-        ? new LiveRefused(503, "the session did not acknowledge the prompt in time")
-        : new LiveRefused(409, "the session is ending");
-    }
+    await session.updatePrompt(change, LIMITS.whip.promptAcknowledgementMs);
     return { session_id: sessionId, prompt: change.prompt, output_schema: change.outputSchema };
   }
 
   /** 404 also for a session that has ended. */
   #openSession(caller: Caller, sessionId: string, options?: { readonly tellsForeign: boolean }): LiveSession {
     const session = this.#options.registry.session(caller, sessionId, options);
-    if (!session) throw new LiveRefused(404, "the session is over");
+    if (!session) throw refuse.because("not_found", "the session is over");
     return session;
   }
 
@@ -178,16 +168,7 @@ export class Whip {
   #checkStreams(view: TimelineView, { principalKey }: Caller): void {
     const { activeStreamLimit, streamTtlMs, world } = this.#options;
     if (view.activeCount(principalKey, world.now(), streamTtlMs) < activeStreamLimit) return;
-    throw new LiveRefused(409, activeLimitReached(activeStreamLimit));
-  }
-
-  /** 503 where the machine's ffmpeg cannot do what the session needs. */
-  async #checkTools(withSound: boolean): Promise<void> {
-    try {
-      await this.#options.trials.require(...liveAbilities({ withSound }));
-    } catch (error) {
-      throw error instanceof Refusal ? new LiveRefused(503, error.message) : error;
-    }
+    throw refuse.because("conflict", activeLimitReached(activeStreamLimit));
   }
 
   /** Creates the run and starts the session's stages; where that fails, neither is left. */
@@ -196,7 +177,7 @@ export class Whip {
     const { runId, identity: { sessionId, principalKey } } = session;
     try {
       timeline.commit((view) => {
-        if (session.ending.hasBegun) throw new LiveRefused(503, "the session ended before it began");
+        if (session.ending.hasBegun) throw saturated("the session ended before it began");
         this.#checkStreams(view, caller);
         return [event("run_created", runId, {
           principal_key: principalKey,
@@ -207,8 +188,7 @@ export class Whip {
       });
     } catch (error) {
       await session.ending.discard();
-      if (!(error instanceof Refusal)) throw error;
-      throw new LiveRefused(error.kind === "storage_quota" ? 507 : 500, error.message);
+      throw error;
     }
     metrics.add("service_runs_created_total");
     registry.add(session);
@@ -225,41 +205,10 @@ export function programOf(program: TriggerProgram | null) {
   };
 }
 
-function reserved<T>(reserve: () => T): T {
-  try {
-    return reserve();
-  } catch (error) {
-    throw error instanceof CapacityExhausted ? new LiveRefused(503, error.message) : error;
-  }
-}
-
-function withQuotaRefused(check: () => void): void {
-  try {
-    check();
-  } catch (error) {
-    throw error instanceof Refusal ? new LiveRefused(507, error.message) : error;
-  }
-}
-
-/** A fault of the attach configuration is 400 on WHIP. */
-function withAttachRefused<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof AttachRefused ? new LiveRefused(400, error.message) : error;
-  }
-}
-
 /** 422 on `output_schema`. */
 function checkedChange({ prompt, output_schema: given = null }: PromptBody): Required<PromptChange> {
   const rules = new FieldRules();
   const outputSchema = given === null ? null : checkedSchema("output_schema", given, rules) ?? null;
   rules.check();
   return { prompt, outputSchema };
-}
-
-function negotiable(offerText: string, decodes: readonly VideoCodec[], needs: OfferNeeds): Offer {
-  const verdict = readOffer(offerText, new Set(decodes), needs);
-  if (!verdict.isServed) throw new LiveRefused(verdict.status, verdict.message);
-  return verdict.offer;
 }

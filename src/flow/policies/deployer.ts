@@ -1,14 +1,13 @@
 /** Moves a policy revision: writes the request, applies the revision to the live session, writes the outcome. */
 
-import { refuse } from "../../base/refusal.ts";
+import { Refusal, refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { PolicyApplication, PolicyBook } from "../../model/policies/policy.ts";
 import { isSameZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
-import { NotAcknowledged } from "../live/describing/describer.ts";
-import type { OpenSessions, PromptableSession } from "../live/registry.ts";
+import type { OpenSessions, PromptableSession } from "./open_sessions.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import type { Policy, PolicyContent, PolicyRevisions } from "./revisions.ts";
 
@@ -118,8 +117,8 @@ async function apply(deployment: Deployment, { content, session, run }: {
     await session.updatePrompt(change, LIMITS.policy.acknowledgementMs);
     return { rejection: null, isAcknowledged: true };
   } catch (error) {
-    if (!(error instanceof NotAcknowledged)) throw error;
-    const reason = error.why === "timeout" ? TIMED_OUT : closed(session.generation);
+    if (!(error instanceof Refusal)) throw error;
+    const reason = error.kind === "policy_acknowledgement_timeout" ? TIMED_OUT : closed(session.generation);
     return { rejection: reason, isAcknowledged: false };
   }
 }

@@ -19,7 +19,7 @@ import { checkZone } from "../../model/policies/zone.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
-import type { OpenSessions } from "../live/registry.ts";
+import type { OpenSessions } from "./open_sessions.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { type AppliedPolicy, type Deployment, PolicyDeployer, ZONE_FIELD } from "./deployer.ts";
 import type { Policy, PolicyContent, PolicyRevisions } from "./revisions.ts";

@@ -1,7 +1,7 @@
 /** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
 import { Refusal } from "../../base/refusal.ts";
-import { LiveRefused } from "../../flow/live/signalling.ts";
+import { ForeignSession } from "../../flow/live/registry.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";
@@ -16,10 +16,10 @@ export const WHIP_ROUTES: readonly Route[] = [
     method: "POST",
     path: WHIP,
     summary: "Opens a live session from a WebRTC offer.",
-    handle: (call) =>
-      withPlainErrors(async () => {
+    handle: async (call) => {
+      const offer = await readText(call, LIMITS.whip.offerBytesMax);
+      return await withPlainErrors(async () => {
         const { whip, caller, request } = call;
-        const offer = await readText(call, LIMITS.whip.offerBytesMax);
         const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
         return new Response(accepted.answer, {
           status: 201,
@@ -32,28 +32,36 @@ export const WHIP_ROUTES: readonly Route[] = [
             ...iceServerLinks(whip.ice),
           },
         });
-      }),
+      });
+    },
   },
   {
     method: "PATCH",
     path: `${WHIP}/:sess`,
     summary: "Takes ICE candidates of a live session, or restarts ICE.",
-    handle: (call) =>
-      withPlainErrors(async () => {
+    handle: async (call) => {
+      const body = await readText(call, LIMITS.whip.offerBytesMax);
+      return await withPlainErrors(async () => {
         const { whip, caller, request } = call;
-        const body = await readText(call, LIMITS.whip.offerBytesMax);
         const ifMatch = request.header("if-match")?.trim() ?? null;
-        const { restarted } = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
-        if (!restarted) return plainText("", 204);
-        return new Response(restarted.fragment, {
+        const trickled = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
+        if (trickled.outcome === "taken") return plainText("", 204);
+        if (trickled.outcome === "is_another") {
+          throw new PlainRejection(412, "the ICE session is another one by now");
+        }
+        if (trickled.outcome === "not_restarted") {
+          throw new PlainRejection(422, "ICE cannot be restarted with this fragment");
+        }
+        return new Response(trickled.fragment, {
           status: 200,
           headers: {
             ...COMMON_HEADERS,
             "content-type": "application/trickle-ice-sdpfrag",
-            etag: restarted.etag,
+            etag: trickled.etag,
           },
         });
-      }),
+      });
+    },
   },
   {
     method: "DELETE",
@@ -91,17 +99,19 @@ function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updat
   return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
 }
 
-/** Turns refusals of a live session into plain text. Faults of a prompt's fields keep the JSON envelope. */
+/** Answers with the bare status and the message as plain text. Faults of a prompt's fields keep the JSON envelope. */
 async function withPlainErrors(handle: () => Promise<Response>): Promise<Response> {
   try {
     return await handle();
   } catch (error) {
-    if (error instanceof LiveRefused) throw new PlainRejection(error.status, error.message);
-    if (error instanceof Refusal && error.kind === "storage_unavailable") {
-      throw new PlainRejection(500, error.message);
-    }
-    throw error;
+    if (!(error instanceof Refusal) || error.kind === "validation_error") throw error;
+    throw new PlainRejection(statusOf(error), error.message);
   }
+}
+
+function statusOf(error: Refusal): number {
+  if (error instanceof ForeignSession) return 403;
+  return error.kind === "storage_unavailable" ? 500 : error.status;
 }
 
 /** The `Link` header with the STUN and TURN servers for the publisher (RFC 9725, 4.6). */

@@ -9,7 +9,7 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { CandidateSender } from "../../model/live/candidate.ts";
 import type { ClipSettings } from "../../model/live/clip.ts";
-import type { VideoCodec } from "../../model/live/offer.ts";
+import type { Offer } from "../../model/live/offer.ts";
 import type { ClipCause } from "../../model/live/recording/causes.ts";
 import type { ClipSoundState, RecordPlan } from "../../model/live/recording/record_plan.ts";
 import type { StreamFormats } from "../../model/sources/recorded_segment.ts";
@@ -76,9 +76,7 @@ export type LiveOrder =
   | CandidateSender & {
     readonly kind: "offer";
     readonly settings: SessionSettings;
-    readonly offer: string;
-    /** What ffmpeg decodes besides VP8 and H.264; default nothing. */
-    readonly decodes?: readonly VideoCodec[];
+    readonly offer: Offer;
   }
   /** A live input that ffmpeg reads itself. Sent again, with another input, after a `gap`. */
   | {
@@ -157,13 +155,8 @@ export type SessionReport =
     readonly video: { readonly codec: string } | null;
     readonly audioTracks: number;
   }
-  /** The offer cannot be served; its resources are released, and no other report follows. */
-  | {
-    readonly kind: "refused";
-    readonly sessionId: string;
-    readonly status: 400 | 415 | 500;
-    readonly message: string;
-  }
+  /** A fault: the offer cannot be answered; its resources are released, and no other report follows. */
+  | { readonly kind: "refused"; readonly sessionId: string; readonly message: string }
   | { readonly kind: "connected"; readonly sessionId: string; readonly tookMs: number }
   | { readonly kind: "picture"; readonly sessionId: string; readonly picture: LivePicture }
   | { readonly kind: "loop_detected"; readonly sessionId: string; readonly frame: FrameFacts }

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import type { Config } from "../../base/config.ts";
-import { type FieldFault, Refusal } from "../../base/refusal.ts";
+import { Refusal, refuse } from "../../base/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
@@ -26,16 +26,6 @@ import type { RecordPlan } from "./recording/record_plan.ts";
 import { ENRICHED_CAUSES, type EnrichPlan } from "../events/enrichment.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 import { liveCrop, textWithin } from "../api/described_fields.ts";
-
-/** 400 in plain text. The message names the field and the rule, never the prompt. */
-export class AttachRefused extends Error {
-  override readonly name = "AttachRefused";
-
-  /** The faults by field; empty for a header that could not be parsed. */
-  constructor(message: string, readonly details: readonly FieldFault[] = []) {
-    super(message);
-  }
-}
 
 export interface AttachContext {
   /** SERVICE_WEBRTC_CROP. */
@@ -148,12 +138,10 @@ export const ATTACH = z.strictObject({
 /** A configuration with known fields of the right types; its values may still break rules. */
 export type AttachBody = z.infer<typeof ATTACH>;
 
-/** Both steps, for callers that need nothing in between. */
-export function readAttachConfig(header: string | null, context: AttachContext): AttachConfig {
-  return checkAttach(parseAttach(header), context);
-}
-
-/** The first step, before the offer is read: encoding, JSON, fields and types. Errors: `AttachRefused`. */
+/**
+ * The first step with the header, before the offer is read: encoding, JSON, fields and types. Errors: 400; the message names the field
+ * and the rule, never the prompt.
+ */
 export function parseAttach(header: string | null): AttachBody {
   if (header === null) return {};
   const maximum = LIMITS.whip.attachHeaderBytesMax;
@@ -165,7 +153,17 @@ export function parseAttach(header: string | null): AttachBody {
   throw refused(faultOf(parsed.error.issues[0]!));
 }
 
-/** The second step, after the offer: ranges and combinations. Errors: `AttachRefused` with every fault. */
+/** The second step, after the offer: like `checkAttach`, but 400 that names every fault. */
+export function checkAttachHeader(body: AttachBody, context: AttachContext): AttachConfig {
+  try {
+    return checkAttach(body, context);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    throw refused(error.details.map(({ field, message }) => `${field} ${message}`).join("; "));
+  }
+}
+
+/** Ranges and combinations. Errors: 422 with every fault. */
 export function checkAttach(body: AttachBody, context: AttachContext): AttachConfig {
   const rules = new FieldRules();
   const tokensPerSecond = readTokens(rules, body) ?? context.tokensPerSecond;
@@ -183,12 +181,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
     rules.fault("prompt", `must have at most ${promptBytesMax} bytes: got ${promptBytes}`);
   }
   checkCombination(rules, body, { zone, hasPolicyZone: context.policy?.zone != null });
-  try {
-    rules.check();
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    throw refused(error.details.map(({ field, message }) => `${field} ${message}`).join("; "), error.details);
-  }
+  rules.check();
   return {
     prompt: context.policy?.prompt ?? (body.prompt?.trim() ? body.prompt : null),
     tokensPerSecond,
@@ -202,8 +195,8 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
   };
 }
 
-function refused(why: string, details?: readonly FieldFault[]): AttachRefused {
-  return new AttachRefused(`Cannot use x-attach-config: ${why}`, details);
+function refused(why: string): Refusal {
+  return refuse.because("bad_request", `Cannot use x-attach-config: ${why}`);
 }
 
 /** Base64url without padding, in its canonical form, of UTF-8 text. */

@@ -1,5 +1,6 @@
-/** A WHIP offer, checked before anything is created for it: what would be served, or the status of the refusal. */
+/** A WHIP offer, checked before anything is created for it: what is served of it, or why nothing is. */
 
+import { type Refusal, refuse } from "../../base/refusal.ts";
 import { CANDIDATES_MAX, type IceCandidate, isPassword, isUfrag, readCandidate } from "./candidate.ts";
 import { LIMITS } from "../limits.ts";
 import { readSdp, type SdpAttributes, SdpFault, type SdpMedia, type SdpSession } from "./sdp.ts";
@@ -51,10 +52,6 @@ export interface Offer {
   readonly sizeHints: { readonly fmtp: string | null; readonly imageattr: string | null };
 }
 
-export type OfferVerdict =
-  | { readonly isServed: true; readonly offer: Offer }
-  | { readonly isServed: false; readonly status: 400 | 415; readonly message: string };
-
 /** Audio sections that are served of one offer: as many as recorded media may have audio streams. */
 const AUDIO_SECTIONS_MAX = LIMITS.mediaWindow.audioStreamsMax;
 
@@ -67,51 +64,50 @@ export interface OfferNeeds {
 /**
  * `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See docs/live.md#codecs.
  *
- * 400: there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the offer can be served, or it
+ * Errors: 400 where there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the offer can be served, or it
  * has more than one video.
  */
-export function readOffer(
-  text: string,
-  decodes: ReadonlySet<VideoCodec>,
-  needs: OfferNeeds = {},
-): OfferVerdict {
-  if (text.trim() === "") return refused(400, "the offer is empty");
+export function readOffer(text: string, decodes: ReadonlySet<VideoCodec>, needs: OfferNeeds = {}): Offer {
+  if (text.trim() === "") throw emptyOffer();
   try {
-    return verdictOn(readSdp(text), decodes, needs);
+    return servedOffer(readSdp(text), decodes, needs);
   } catch (error) {
-    if (error instanceof SdpFault) return refused(400, `malformed offer: ${error.message}`);
-    throw error;
+    if (!(error instanceof SdpFault)) throw error;
+    throw refuse.because("bad_request", `malformed offer: ${error.message}`);
   }
 }
 
-function verdictOn(
+export function emptyOffer(): Refusal {
+  return refuse.because("bad_request", "the offer is empty");
+}
+
+function servedOffer(
   session: SdpSession,
   decodes: ReadonlySet<VideoCodec>,
   { isRecorded = false }: OfferNeeds,
-): OfferVerdict {
+): Offer {
   const group = bundleOf(session);
   const active = session.media.filter(isActive);
   const videos = active.filter(({ kind }) => kind === "video");
   if (videos.length > 1) {
-    return refused(415, `the offer has ${videos.length} video sections, at most 1 is served`);
+    throw notServed(`the offer has ${videos.length} video sections, at most 1 is served`);
   }
   const bundled = (media: SdpMedia) => group === null || group.includes(midOf(session, media));
   const video = videos.find((media) => bundled(media) && sends(media));
   const choice = video && videoChoice(video, decodes, isRecorded);
   if (isRecorded && !choice) {
     const offered = video ? codecNames(video) : "no video";
-    return refused(
-      415,
+    throw notServed(
       `record needs H.264 or H.265, which MP4 carries to browsers, and the offer has ${offered}`,
     );
   }
-  if (video && !choice) return refused(415, `no video codec of the offer is served: ${codecNames(video)}`);
+  if (video && !choice) throw notServed(`no video codec of the offer is served: ${codecNames(video)}`);
   const audio = active
     .filter((media) => media.kind === "audio" && bundled(media) && sends(media) && opusOf(media) !== null)
     .slice(0, AUDIO_SECTIONS_MAX);
   // Without bundling every section has its own transport; only one of them is served.
   const servedMedia = [...(video ? [video] : []), ...audio].slice(0, group === null ? 1 : undefined);
-  if (servedMedia.length === 0) return refused(415, "the offer sends neither video nor Opus audio");
+  if (servedMedia.length === 0) throw notServed("the offer sends neither video nor Opus audio");
   const carrier = servedMedia[0]!;
   const sections = session.media.map((media, index) =>
     sectionOf(
@@ -124,22 +120,19 @@ function verdictOn(
   const sectionFor = (media: SdpMedia) => sections[session.media.indexOf(media)]!;
   const fmtp = choice?.served.fmtp ?? null;
   return {
-    isServed: true,
-    offer: {
-      sections,
-      video: choice && video ? { codec: choice.codec, section: sectionFor(video) } : null,
-      audio: servedMedia.filter((media) => media !== video).map(sectionFor),
-      isBundled: group !== null,
-      ...transportOf(session, carrier),
-      candidates: candidatesOf(session),
-      parameterSets: choice ? parameterSetsOf(choice.codec, fmtp) : [],
-      sizeHints: { fmtp, imageattr: (video && sentImage(video, choice!.served.payloadType)) ?? null },
-    },
+    sections,
+    video: choice && video ? { codec: choice.codec, section: sectionFor(video) } : null,
+    audio: servedMedia.filter((media) => media !== video).map(sectionFor),
+    isBundled: group !== null,
+    ...transportOf(session, carrier),
+    candidates: candidatesOf(session),
+    parameterSets: choice ? parameterSetsOf(choice.codec, fmtp) : [],
+    sizeHints: { fmtp, imageattr: (video && sentImage(video, choice!.served.payloadType)) ?? null },
   };
 }
 
-function refused(status: 400 | 415, message: string): OfferVerdict {
-  return { isServed: false, status, message };
+function notServed(message: string): Refusal {
+  return refuse.because("unsupported_media_type", message);
 }
 
 /** The mids of the first bundle; null without one. */

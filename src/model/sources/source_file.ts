@@ -1,6 +1,6 @@
 /** The file of named sources: which cameras and streams callers may name, who may, and which are always watched. See docs/cameras.md. */
 
-import { ATTACH, type AttachBody, type AttachContext, AttachRefused, checkAttach } from "../live/attach.ts";
+import { ATTACH, type AttachBody, type AttachContext, checkAttach } from "../live/attach.ts";
 import { shapeMessage } from "../api/shape_message.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { MEDIA_KINDS, type MediaKind } from "../files/media_kind.ts";
@@ -282,7 +282,7 @@ function readAttach(table: TomlTable, given: Record<string, unknown>, context: A
   try {
     checkAttach(parsed.data, context);
   } catch (error) {
-    if (!(error instanceof AttachRefused)) throw error;
+    if (!(error instanceof Refusal)) throw error;
     for (const { field, message } of error.details) table.say(field, message);
   }
   return parsed.data;

@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import {
   type AttachConfig,
   type AttachContext,
-  AttachRefused,
-  checkAttach,
+  checkAttachHeader,
   parseAttach,
-  readAttachConfig,
 } from "../../../src/model/live/attach.ts";
+import { Refusal } from "../../../src/base/refusal.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { DOCK_ZONE } from "../../support/policy_fixtures.ts";
 
@@ -39,6 +38,11 @@ function encoded(value: unknown): string {
   return new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
+/** Both steps. */
+function readAttachConfig(header: string | null, context: AttachContext): AttachConfig {
+  return checkAttachHeader(parseAttach(header), context);
+}
+
 function accepts(body: unknown, changed: Partial<AttachConfig>, context: Partial<AttachContext> = {}): void {
   assert.deepEqual(
     readAttachConfig(encoded(body), { ...CONTEXT, ...context }),
@@ -51,7 +55,7 @@ function accepts(body: unknown, changed: Partial<AttachConfig>, context: Partial
 function refuses(body: unknown, message: RegExp, context: Partial<AttachContext> = {}): void {
   const parsed = parseAttach(encoded(body));
   assert.throws(
-    () => checkAttach(parsed, { ...CONTEXT, ...context }),
+    () => checkAttachHeader(parsed, { ...CONTEXT, ...context }),
     faultLike(message),
     JSON.stringify(body),
   );
@@ -64,7 +68,7 @@ function refusesSyntax(header: string, message: RegExp): void {
 
 function faultLike(message: RegExp) {
   return (error: unknown) => {
-    assert.ok(error instanceof AttachRefused, String(error));
+    assert.ok(error instanceof Refusal && error.status === 400, String(error));
     assert.match(error.message, message);
     return true;
   };

@@ -17,24 +17,10 @@ import {
   observationPayload,
 } from "../../../model/live/observation_event.ts";
 import type { Enrichment } from "../../../model/events/enrichment.ts";
+import { type PromptChange, promptTimedOut, sessionIsEnding } from "../../policies/open_sessions.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
 import type { LiveJournal, SessionIdentity, Undescribed } from "../journal/journal.ts";
-
-export interface PromptChange {
-  /** Null goes back to the built-in prompt; absent keeps the present one. */
-  readonly prompt?: string | null;
-  readonly outputSchema: Readonly<Record<string, unknown>> | null;
-}
-
-/** Why a session did not apply a change of its prompt. */
-export class NotAcknowledged extends Error {
-  override readonly name = "NotAcknowledged";
-
-  constructor(readonly why: "timeout" | "closed") {
-    super(`The session did not acknowledge the change: ${why}`);
-  }
-}
 
 export interface DescriberOptions {
   readonly identity: SessionIdentity;
@@ -94,21 +80,21 @@ export class Describer {
   }
 
   /**
-   * Applies the change between two pictures. Rejects with {@link NotAcknowledged} after `timeoutMs`; the change is then
+   * Applies the change between two pictures. Rejects after `timeoutMs`, see `PromptableSession`; the change is then
    * dropped, as its caller has received the error.
    */
   async updatePrompt(change: PromptChange, timeoutMs: number): Promise<void> {
-    if (this.#isClosed) throw new NotAcknowledged("closed");
+    if (this.#isClosed) throw sessionIsEnding();
     if (!this.#isBusy) {
       this.#change = { ...this.#change, ...change };
       return;
     }
-    if (this.#pending.size >= LIMITS.live.commandsQueued) throw new NotAcknowledged("timeout");
+    if (this.#pending.size >= LIMITS.live.commandsQueued) throw promptTimedOut();
     const pending: PendingChange = { change, applied: Promise.withResolvers() };
     this.#pending.add(pending);
     using _timeout = timer(this.#options.world, timeoutMs, () => {
       this.#pending.delete(pending);
-      pending.applied.reject(new NotAcknowledged("timeout"));
+      pending.applied.reject(promptTimedOut());
     });
     await pending.applied.promise;
   }
@@ -116,7 +102,7 @@ export class Describer {
   /** No change is accepted any more. */
   close(): void {
     this.#isClosed = true;
-    for (const { applied } of this.#pending) applied.reject(new NotAcknowledged("closed"));
+    for (const { applied } of this.#pending) applied.reject(sessionIsEnding());
     this.#pending.clear();
   }
 
