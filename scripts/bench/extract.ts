@@ -24,7 +24,7 @@ import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { Extractor } from "../../src/media/windows/extractor.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { fullFrame } from "../../src/model/frames/coordinates.ts";
-import { findTools } from "../../src/environment.ts";
+import { findTools } from "../../src/process/environment.ts";
 import { CLIP_CACHE, median, quietWorld, report, TemporaryFolder } from "./support.ts";
 
 const SOURCE = fileURLToPath(new URL("../../fixtures/clips/own_screenrec.mp4", import.meta.url));

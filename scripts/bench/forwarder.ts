@@ -2,7 +2,7 @@
 
 import { realWorld } from "../../src/base/world.ts";
 import { quietLog } from "../../src/base/log.ts";
-import { findTools } from "../../src/environment.ts";
+import { findTools } from "../../src/process/environment.ts";
 import { cageOf, forwarderOf } from "../../test/support/cages.ts";
 import { TempFolder } from "../../test/support/media.ts";
 import { programOnPath } from "../../test/support/needs.ts";
@@ -52,7 +52,7 @@ for (let round = 0; round < 20; round++) {
 }
 console.log(`each further one: ${next.toSorted((a, b) => a - b)[10]!.toFixed(1)} ms (median of 20)`);
 
-const pid = childProcesses("forwarder_process.ts")[0]!.pid;
+const pid = childProcesses("process/forwarder_process.ts")[0]!.pid;
 const cpuSeconds = () => {
   const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;

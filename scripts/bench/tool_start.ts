@@ -2,7 +2,7 @@
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { findTools } from "../../src/environment.ts";
+import { findTools } from "../../src/process/environment.ts";
 import { fileInput, hlsInput, type MediaInput } from "../../src/media/input.ts";
 import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { localRunner } from "../../test/support/local_runner.ts";

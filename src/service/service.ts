@@ -4,7 +4,7 @@ import { type Config, hasSeveralPrincipals } from "../base/config.ts";
 import { FAMILIES } from "../base/metric_families.ts";
 import { Metrics } from "../base/metrics.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
-import { giveBackMemory, onceQuiet } from "../spare_memory.ts";
+import { giveBackMemory, onceQuiet } from "../process/spare_memory.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";

@@ -10,7 +10,7 @@ import { importedIn, serviceConfig } from "../../scripts/image/service_packages.
 import { PACKAGES } from "../house/house.ts";
 import { readVariables, secretFileVariables } from "../../src/base/config.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
-import { readSecretFiles } from "../../src/environment.ts";
+import { readSecretFiles } from "../../src/process/environment.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { STATE_FOLDER_STANDARD } from "../../updater/session.ts";
 import { TempFolder } from "../support/media.ts";

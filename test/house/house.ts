@@ -1,6 +1,6 @@
 /** The house as data: which room may import which, and which room alone may touch what lies outside the code. */
 
-/** Room (folder of src/, or "composition" for the files in src/ itself and those of src/service/) to the rooms that it may import. */
+/** Room (folder of src/, or "composition" for main.ts and the files of src/process/ and src/service/) to the rooms that it may import. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   model: ["base"],
@@ -22,7 +22,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 /** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
 export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
-  /^service_worker\.ts$/,
+  /^service\/service_worker\.ts$/,
   /^media\/recorded\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
   /^remote\/sources\/relay_worker\.ts$/,
@@ -73,7 +73,7 @@ export const TOUCHES: readonly {
     pattern: /(?<![\w.#])fetch\((?!\w+\??:)|\bDeno\.connect(Tls)?\b|"node:(net|tls|https?)"/,
     rooms: ["remote", "sidecar"],
     // A process of its own, which passes the connections of ffmpeg on to the service's Unix sockets.
-    files: ["forwarder_process.ts"],
+    files: ["process/forwarder_process.ts"],
   },
   { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
   {

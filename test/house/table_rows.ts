@@ -30,7 +30,7 @@ export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals
     isUsed: (row, files) => {
       if (somewhere(files, new RegExp(`\\bSETTINGS\\.${row}\\b`))) return true;
       const readers = row === "SERVICE_TRANSPORT"
-        ? files.filter(({ room, path }) => room === "composition" && path !== "forwarder_process.ts")
+        ? files.filter(({ room, path }) => room === "composition" && path !== "process/forwarder_process.ts")
         : files;
       const [first, second] = SETTINGS[row as keyof typeof SETTINGS].field.split(".");
       const field = new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${second ?? first}\\b`);

@@ -5,7 +5,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { UntakenAnswers } from "../../src/http/untaken_answers.ts";
 import { LIMITS } from "../../src/model/limits.ts";
-import { connectionsTo, unsentOf } from "../../src/tcp_connections.ts";
+import { connectionsTo, unsentOf } from "../../src/process/tcp_connections.ts";
 import { SseClient, StalledClient } from "../support/http/sse_client.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { readConfig } from "../../src/base/config.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { permissionsOf } from "../../src/sandbox.ts";
+import { permissionsOf } from "../../src/process/sandbox.ts";
 import { TriggerDatagramSender } from "../../src/remote/trigger_datagram_sender.ts";
 
 const WORLD = realWorld(quietLog());

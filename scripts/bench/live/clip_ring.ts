@@ -10,7 +10,7 @@
 import { freeRoom } from "../../../test/support/live/free_room.ts";
 import { parseArgs } from "node:util";
 import { join } from "node:path";
-import { findTools } from "../../../src/environment.ts";
+import { findTools } from "../../../src/process/environment.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { fileInput } from "../../../src/media/input.ts";

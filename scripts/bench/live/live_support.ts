@@ -5,7 +5,7 @@ import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import type { SessionReport } from "../../../src/live/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../../../src/live/worker_pool.ts";
-import { findTools } from "../../../src/environment.ts";
+import { findTools } from "../../../src/process/environment.ts";
 import { metric } from "../../../test/support/live/live.ts";
 import { LivePublisher } from "../../../test/support/live/live_publisher.ts";
 import { TestBroker } from "../../../test/support/test_broker.ts";

@@ -1,15 +1,15 @@
 /** The programs of the service: the broker that starts them, and the cage around them, which is found when it is first asked for. */
 
 import { fileURLToPath } from "node:url";
-import { ConfigFaults } from "./base/config.ts";
-import type { Log } from "./base/log.ts";
-import { PROJECT } from "./base/program_paths.ts";
-import { realWorld, type World } from "./base/world.ts";
+import { ConfigFaults } from "../base/config.ts";
+import type { Log } from "../base/log.ts";
+import { PROJECT } from "../base/program_paths.ts";
+import { realWorld, type World } from "../base/world.ts";
 import { findCageTools, forwarderCommand } from "./environment.ts";
-import { Broker } from "./media/tools/broker.ts";
-import { type CageLevel, streamsOf } from "./media/tools/cage.ts";
-import { findCage, type FoundCage } from "./media/tools/cage_probe.ts";
-import { openNativePipes } from "./media/tools/native_pipes.ts";
+import { Broker } from "../media/tools/broker.ts";
+import { type CageLevel, streamsOf } from "../media/tools/cage.ts";
+import { findCage, type FoundCage } from "../media/tools/cage_probe.ts";
+import { openNativePipes } from "../media/tools/native_pipes.ts";
 import type { Start } from "./sandbox.ts";
 
 export interface Programs extends AsyncDisposable {

@@ -1,19 +1,19 @@
 /** Reads the files that settings name and the sandboxed service may not read: label maps, model backends and named sources. */
 
-import { errorText } from "./base/log.ts";
-import type { Config } from "./base/config.ts";
+import { errorText } from "../base/log.ts";
+import type { Config } from "../base/config.ts";
 import {
   BackendFaults,
   type BackendFile,
   backendsOfVariables,
   NO_BACKENDS,
   parseBackendFile,
-} from "./model/infer/backend_file.ts";
-import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
-import { LIMITS } from "./model/limits.ts";
-import { attachContext } from "./model/live/attach.ts";
-import type { RestrictedZone } from "./model/policies/zone.ts";
-import { type NamedSource, parseSourceFile, SourceFaults } from "./model/sources/source_file.ts";
+} from "../model/infer/backend_file.ts";
+import { type LabelMaps, parseLabelMaps } from "../model/frames/label_map.ts";
+import { LIMITS } from "../model/limits.ts";
+import { attachContext } from "../model/live/attach.ts";
+import type { RestrictedZone } from "../model/policies/zone.ts";
+import { type NamedSource, parseSourceFile, SourceFaults } from "../model/sources/source_file.ts";
 
 /** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */
 export function readLabelMaps(

@@ -2,15 +2,15 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { makeBackup } from "../src/store/backup/backup.ts";
-import { FolderStorage } from "../src/store/backup/folder_storage.ts";
-import { BackupLock } from "../src/store/backup/backup_lock.ts";
-import { DataDirectory, world } from "./support/data_directory.ts";
-import { TempFolder } from "./support/media.ts";
-import { S3_KEYS, S3Server } from "./support/s3_server.ts";
-import { PROJECT_ROOT, startService } from "./support/service.ts";
-import { RUN } from "./support/timeline.ts";
-import { until } from "./support/until.ts";
+import { makeBackup } from "../../src/store/backup/backup.ts";
+import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
+import { BackupLock } from "../../src/store/backup/backup_lock.ts";
+import { DataDirectory, world } from "../support/data_directory.ts";
+import { TempFolder } from "../support/media.ts";
+import { S3_KEYS, S3Server } from "../support/s3_server.ts";
+import { PROJECT_ROOT, startService } from "../support/service.ts";
+import { RUN } from "../support/timeline.ts";
+import { until } from "../support/until.ts";
 
 function command(args: readonly string[], env: Record<string, string> = {}): Deno.Command {
   return new Deno.Command(Deno.execPath(), {

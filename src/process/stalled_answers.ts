@@ -1,9 +1,9 @@
 /** Ends TCP connections of clients that do not take their answers, outside of the sandbox, by the numbers of the system. */
 
-import { timer } from "./base/wait.ts";
-import type { World } from "./base/world.ts";
-import type { ListenedAt } from "./http/connections.ts";
-import { LIMITS } from "./model/limits.ts";
+import { timer } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
+import type { ListenedAt } from "../http/connections.ts";
+import { LIMITS } from "../model/limits.ts";
 import { connectionsTo, inodeOf, isStuck, type ListedConnection, unsentOf } from "./tcp_connections.ts";
 
 export interface StallLimits {

@@ -1,8 +1,8 @@
 /** The process of the forwarder: for each job on a stream a network namespace, in which only that job's relay answers. */
 
-import { errorText } from "./base/log.ts";
-import { linesOf } from "./base/bytes.ts";
-import type { ForwarderAnswer, ForwarderOrder } from "./media/tools/forwarder.ts";
+import { errorText } from "../base/log.ts";
+import { linesOf } from "../base/bytes.ts";
+import type { ForwarderAnswer, ForwarderOrder } from "../media/tools/forwarder.ts";
 
 /** More than ffmpeg opens for a playlist of a hundred variants. */
 const CONNECTIONS_MAX = 256;

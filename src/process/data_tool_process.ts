@@ -1,18 +1,18 @@
 /** Runs a tool on a data directory in a Worker that may touch nothing but that directory and the tool's target. */
 
-import { errorText } from "./base/log.ts";
+import { errorText } from "../base/log.ts";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { readVariables } from "./base/config.ts";
-import { CODE, entryOf } from "./base/program_paths.ts";
+import { readVariables } from "../base/config.ts";
+import { CODE, entryOf } from "../base/program_paths.ts";
 import type { Environment } from "./clean_process.ts";
-import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_order.ts";
-import { INSTANCE_KEY_FILE } from "./store/bundle/instance_key.ts";
-import { linkedFolders } from "./store/files/folder.ts";
+import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "../data_tools/tool_order.ts";
+import { INSTANCE_KEY_FILE } from "../store/bundle/instance_key.ts";
+import { linkedFolders } from "../store/files/folder.ts";
 import { readSecretFiles } from "./environment.ts";
-import type { S3Place } from "./remote/s3_storage.ts";
-import type { CheckedPlaces } from "./store/checks/directory_check.ts";
+import type { S3Place } from "../remote/s3_storage.ts";
+import type { CheckedPlaces } from "../store/checks/directory_check.ts";
 
 /** With the names of the arguments behind it. */
 const TOOLS = {

@@ -5,30 +5,30 @@ import { builtinModules } from "node:module";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
-import { KEPT_DENO, KEPT_GLOBALS, KEPT_NAVIGATOR, namesOf } from "../src/base/worker_scope.ts";
-import { TempFolder } from "./support/media.ts";
-import type { LeaksOrder } from "./support/leaks_worker.ts";
-import type { Probe } from "./support/probe_worker.ts";
-import { PROJECT_ROOT } from "./support/service.ts";
+import { KEPT_DENO, KEPT_GLOBALS, KEPT_NAVIGATOR, namesOf } from "../../src/base/worker_scope.ts";
+import { TempFolder } from "../support/media.ts";
+import type { LeaksOrder } from "../support/leaks_worker.ts";
+import type { Probe } from "../support/probe_worker.ts";
+import { PROJECT_ROOT } from "../support/service.ts";
 import {
   NODE_MODULES,
   type Scope,
   TAKEN_DENO,
   TAKEN_GLOBALS,
   TAKEN_NAVIGATOR,
-} from "./support/worker_names.ts";
+} from "../support/worker_names.ts";
 
-/** As `sandbox.ts` gives them to the service, and as a decode Worker has them. */
+/** As `process/sandbox.ts` gives them to the service, and as a decode Worker has them. */
 const PERMISSIONS = { service: true, decode: false };
 const SYSTEM = ["ca", "networkInterfaces", "cpus", "statfs"] as const;
-const LIST = new URL("../fixtures/worker_node_names.json", import.meta.url);
+const LIST = new URL("../../fixtures/worker_node_names.json", import.meta.url);
 
 function workerOf<T>(
   entry: string,
   folder: string,
   net: boolean,
 ): { answer: (order: unknown) => Promise<T> } & Disposable {
-  const worker = new Worker(new URL(`./support/${entry}`, import.meta.url), {
+  const worker = new Worker(new URL(`../support/${entry}`, import.meta.url), {
     type: "module",
     deno: {
       permissions: {

@@ -1,10 +1,10 @@
 /** The entry of the sandboxed Worker: opens and closes the service on orders, and reports the results. */
 
-import "./base/worker_globals.ts";
-import { BackgroundOutput, errorText, openLog, quietLog } from "./base/log.ts";
-import { hasEndedWithin } from "./base/wait.ts";
-import { realWorld } from "./base/world.ts";
-import { BrokerClient } from "./media/tools/broker_client.ts";
+import "../base/worker_globals.ts";
+import { BackgroundOutput, errorText, openLog, quietLog } from "../base/log.ts";
+import { hasEndedWithin } from "../base/wait.ts";
+import { realWorld } from "../base/world.ts";
+import { BrokerClient } from "../media/tools/broker_client.ts";
 import {
   type CageFacts,
   ConnectionQuestions,
@@ -12,8 +12,8 @@ import {
   type ServiceNotice,
   type ServiceOrder,
   type StartOrder,
-} from "./sandbox.ts";
-import { openService, type Service } from "./service/service.ts";
+} from "../process/sandbox.ts";
+import { openService, type Service } from "./service.ts";
 
 /** The part of the Worker's global scope that is used here. */
 interface ServiceWorkerScope {

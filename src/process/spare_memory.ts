@@ -1,8 +1,8 @@
 /** Gives memory back: what a start leaves behind, and what the C library keeps after a peak. */
 
-import { type Sleeper, timer } from "./base/wait.ts";
+import { type Sleeper, timer } from "../base/wait.ts";
 
-/** Of the engine, where the process was started with `--expose-gc`; see `clean_process.ts`. */
+/** Of the engine, where the process was started with `--expose-gc`; see `process/clean_process.ts`. */
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
 /** Stops this thread, after a start for about 0.1 s. Does nothing where the engine does not offer it. */

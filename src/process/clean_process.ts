@@ -1,11 +1,11 @@
 /** Replaces the process by one whose environment holds no settings and whose system calls are filtered; the settings come through a pipe. */
 
 import { join } from "node:path";
-import { cText } from "./base/bytes.ts";
-import type { Log } from "./base/log.ts";
-import { PROJECT } from "./base/program_paths.ts";
+import { cText } from "../base/bytes.ts";
+import type { Log } from "../base/log.ts";
+import { PROJECT } from "../base/program_paths.ts";
 
-/** The argument of a compiled service that makes it the process of `forwarder_process.ts`. */
+/** The argument of a compiled service that makes it the process of `process/forwarder_process.ts`. */
 export const FORWARD_STREAMS = "--forward-streams";
 
 /** Follows the arguments of a process whose settings are on its standard input. */
@@ -33,7 +33,7 @@ const PIPE_BYTES_MAX = 1 << 20;
 /**
  * Left alone, the runtime lets a heap grow to four times what is in use, and by 48 MB of young objects: one caller who sent
  * large requests in a loop made the process grow by 200 MB, of which 27 MB were in use. With these options, which only the
- * start of a process can set, it is 80 MB. See docs/security.md#large-requests. The third one lets `spare_memory.ts` collect.
+ * start of a process can set, it is 80 MB. See docs/security.md#large-requests. The third one lets `process/spare_memory.ts` collect.
  *
  * The last one: where many objects of a kind outlive their first collection, as those of clients that connect do, the engine would
  * make all later ones of that kind among the old objects, which only a full collection frees, those of each event for each client too.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { connectionsTo, type ListedConnection, unsentOf } from "../src/tcp_connections.ts";
-import { openCut, StalledAnswers } from "../src/stalled_answers.ts";
-import { until } from "./support/until.ts";
+import { connectionsTo, type ListedConnection, unsentOf } from "../../src/process/tcp_connections.ts";
+import { openCut, StalledAnswers } from "../../src/process/stalled_answers.ts";
+import { until } from "../support/until.ts";
 
 const HEX = (value: number) => value.toString(16).toUpperCase().padStart(8, "0");
 const listed = (inode: number, unsent: number): ListedConnection => ({

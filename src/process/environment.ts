@@ -1,11 +1,11 @@
 /** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads the files of secrets. */
 
-import { errorText } from "./base/log.ts";
+import { errorText } from "../base/log.ts";
 import { isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { type Config, secretFileVariables } from "./base/config.ts";
-import { utf8Length } from "./base/bytes.ts";
+import { type Config, secretFileVariables } from "../base/config.ts";
+import { utf8Length } from "../base/bytes.ts";
 import {
   type CageTools,
   CODE,
@@ -14,12 +14,12 @@ import {
   type Places,
   PROJECT,
   type Tools,
-} from "./base/program_paths.ts";
+} from "../base/program_paths.ts";
 import { FORWARD_STREAMS } from "./clean_process.ts";
-import type { ForwarderCommand } from "./media/tools/forwarder.ts";
-import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
-import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "./store/files/own_folder.ts";
-import { adoptFormerUploads } from "./store/media/upload_root.ts";
+import type { ForwarderCommand } from "../media/tools/forwarder.ts";
+import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/tools/job_paths.ts";
+import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "../store/files/own_folder.ts";
+import { adoptFormerUploads } from "../store/media/upload_root.ts";
 
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";

@@ -1,10 +1,10 @@
 /** Reads the certificate and the private key of the HTTP/3 listener, and checks that they can be used. */
 
-import { errorText } from "./base/log.ts";
+import { errorText } from "../base/log.ts";
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import type { Config } from "./base/config.ts";
-import type { World } from "./base/world.ts";
-import type { Certificate } from "./http3/listener.ts";
+import type { Config } from "../base/config.ts";
+import type { World } from "../base/world.ts";
+import type { Certificate } from "../http3/listener.ts";
 
 const CHAIN = "SERVICE_H3_TLS_CERT_PATH";
 const KEY = "SERVICE_H3_TLS_KEY_PATH";

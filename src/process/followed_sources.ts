@@ -1,8 +1,8 @@
 /** Reads the file of named sources again when it changes and on SIGHUP, and tells the sandboxed service. See docs/cameras.md#changes-of-the-file. */
 
 import { basename, dirname, resolve } from "node:path";
-import { timer } from "./base/wait.ts";
-import type { World } from "./base/world.ts";
+import { timer } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
 import type { SourcesRead, Start } from "./sandbox.ts";
 
 /** An editor writes a file in several steps. */
@@ -29,7 +29,7 @@ export function followSources(
 
   async function read(): Promise<void> {
     const { readSources } = await import("./setting_files.ts");
-    const { SourceFaults } = await import("./model/sources/source_file.ts");
+    const { SourceFaults } = await import("../model/sources/source_file.ts");
     try {
       const sources = readSources(config, variables, backendFile?.restrictedZone ?? null);
       // A disk that is away, or a file that is put in its place in two steps, is to end no camera.

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { readConfig } from "../src/base/config.ts";
-import { ENTRIES } from "../src/base/program_paths.ts";
-import { quietLog } from "../src/base/log.ts";
-import { realWorld } from "../src/base/world.ts";
-import { Broker } from "../src/media/tools/broker.ts";
-import { loadSandboxed, type Start, startOrder } from "../src/sandbox.ts";
-import { findTools } from "../src/environment.ts";
-import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
-import { machineCage } from "./support/cages.ts";
-import type { Probe } from "./support/probe_worker.ts";
+import { readConfig } from "../../src/base/config.ts";
+import { ENTRIES } from "../../src/base/program_paths.ts";
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { Broker } from "../../src/media/tools/broker.ts";
+import { loadSandboxed, type Start, startOrder } from "../../src/process/sandbox.ts";
+import { findTools } from "../../src/process/environment.ts";
+import { CLIPS, PROJECT_ROOT } from "../support/service.ts";
+import { machineCage } from "../support/cages.ts";
+import type { Probe } from "../support/probe_worker.ts";
 
 /** Opens the real service in its sandbox as in production; `test/support/probe_worker.ts` probes it from inside. */
 async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root: string }> {
@@ -62,7 +62,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
   };
   const before = namesIn(root);
   await using broker = new Broker({ ...start, cage, world: realWorld(quietLog()), pipes: null });
-  const worker = loadSandboxed(new URL("./support/probe_worker.ts", import.meta.url), start);
+  const worker = loadSandboxed(new URL("../support/probe_worker.ts", import.meta.url), start);
   const order = startOrder(start, broker);
   worker.postMessage(order, [order.broker]);
   try {

@@ -1,6 +1,6 @@
 /** The TCP connections of this machine as Linux lists them; the sandboxed service may not read that list itself. */
 
-import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "./http/connections.ts";
+import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "../http/connections.ts";
 
 /**
  * Looks once at the connections to a listener: how many are open, which of `clients` are gone, and which are behind. Null where

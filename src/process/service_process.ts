@@ -1,12 +1,12 @@
 /** The process: starts the service in its sandbox and the broker of its programs, closes both on a signal, gives the exit code. */
 
-import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
-import { BackgroundOutput, isOnePlace, openLog, quietLog } from "./base/log.ts";
+import { type Config, ConfigFaults, readVariables } from "../base/config.ts";
+import { BackgroundOutput, isOnePlace, openLog, quietLog } from "../base/log.ts";
 import { giveBackMemory, keepTrimmed } from "./spare_memory.ts";
-import { hasEndedWithin, timer } from "./base/wait.ts";
+import { hasEndedWithin, timer } from "../base/wait.ts";
 import { endStalledAnswers } from "./stalled_answers.ts";
-import { realWorld, type World } from "./base/world.ts";
-import { entryOf } from "./base/program_paths.ts";
+import { realWorld, type World } from "../base/world.ts";
+import { entryOf } from "../base/program_paths.ts";
 import { type Environment, warnOfExposure } from "./clean_process.ts";
 import {
   adoptUploads,
@@ -17,7 +17,7 @@ import {
   removeSocketDir,
 } from "./environment.ts";
 import { followSources } from "./followed_sources.ts";
-import type { Certificate } from "./http3/listener.ts";
+import type { Certificate } from "../http3/listener.ts";
 import type { Programs } from "./programs.ts";
 import {
   factsOf,
@@ -161,7 +161,7 @@ function warningsOfMissing(
   );
 }
 
-/** Whether there is anything for `setting_files.ts` to read. */
+/** Whether there is anything for `process/setting_files.ts` to read. */
 function namesFiles(
   { labelMapsPath, backendFile, sourcesFile }: Partial<Config>,
   { SERVICE_VLLM_BASE_URL, SERVICE_SGLANG_BASE_URL }: Readonly<Record<string, string>>,

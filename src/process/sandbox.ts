@@ -1,14 +1,14 @@
 /** The sandbox of the service: a Worker that may touch its own folders and programs, and the network. */
 
-import type { Config } from "./base/config.ts";
-import type { Places, Tools } from "./base/program_paths.ts";
-import type { Certificate } from "./http3/listener.ts";
-import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "./http/connections.ts";
-import type { BackendFile } from "./model/infer/backend_file.ts";
-import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
-import type { LabelMaps } from "./model/frames/label_map.ts";
-import type { NamedSource } from "./model/sources/source_file.ts";
-import { linkedFolders } from "./store/files/folder.ts";
+import type { Config } from "../base/config.ts";
+import type { Places, Tools } from "../base/program_paths.ts";
+import type { Certificate } from "../http3/listener.ts";
+import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "../http/connections.ts";
+import type { BackendFile } from "../model/infer/backend_file.ts";
+import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "../media/tools/cage.ts";
+import type { LabelMaps } from "../model/frames/label_map.ts";
+import type { NamedSource } from "../model/sources/source_file.ts";
+import { linkedFolders } from "../store/files/folder.ts";
 import { lookAtConnections } from "./tcp_connections.ts";
 
 /** Everything that the service needs to start, found before it is sandboxed. */

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
-import { readCertificate } from "../src/certificate_files.ts";
-import { readConfig } from "../src/base/config.ts";
-import { readSecretFiles } from "../src/environment.ts";
-import { readBackends } from "../src/setting_files.ts";
-import { TemporaryFolder } from "./support/folders.ts";
-import { startModelServer } from "./support/models/model_server.ts";
-import { startService } from "./support/service.ts";
+import { readCertificate } from "../../src/process/certificate_files.ts";
+import { readConfig } from "../../src/base/config.ts";
+import { readSecretFiles } from "../../src/process/environment.ts";
+import { readBackends } from "../../src/process/setting_files.ts";
+import { TemporaryFolder } from "../support/folders.ts";
+import { startModelServer } from "../support/models/model_server.ts";
+import { startService } from "../support/service.ts";
 
 const FILE = `[[backends]]
 name = "edge"
@@ -153,7 +153,7 @@ Deno.test("each secret may come from a file instead of its variable, never from 
 
 Deno.test("the certificate of HTTP/3 is read with its key, and what cannot be used is a fault that names the setting", () => {
   const folder = Deno.makeTempDirSync({ prefix: "environment-test-" });
-  const tls = join(import.meta.dirname!, "support/http/tls");
+  const tls = join(import.meta.dirname!, "../support/http/tls");
   const otherKey = join(folder, "other.key");
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   Deno.writeTextFileSync(otherKey, privateKey.export({ type: "pkcs8", format: "pem" }) as string);

@@ -1,8 +1,8 @@
 /** Memory is given back once, in the first quiet time; pages of the C library again and again. */
 
 import assert from "node:assert/strict";
-import { keepTrimmed, onceQuiet } from "../src/spare_memory.ts";
-import { ManualClock } from "./support/manual_clock.ts";
+import { keepTrimmed, onceQuiet } from "../../src/process/spare_memory.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 
 function waiting() {
   const clock = new ManualClock();
