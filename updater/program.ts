@@ -1,7 +1,7 @@
 /** The parser of the updater's command line. */
 
 import { Command as Parser, InvalidArgumentError, Option } from "commander";
-import { LIMITS } from "../src/model/limits.ts";
+import { LIMITS } from "../src/contract/limits.ts";
 import { apply, watch } from "./commands/apply.ts";
 import { enrollDevice } from "./commands/enroll.ts";
 import { keygen, sign } from "./commands/signing.ts";

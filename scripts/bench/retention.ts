@@ -7,7 +7,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
 import { Retention } from "../../src/flow/retention/retention.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";

@@ -2,7 +2,7 @@
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Deadlines } from "../base/wait.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { ByteSource, type PieceMemory } from "./byte_source.ts";
 import { ConnectionFault, RequestFault } from "./faults.ts";
 import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./frames.ts";

@@ -1,7 +1,7 @@
 /** The body of a request: the DATA frames of its stream, read as fast as the service takes them. */
 
-import { PieceCount } from "../base/sharing/piece_count.ts";
-import { LIMITS } from "../model/limits.ts";
+import { PieceCount } from "../sharing/piece_count.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { RequestFault } from "./faults.ts";
 import { FRAME, type FrameReader, isUnknown, unexpected } from "./frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";

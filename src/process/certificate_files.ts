@@ -2,7 +2,7 @@
 
 import { errorText } from "../base/log.ts";
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import type { Config } from "../base/config.ts";
+import type { Config } from "../contract/config.ts";
 import type { World } from "../base/world.ts";
 import type { Certificate } from "../http3/listener.ts";
 

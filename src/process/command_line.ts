@@ -1,6 +1,6 @@
 /** What the service does instead of starting: it tells what it is and what its configuration would be, or runs a data tool. */
 
-import { ConfigFaults, shownSettings } from "../base/config.ts";
+import { ConfigFaults, shownSettings } from "../contract/config.ts";
 import type { Environment } from "./clean_process.ts";
 import { isDataTool, runDataTool } from "./data_tool_process.ts";
 import { removeSocketDir } from "./environment.ts";

@@ -4,7 +4,7 @@ import { errorText } from "../base/log.ts";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { readVariables } from "../base/config.ts";
+import { readVariables } from "../contract/config.ts";
 import { CODE, entryOf } from "../base/program_paths.ts";
 import type { Environment } from "./clean_process.ts";
 import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "../data_tools/tool_order.ts";

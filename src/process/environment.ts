@@ -4,7 +4,7 @@ import { errorText } from "../base/log.ts";
 import { isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { type Config, secretFileVariables } from "../base/config.ts";
+import { type Config, secretFileVariables } from "../contract/config.ts";
 import { utf8Length } from "../base/bytes.ts";
 import {
   type CageTools,

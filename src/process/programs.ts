@@ -1,7 +1,7 @@
 /** The programs of the service: the broker that starts them, and the cage around them, which is found when it is first asked for. */
 
 import { fileURLToPath } from "node:url";
-import { ConfigFaults } from "../base/config.ts";
+import { ConfigFaults } from "../contract/config.ts";
 import type { Log } from "../base/log.ts";
 import { PROJECT } from "../base/program_paths.ts";
 import { realWorld, type World } from "../base/world.ts";

@@ -1,6 +1,6 @@
 /** The sandbox of the service: a Worker that may touch its own folders and programs, and the network. */
 
-import type { Config } from "../base/config.ts";
+import type { Config } from "../contract/config.ts";
 import type { Places, Tools } from "../base/program_paths.ts";
 import type { Certificate } from "../http3/listener.ts";
 import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "../http/connections.ts";

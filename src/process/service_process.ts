@@ -1,6 +1,6 @@
 /** The process: starts the service in its sandbox and the broker of its programs, closes both on a signal, gives the exit code. */
 
-import { type Config, ConfigFaults, readVariables } from "../base/config.ts";
+import { type Config, ConfigFaults, readVariables } from "../contract/config.ts";
 import { BackgroundOutput, isOnePlace, openLog, quietLog } from "../base/log.ts";
 import { giveBackMemory, keepTrimmed } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "../base/wait.ts";

@@ -1,7 +1,7 @@
 /** Reads the files that settings name and the sandboxed service may not read: label maps, model backends and named sources. */
 
 import { errorText } from "../base/log.ts";
-import type { Config } from "../base/config.ts";
+import type { Config } from "../contract/config.ts";
 import {
   BackendFaults,
   type BackendFile,
@@ -10,7 +10,7 @@ import {
   parseBackendFile,
 } from "../model/infer/backend_file.ts";
 import { type LabelMaps, parseLabelMaps } from "../model/frames/label_map.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { attachContext } from "../model/live/attach.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { type NamedSource, parseSourceFile, SourceFaults } from "../model/sources/source_file.ts";

@@ -3,7 +3,7 @@
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { ListenedAt } from "../http/connections.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { connectionsTo, inodeOf, isStuck, type ListedConnection, unsentOf } from "./tcp_connections.ts";
 
 export interface StallLimits {

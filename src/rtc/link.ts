@@ -19,7 +19,7 @@ import {
 import { Buffer } from "node:buffer";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { CandidateSender, IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
 import { ipv4Number, isLoopback } from "../base/ip_address.ts";

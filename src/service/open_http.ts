@@ -1,7 +1,7 @@
 /** Opens the HTTP surface: the app over the use cases, and the servers that listen. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import { errorText, type Log } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";

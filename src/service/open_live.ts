@@ -1,7 +1,7 @@
 /** Opens live media: the sessions' registry, Workers and budgets, and the two ways to start a session. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import { NEVER_ABORTED } from "../base/wait.ts";
 import type { World } from "../base/world.ts";

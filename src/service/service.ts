@@ -1,8 +1,8 @@
 /** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
 
-import { type Config, hasSeveralPrincipals } from "../base/config.ts";
-import { FAMILIES } from "../base/metric_families.ts";
-import { Metrics } from "../base/metrics.ts";
+import { type Config, hasSeveralPrincipals } from "../contract/config.ts";
+import { FAMILIES } from "../contract/metric_families.ts";
+import { Metrics } from "../contract/metrics.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
 import { giveBackMemory, onceQuiet } from "../process/spare_memory.ts";
 import type { World } from "../base/world.ts";

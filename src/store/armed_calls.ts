@@ -1,7 +1,7 @@
 /** What calls have said of cameras, armed or disarmed: a small file that survives a restart. */
 
 import { errorText } from "../base/log.ts";
-import { refuse } from "../base/refusal.ts";
+import { refuse } from "../contract/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { ArmedByCall } from "../model/sources/arming.ts";
 import { readSmallFile, replaceSmallFile } from "./files/small_file.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { UntakenAnswers } from "../../src/http/untaken_answers.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { connectionsTo, unsentOf } from "../../src/process/tcp_connections.ts";
 import { SseClient, StalledClient } from "../support/http/sse_client.ts";
 import { ManualClock } from "../support/manual_clock.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { readCertificate } from "../../src/process/certificate_files.ts";
-import { readConfig } from "../../src/base/config.ts";
+import { readConfig } from "../../src/contract/config.ts";
 import { readSecretFiles } from "../../src/process/environment.ts";
 import { readBackends } from "../../src/process/setting_files.ts";
 import { TemporaryFolder } from "../support/folders.ts";

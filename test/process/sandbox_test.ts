@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { readConfig } from "../../src/base/config.ts";
+import { readConfig } from "../../src/contract/config.ts";
 import { ENTRIES } from "../../src/base/program_paths.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readConfig } from "../../src/base/config.ts";
+import { readConfig } from "../../src/contract/config.ts";
 import { type Log, quietLog } from "../../src/base/log.ts";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { realWorld, type World } from "../../src/base/world.ts";

@@ -1,7 +1,7 @@
 /** `apply` and `watch`: bring the device on by a manifest. */
 
 import { CliError, failureOf, tell } from "../../cli/failure.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { isManifestUri, readEnrollment } from "../device/enrollment.ts";
 import { fetchManifest } from "../device/fetching.ts";
 import { readText } from "../device/keys.ts";

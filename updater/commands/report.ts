@@ -1,7 +1,7 @@
 /** `report`: what was measured of a release decides whether it goes on. */
 
 import { CliError } from "../../cli/failure.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { readText } from "../device/keys.ts";
 import { readReport } from "../release/report.ts";
 import type { Command } from "../session.ts";

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { CliError } from "../../cli/failure.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import type { Manifest } from "../release/manifest.ts";
 import { clientOf, fetchError, request, type Trust } from "./fetching.ts";
 import { statOf } from "./keys.ts";

@@ -3,8 +3,8 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { CliError } from "../../cli/failure.ts";
-import { SETTINGS } from "../../src/base/settings.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { SETTINGS } from "../../src/contract/settings.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { field, modelField, nameField, readFields } from "../release/field_rules.ts";
 import type { DeviceKind } from "../release/steps.ts";
 import { publicKeyOf, statOf } from "./keys.ts";

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { CliError } from "../../cli/failure.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { readText } from "./keys.ts";
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];

@@ -1,7 +1,7 @@
 /** Calls the operator's program that puts a model into use. See docs/edge.md#hook. */
 
 import { fileURLToPath } from "node:url";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 
 /** The only program that the updater may start. */
 const RUN_HOOK = fileURLToPath(new URL("../run_hook", import.meta.url));

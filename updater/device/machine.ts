@@ -1,7 +1,7 @@
 /** What the updater takes from the machine and a test replaces: room on the disk, times. */
 
 import { statfs } from "node:fs/promises";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 
 export interface Machine {
   /** Bytes that a process without privileges may still write to the disk of a folder. */

@@ -9,7 +9,7 @@
 
 import { dirname, join } from "node:path";
 import { CliError } from "../../cli/failure.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { keptReleases } from "../release/steps.ts";
 import { type Manifest, modelFileName } from "../release/manifest.ts";
 import { NO_RELEASES, readState, type State } from "../release/state.ts";

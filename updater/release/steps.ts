@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { CliError } from "../../cli/failure.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { identityOf, type Manifest, manifestText, STAGES } from "./manifest.ts";
 import type { Judgment, Report } from "./report.ts";
 import type { Pending, State } from "./state.ts";

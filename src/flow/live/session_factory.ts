@@ -1,13 +1,13 @@
 /** Builds a live session from the parts that the process shares and from what the session's attach configuration asks for. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { ToolRunner } from "../../media/tools/runner.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings, SessionSettings } from "../../live/messages.ts";
 import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
 import { type RecordingPlan, segmentBytesMax } from "../../model/sources/recording_plan.ts";

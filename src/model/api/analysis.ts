@@ -12,7 +12,7 @@ import {
   sourceUri,
   videoStreamIndex,
 } from "./described_fields.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
 
 const MAX_U64 = 18446744073709551615n;

@@ -1,7 +1,7 @@
 /** Fields of request bodies with what the published schemas say of them: the rules themselves are checked by the flows. */
 
 import * as z from "zod";
-import { LIMITS, type Range } from "../limits.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import { MODES } from "../runs/mode.ts";
 import { named } from "../schemas/named_shapes.ts";
 

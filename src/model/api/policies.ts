@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { POLICY_STAGES } from "../policies/policy.ts";
 import { named } from "../schemas/named_shapes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { liveCrop, textWithin } from "./described_fields.ts";
 
 const SEQ = z.int().nonnegative();

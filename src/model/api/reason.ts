@@ -4,7 +4,7 @@ import * as z from "zod";
 import { DETECTOR_NAMES } from "./analysis.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   callName,
   countWithin,

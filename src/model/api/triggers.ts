@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { triggerSample } from "../triggers/samples.ts";
 

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { textWithin } from "./described_fields.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter, DeliveryOutcome } from "../webhooks/delivery.ts";
 import { ARMED_CHOICES, type WebhookFilter } from "../webhooks/filter.ts";

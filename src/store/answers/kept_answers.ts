@@ -1,12 +1,12 @@
 /** The idempotency keys in use and the answers to them, each key in a file of its own. See docs/api.md#idempotency-keys. */
 
 import { join } from "node:path";
-import { RateLimited } from "../../base/sharing/rate_limit.ts";
-import { refuse } from "../../base/refusal.ts";
+import { RateLimited } from "../../sharing/rate_limit.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { PrincipalNames } from "../../model/principal_names.ts";
 import { isGone } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";

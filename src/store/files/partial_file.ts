@@ -1,7 +1,7 @@
 /** A file with a hidden name until it is complete, so that its final name always shows a complete file or none. */
 
 import { dirname, join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 
 /** Counts bytes that are being written for somebody, until it is disposed. */

@@ -6,7 +6,7 @@ import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
 import { isMediaRemoved, MEDIA_KINDS, NONE_REMOVED } from "../../model/files/media_kind.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { blobFolders } from "./blobs.ts";
 import { PARTIAL_PREFIX } from "../files/partial_file.ts";

@@ -1,7 +1,7 @@
 /** Uploads that are old or too much, the oldest first, and their removal. */
 
 import { join } from "node:path";
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { ownerPrefixIn } from "../../model/files/file_name.ts";
 

@@ -3,7 +3,7 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";

@@ -1,7 +1,7 @@
 /** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait. See docs/deployment.md#durability. */
 
 import { errorText } from "../../base/log.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 
 export class GroupSync {
   readonly #syncData: (file: Deno.FsFile) => Promise<void>;

@@ -1,6 +1,6 @@
 /** Notifies readers of new events, through a bounded ring buffer that never makes a writer wait. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** What a notification says of an event; the event itself is in the log. */
 export interface CommittedEvent {

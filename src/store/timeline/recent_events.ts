@@ -1,7 +1,7 @@
 /** The last events of the runs that were written last, in memory: what clients that follow a run read again and again. */
 
 import { firstIndexWhere } from "../../base/sorted.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import type { BatchQuery, StoredEvent } from "./event_reader.ts";
 

@@ -1,7 +1,7 @@
 /** A payload of any length before its commit: a long one lies in a file without a name, and not in memory. */
 
 import { join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { writeAll } from "./segment.ts";

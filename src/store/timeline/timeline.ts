@@ -1,10 +1,10 @@
 /** The timeline: all events of all runs in one order, on disk, and the state of the runs that follows from them. */
 
 import { join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { DEFAULT_STREAM_ID, PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
 import {
   EVENTS_REMOVED,

@@ -1,6 +1,6 @@
 /** The evidence of a zone or a trigger: stores the picture, then writes the event that names it, then sends the datagram. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import type { LivePicture, TriggerFacts, ZoneFacts } from "../../../live/messages.ts";
 import { event } from "../../../model/events/event_table.ts";
 import {

@@ -1,7 +1,7 @@
 /** What one principal may take of a fixed amount, so that something is left for the next. */
 
 import assert from "node:assert/strict";
-import { isWithinShare, SharedBudget } from "../../../src/base/sharing/fair_share.ts";
+import { isWithinShare, SharedBudget } from "../../src/sharing/fair_share.ts";
 
 /** How many of `limit` each of so many principals gets, where each takes all that it may before the next one comes. */
 function takenInTurn(limit: number, principals: number): number[] {

@@ -1,6 +1,6 @@
 /** TABLE of the public limits: every bound that a caller, an operator or a reader of the docs can notice, each one once. */
 
-import { OUTPUT_TOKENS_PER_SECOND_MAX, WEBHOOK_RETRIES } from "../base/setting_parsers.ts";
+import { OUTPUT_TOKENS_PER_SECOND_MAX, WEBHOOK_RETRIES } from "./setting_parsers.ts";
 
 /** Both ends belong to the range. */
 export interface Range {
@@ -10,7 +10,7 @@ export interface Range {
 
 /**
  * Names end with their unit; a name without one counts things. Limits that an operator may change are rows of the table
- * of settings instead (`base/settings.ts`). A bound that only protects one module (the size of a buffer, the wait for a
+ * of settings instead (`contract/settings.ts`). A bound that only protects one module (the size of a buffer, the wait for a
  * child process) is a constant of that module. See docs/limits.md#limits.
  */
 export const LIMITS = deepFrozen({

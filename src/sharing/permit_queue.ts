@@ -1,8 +1,8 @@
 /** Bounded concurrency: a fixed number of permits, or an amount of which each takes a part, fair between principals, and a bounded queue for the rest. */
 
 import { isWithinShare } from "./fair_share.ts";
-import { Refusal, RefusalForNow, type RefusalKind } from "../refusal.ts";
-import { type Sleeper, timer } from "../wait.ts";
+import { Refusal, RefusalForNow, type RefusalKind } from "../contract/refusal.ts";
+import { type Sleeper, timer } from "../base/wait.ts";
 
 export interface PermitQueueOptions {
   /** Permits that may be out at once, or their amounts together; at least 1. */

@@ -1,10 +1,10 @@
 /** A permit queue whose permits take different amounts: what does not fit waits, and what is small does not wait behind it for ever. */
 
 import assert from "node:assert/strict";
-import { type Permit, PermitQueue } from "../../../src/base/sharing/permit_queue.ts";
-import { RefusalForNow } from "../../../src/base/refusal.ts";
-import { ManualClock } from "../../support/manual_clock.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { type Permit, PermitQueue } from "../../src/sharing/permit_queue.ts";
+import { RefusalForNow } from "../../src/contract/refusal.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 
 function queueOf(limit: number, isShared = false): PermitQueue {
   return new PermitQueue({

@@ -1,7 +1,7 @@
 /** Who loses something where several store too much together. */
 
 import assert from "node:assert/strict";
-import { FairRemoval, type StoredPart } from "../../../src/base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../src/sharing/fair_removal.ts";
 
 interface Owner extends StoredPart {
   readonly name: string;

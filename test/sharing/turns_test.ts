@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Turns } from "../../../src/base/sharing/turns.ts";
+import { Turns } from "../../src/sharing/turns.ts";
 
 Deno.test("each round of the event loop has one turn, in the order in which they were asked for", async () => {
   const turns = new Turns();

@@ -1,10 +1,10 @@
 /** A permit queue admits a bounded number, lets the rest wait in order, and refuses what it cannot hold. */
 
 import assert from "node:assert/strict";
-import { type Permit, PermitQueue } from "../../../src/base/sharing/permit_queue.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
-import { ManualClock } from "../../support/manual_clock.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { type Permit, PermitQueue } from "../../src/sharing/permit_queue.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 
 Deno.test("as many as the limit pass at once, the next one waits for a release", async () => {
   const queue = queueOf(2);

@@ -1,6 +1,6 @@
 /** Token buckets: the limits on requests a second, for all callers together and for each. See docs/api.md#rate-limits. */
 
-import { RefusalForNow } from "../refusal.ts";
+import { RefusalForNow } from "../contract/refusal.ts";
 
 /** 429, with the number of whole seconds after which a request can succeed. */
 export class RateLimited extends RefusalForNow {

@@ -1,8 +1,8 @@
 /** The metrics text holds every family from the start, and the values that were counted. */
 
 import assert from "node:assert/strict";
-import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
-import { Metrics } from "../../src/base/metrics.ts";
+import { FAMILIES, type Family } from "../../src/contract/metric_families.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 
 Deno.test("every family with every label combination is there before anything happened", async () => {
   const text = await new Metrics().text();

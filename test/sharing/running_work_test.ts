@@ -1,7 +1,7 @@
 /** The priority of work: the first piece of a principal before what others have on top of theirs. */
 
 import assert from "node:assert/strict";
-import { RunningWork } from "../../../src/base/sharing/running_work.ts";
+import { RunningWork } from "../../src/sharing/running_work.ts";
 
 Deno.test("the only piece of a principal has full priority, those on top of it less, whatever others do", () => {
   const work = new RunningWork();

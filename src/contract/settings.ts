@@ -1,6 +1,6 @@
 /** TABLE of the SERVICE_* variables: the values that each one takes, its default and its meaning. */
 
-import { FILTER_RULE, readFilter } from "./log.ts";
+import { FILTER_RULE, readFilter } from "../base/log.ts";
 import {
   absolutePath,
   address,

@@ -1,6 +1,6 @@
 /** Turns for pieces of long work that several requests have at once, so that all of them together leave room for the others. */
 
-import { yieldToEventLoop } from "../wait.ts";
+import { yieldToEventLoop } from "../base/wait.ts";
 
 /**
  * Gives one turn for each round of the event loop. Who only yields to the event loop goes on together with all others that do, and a round

@@ -1,6 +1,6 @@
 /** The configuration of the process: reads and checks the whole environment once, by the table of settings. */
 
-import { utf8Length } from "./bytes.ts";
+import { utf8Length } from "../base/bytes.ts";
 import type { Setting } from "./setting_parsers.ts";
 import {
   API_KEY_CHARACTERS_WARNED,

@@ -1,8 +1,8 @@
 /** The environment becomes a configuration, or a list of everything that is wrong with it. */
 
 import assert from "node:assert/strict";
-import { type Config, ConfigFaults, readConfig, readVariables } from "../../src/base/config.ts";
-import { SETTINGS } from "../../src/base/settings.ts";
+import { type Config, ConfigFaults, readConfig, readVariables } from "../../src/contract/config.ts";
+import { SETTINGS } from "../../src/contract/settings.ts";
 
 type Env = Record<string, string>;
 

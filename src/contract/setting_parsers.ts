@@ -1,7 +1,7 @@
 /** How one environment variable becomes a value: the parsers for the rows of the table of settings. */
 
-import { utf8Length } from "./bytes.ts";
-import { type IpNetwork, ipNetwork } from "./ip_address.ts";
+import { utf8Length } from "../base/bytes.ts";
+import { type IpNetwork, ipNetwork } from "../base/ip_address.ts";
 
 /** Reads one text. `undefined` means that the text breaks the rule; the rule completes "NAME must be …". */
 export interface Parser<T> {

@@ -8,9 +8,9 @@ import {
   AdmissionQueue,
   AdmissionRefused,
   LATENCY_CLASSES,
-} from "../../../src/base/sharing/admission.ts";
-import { ManualClock, settled } from "../../support/manual_clock.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+} from "../../src/sharing/admission.ts";
+import { ManualClock, settled } from "../support/manual_clock.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 
 const LIMITS: AdmissionLimits = {
   globalLimit: 4,

@@ -1,7 +1,7 @@
 /** How long the pieces of all bodies that are being received may keep the one thread that serves everybody. */
 
-import { timer } from "../wait.ts";
-import type { World } from "../world.ts";
+import { timer } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
 
 /** Then others have their turn. */
 const TURN_MS = 5;

@@ -1,7 +1,7 @@
 /** Admission of model calls: which call may start now, which one waits, and which one is refused. */
 
-import { timer } from "../wait.ts";
-import type { World } from "../world.ts";
+import { timer } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
 
 /** From the most to the least urgent. */
 export const LATENCY_CLASSES = ["urgent_live", "live", "offline"] as const;

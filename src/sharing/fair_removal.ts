@@ -1,6 +1,6 @@
 /** Who loses something where several principals store too much together: the one furthest above its share. See docs/retention.md#shares. */
 
-import { firstIndexWhere } from "../sorted.ts";
+import { firstIndexWhere } from "../base/sorted.ts";
 
 /** What one principal stores. */
 export interface StoredPart {
