@@ -568,29 +568,6 @@ export const LIMITS = deepFrozen({
     keptBytesMax: 32 * 2 ** 20,
   },
 
-  /** The updater of edge devices, a program of its own. */
-  edge: {
-    manifestBytesMax: 65_536,
-    manifestTimeoutMs: 30_000,
-    /** Without a byte. */
-    artifactIdleMs: 60_000,
-    /** What has arrived until then stays, and the next attempt goes on from there. */
-    artifactTimeoutMs: 6 * 3_600_000,
-    redirectsMax: 5,
-    /** What has to stay free on the disk. */
-    headroomBytes: 256 * 2 ** 20,
-    hookTimeoutMs: 30_000,
-    /** For another updater to end its calls of the hook. */
-    lockWaitMs: 90_000,
-    publicKeysMax: 4,
-    /** Known and rejected release ids, each; the oldest are forgotten. */
-    releasesRemembered: 4096,
-    watchIntervalSecs: range(1, 86_400),
-    watchIntervalSecsDefault: 60,
-    /** The pause between attempts that fail. */
-    watchPauseSecsMax: 3_600,
-  },
-
   /** Of data directories. */
   backups: {
     /** By which the time of a backup may be ahead of the clock before `restore` refuses to call it the newest. */

@@ -606,12 +606,6 @@ export const SETTINGS = {
     "Secret of that access key",
     { isSecret: true },
   ),
-  SERVICE_EDGE_MAX_ARTIFACT_BYTES: setting(
-    "edgeMaxArtifactBytes",
-    "34359738368",
-    integer(1),
-    "Bytes of the largest model artifact that the updater of edge devices accepts; the updater reads it, and the service does not",
-  ),
   SERVICE_TRACES_ENDPOINT: optional(
     "traces.endpoint",
     httpUrl,

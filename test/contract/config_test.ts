@@ -308,7 +308,6 @@ Deno.test("a setting that has no effect yet gives one warning that names it, but
   assert.deepEqual(warningsOf({ SERVICE_WEBRTC_DECODE_WORKERS: "5" }), [
     "SERVICE_WEBRTC_DECODE_WORKERS has no effect in this version: each live stream has exactly one",
   ]);
-  assert.deepEqual(warningsOf({ SERVICE_EDGE_MAX_ARTIFACT_BYTES: "5" }), []);
   assert.deepEqual(warningsOf({ SERVICE_MIRROR_URL: " " }), []);
   assert.deepEqual(warningsOf({ SERVICE_FFMPEG_PATH: "ffmpeg" }), []);
   const secret = "postgres://user:hunter2@db/x";

@@ -90,8 +90,3 @@ function* tsFiles(folder: string): Generator<string> {
     else if (/\.tsx?$/.test(entry.name)) yield path;
   }
 }
-
-/** The files of the updater of edge devices, which reads rows of the tables of settings and limits too. */
-export const UPDATER_FILES: readonly SourceFile[] = sourceFiles(
-  new URL("../../updater/", import.meta.url).pathname,
-);
