@@ -8,7 +8,7 @@ import { REFUSALS } from "../../src/contract/refusal.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import { type BlobGrant, type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/contract/limits.ts";
-import { markdownOf } from "../bench/run/table.ts";
+import { markdownOf } from "../../bench/run/table.ts";
 import { code, table } from "./markdown.ts";
 import { internalBoundsTable } from "./internal_bounds.ts";
 import { GROUPS, payloadSections, sharedSections } from "./payloads.ts";
