@@ -2,8 +2,8 @@
 
 import { PieceCount } from "../sharing/piece_count.ts";
 import { LIMITS } from "../contract/limits.ts";
-import { RequestFault } from "./faults.ts";
-import { FRAME, type FrameReader, isUnknown, unexpected } from "./frames.ts";
+import { RequestFault } from "./wire/faults.ts";
+import { FRAME, type FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { checkTrailers } from "./request_head.ts";
 

@@ -1,6 +1,6 @@
 /** The HEADERS frame of an answer. */
 
-import { FRAME, FRAME_HEAD_BYTES, putFrameHead } from "./frames.ts";
+import { FRAME, FRAME_HEAD_BYTES, putFrameHead } from "./wire/frames.ts";
 import { FieldEncoder } from "./qpack/field_encoder.ts";
 
 const NO_BYTES = new Uint8Array();

@@ -27,7 +27,7 @@ import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { isRepeatedFlight } from "./repeated_flight.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
-import { firstSenderReport } from "./rtcp.ts";
+import { firstSenderReport } from "./receive/rtcp.ts";
 
 export interface LinkSettings {
   /** URLs such as `stun:stun.example.org:3478`; all of them are asked. */

@@ -1,6 +1,6 @@
 /** The bytes of one stream in their order, of which a reader takes as many as it needs. */
 
-import { joinedBytes } from "../base/bytes.ts";
+import { joinedBytes } from "../../base/bytes.ts";
 import { readVarint, varintLength } from "./varint.ts";
 
 /** A request without a body comes in one piece of this size. Memory for it is taken for every stream that is open. */

@@ -1,6 +1,6 @@
 /** Frames of HTTP/3 (RFC 9114 7): a type, a length and a payload, read one after another from a stream, or written. */
 
-import { joinedBytes } from "../base/bytes.ts";
+import { joinedBytes } from "../../base/bytes.ts";
 import type { ByteSource } from "./byte_source.ts";
 import { ConnectionFault } from "./faults.ts";
 import { varint } from "./varint.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { RtcpPacketConverter, RtcpSenderInfo, RtcpSrPacket } from "werift";
-import { joinedBytes } from "../../src/base/bytes.ts";
-import { Reception } from "../../src/rtc/receive/reception.ts";
-import { followRollover } from "../../src/rtc/receive/rollover.ts";
+import { joinedBytes } from "../../../src/base/bytes.ts";
+import { Reception } from "../../../src/rtc/receive/reception.ts";
+import { followRollover } from "../../../src/rtc/receive/rollover.ts";
 import {
   firstSenderReport,
   fullIntra,
@@ -11,9 +11,9 @@ import {
   maximumBitrate,
   pictureLoss,
   receiverReport,
-} from "../../src/rtc/rtcp.ts";
-import { seededRandom } from "../support/seeded_random.ts";
-import { Unwrapper } from "../../src/rtc/receive/unwrap.ts";
+} from "../../../src/rtc/receive/rtcp.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+import { Unwrapper } from "../../../src/rtc/receive/unwrap.ts";
 
 /** Reads a packet with another implementation, werift. */
 // deno-lint-ignore no-explicit-any
