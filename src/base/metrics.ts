@@ -119,7 +119,9 @@ export class Metrics {
 type ReadValue = () => number | Promise<number>;
 type LabelValues = Record<string, string>;
 
-/** Of the arguments of a call: the labels, where the family has them, and then the value or the reader of it. */
+/**
+ * Splits the arguments of a call: the labels, where the family has them, and then the value or its reader.
+ */
 function labelsAndValue<V>(rest: readonly unknown[]): [LabelValues, V | undefined] {
   const [first, second] = rest;
   return typeof first === "object" && first !== null
@@ -127,7 +129,10 @@ function labelsAndValue<V>(rest: readonly unknown[]): [LabelValues, V | undefine
     : [{}, first as V | undefined];
 }
 
-/** {a: [1, 2], b: [3]} gives {a: 1, b: 3} and {a: 2, b: 3}; no labels give one empty combination. */
+/**
+ * Every combination of label values: {a: [1, 2], b: [3]} gives {a: 1, b: 3} and {a: 2, b: 3}; no labels give
+ * one empty combination.
+ */
 function labelCombinations(labels: NonNullable<Family["labels"]>): LabelValues[] {
   return Object.entries(labels).reduce<LabelValues[]>(
     (combinations, [name, values]) =>

@@ -47,7 +47,7 @@ export interface Tools {
   readonly nice?: string | null;
   /** Lists the NVIDIA graphics cards; null or absent where it is not installed. */
   readonly nvidiaSmi?: string | null;
-  /** None when absent. */
+  /** Device files of the decode hardware that was found; none when absent. */
   readonly devices?: DecodeDevices;
 }
 

@@ -1,6 +1,9 @@
 /** TABLE of refusals: every expected failure of a request, its HTTP status and code, and functions that make one. */
 
-/** See docs/api.md#errors. Two rows may have the same code on the wire; their statuses differ. */
+/**
+ * Every refusal, by name: status and code. See docs/api.md#errors. Two rows may have the same code on the
+ * wire; their statuses differ.
+ */
 export const REFUSALS = {
   preflight_without_origin: {
     status: 400,
@@ -179,7 +182,7 @@ export class RefusalForNow extends Refusal {
   }
 }
 
-/** The event at a cursor was removed. */
+/** The refusal of a cursor whose event was removed. */
 export class CursorExpired extends Refusal {
   constructor(readonly firstSeq: number, field: "from_seq" | "cursor" = "from_seq") {
     super("cursor_expired", `Cannot read from there on: the first event that is left is ${firstSeq}`, [
@@ -188,7 +191,9 @@ export class CursorExpired extends Refusal {
   }
 }
 
-/** The event that names a picture, clip or sound is there, and it is not. */
+/**
+ * The refusal of a picture, clip or sound that was removed, although the event that names it is still there.
+ */
 export class MediaRemoved extends Refusal {
   constructor(media: string, throughSeq: number) {
     super("media_removed", `Retention removed each ${media} that events of the run up to ${throughSeq} name`);

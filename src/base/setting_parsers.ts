@@ -24,9 +24,9 @@ export interface Setting<F extends string, T> {
   readonly isSecret: boolean;
   /** Whether an empty text means the same as no variable. */
   readonly emptyIsUnset: boolean;
-  /** Of a setting that is read and checked but changes nothing yet: what the service does instead. */
+  /** What the service does instead, for a setting that is read and checked but changes nothing yet. */
   readonly noEffect: string | undefined;
-  /** Carries the type only. */
+  /** Never set: carries the type of the value only. */
   readonly value?: T;
 }
 
@@ -71,7 +71,7 @@ export interface CropFractions {
   readonly height: number;
 }
 
-/** An unknown word is a fault and does not silently mean "off". */
+/** A switch. An unknown word is a fault and does not silently mean "off". */
 export const boolean: Parser<boolean> = {
   rule: "one of 1, true, yes, on, 0, false, no, off",
   read: (text) => BOOLEANS.get(text.trim().toLowerCase()),
@@ -221,7 +221,10 @@ export const retryDelays: Parser<readonly number[]> = {
 /** The highest cap on the output tokens a second of one live session, for the setting and for a caller alike. */
 export const OUTPUT_TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
 
-/** One word of a closed set, in upper or lower case. A key is a word that an operator may write, its value the meaning. */
+/**
+ * One word of a closed set, in upper or lower case. A key of `words` is a word that an operator may write,
+ * its value what the word means.
+ */
 export function oneOf<const T extends string>(words: Readonly<Record<string, T>>): Parser<T> {
   return {
     rule: `one of ${Object.keys(words).join(", ")}`,
@@ -282,7 +285,7 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Longer names are cut by PostgreSQL. */
+/** The longest name of a schema in bytes: PostgreSQL cuts longer ones. */
 const SCHEMA_NAME_BYTES_MAX = 63;
 
 export const schemaName: Parser<string> = {

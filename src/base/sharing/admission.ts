@@ -3,11 +3,11 @@
 import { timer } from "../wait.ts";
 import type { World } from "../world.ts";
 
-/** From the most to the least urgent. */
+/** How urgent a call is, from the most to the least urgent. */
 export const LATENCY_CLASSES = ["urgent_live", "live", "offline"] as const;
 export type LatencyClass = typeof LATENCY_CLASSES[number];
 
-/** See docs/models.md#admission. */
+/** The limits of the queue. See docs/models.md#admission. */
 export interface AdmissionLimits {
   /** Calls at once. */
   readonly globalLimit: number;
@@ -59,7 +59,7 @@ export class AdmissionRefused extends Error {
   }
 }
 
-/** Counted since the queue was opened. */
+/** What has happened since the queue was opened. */
 export interface AdmissionStats {
   readonly acquired: Readonly<Record<LatencyClass, number>>;
   /** Waits that ran out. */

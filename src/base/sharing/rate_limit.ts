@@ -2,7 +2,7 @@
 
 import { RefusalForNow } from "../refusal.ts";
 
-/** 429, with the number of whole seconds after which a request can succeed. */
+/** The refusal of one request too many: 429, with the whole seconds after which a request can succeed. */
 export class RateLimited extends RefusalForNow {
   constructor(
     retryAfterSeconds: number,
