@@ -40,7 +40,10 @@ export class PinnedAgent implements Disposable {
   #plainAgent: HttpAgent | null = null;
   #secureAgent: HttpsAgent | null = null;
   #trust: tls.ConnectionOptions | null = null;
-  /** By origin: the address that answered last, so that its connection is reused whatever the order of the resolver. */
+  /**
+   * The address that answered last, by origin, so that its connection is reused whatever the order of the
+   * resolver.
+   */
   readonly #lastAnswered = new Map<string, string>();
   readonly #reroute: (address: string) => string;
 
