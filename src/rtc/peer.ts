@@ -23,7 +23,9 @@ export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed" | "med
 
 export interface PeerEvents {
   onConnected(tookMs: number): void;
-  /** In order. The first unit is a keyframe, and so is the first one after a loss. */
+  /**
+   * Gets the units of the video in order. The first unit is a keyframe, and so is the first one after a loss.
+   */
   onVideoUnit(unit: VideoUnit): void;
   onAudioUnit(unit: AudioUnit): void;
   /** Called at most once, after the peer has closed itself; no other event follows. */
@@ -39,7 +41,7 @@ export interface PeerSettings {
 }
 
 export interface PeerCounts extends AssemblerCounts {
-  /** Packets of the video. */
+  /** Packets of the video that came twice. */
   duplicates: number;
   late: number;
   lost: number;
@@ -50,7 +52,10 @@ export interface PeerCounts extends AssemblerCounts {
 const CONNECT_MS = 15_000;
 /** A publisher without any packet for so long is gone: its ICE sends checks every few seconds even without media. */
 const SILENCE_MS = 8_000;
-/** The same after a close_notify that is not authentic, which anybody could have sent. */
+/**
+ * A publisher without any packet for so long is gone after a close_notify that is not authentic: anybody
+ * could have sent that.
+ */
 const SILENCE_AFTER_CLOSE_NOTIFY_MS = 3_000;
 const LIVENESS_MS = 250;
 const GAP_POLL_MS = 5;
@@ -199,7 +204,10 @@ export class Peer {
     this.#report();
   }
 
-  /** From the publisher's last sender report on its video or an audio track; null before the first. */
+  /**
+   * A time on the publisher's clock, from its last sender report on its video or an audio track; null before
+   * the first.
+   */
   clockMark(track: "video" | number): ClockMark | null {
     return (track === "video" ? this.#video : this.#audio[track])?.reception?.clockMark ?? null;
   }
@@ -260,7 +268,10 @@ export class Peer {
     if (receiver.isWaiting) void this.#watchGaps();
   }
 
-  /** Finds the receiver of a new stream. If that has a stream, the new one replaces it when it has ended. */
+  /**
+   * Finds the receiver of a new stream. If it has a stream already, the new one replaces that when it has
+   * ended.
+   */
   #addStream(packet: RtpPacket): Stream | null {
     const { ssrc, payloadType } = packet.header;
     const possible = this.#receivers.filter(({ served }) =>
