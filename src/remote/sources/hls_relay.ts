@@ -540,8 +540,8 @@ const TABLES_BYTES = 16 * 1024;
 const LINES_PER_TURN = 1000;
 const VARIANTS_TRIED_MAX = 8;
 /**
- * After this many times its longest part, a playlist without anything new has ended. A server has to list a part one and a half
- * times the longest part after the one before (RFC 8216, section 6.2.2).
+ * After this many times its longest part, a playlist without anything new has ended. A server has to list a
+ * part one and a half times the longest part after the one before (RFC 8216, section 6.2.2).
  */
 const STILL_PARTS = 3;
 const STILL_MS = 10_000;

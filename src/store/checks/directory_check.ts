@@ -34,7 +34,9 @@ export interface DirectoryCheck {
   readonly findings: Findings;
 }
 
-/** Errors: the directory was written by a newer version, or cannot be read at all. */
+/**
+ * Checks a data directory. Errors: the directory was written by a newer version, or cannot be read at all.
+ */
 export async function checkDirectory(
   { dataDir, uploadRoot }: CheckedPlaces,
   findings: Findings = new Findings(),
