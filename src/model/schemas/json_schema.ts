@@ -70,7 +70,7 @@ function withRefs(value: unknown, refOf: (name: string) => string): unknown {
   );
 }
 
-/** Without the name of the draft, for a schema inside another one. */
+/** A schema without the name of the draft, for use inside another one. */
 export function bare({ $schema: _, ...schema }: JsonSchema): JsonSchema {
   return schema;
 }

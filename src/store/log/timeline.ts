@@ -58,7 +58,7 @@ export interface TimelineOptions {
   readonly sync: "none" | "group";
   /** The API keys that are configured; none unless given. The data have other names for their principals. */
   readonly apiKeys?: readonly string[];
-  /** Bytes of a segment: one that would become larger is closed and the next one started; 64 MiB unless given. */
+  /** The largest segment in bytes; one that would become larger is closed. 64 MiB unless given. */
   readonly segmentBytes?: number;
   /** The number of runs beyond which no new one is taken; the limit unless given. */
   readonly runsMax?: number;
