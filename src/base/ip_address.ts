@@ -49,7 +49,10 @@ function ipv4Scope(address: number): AddressScope {
   return IPV4_NETS.find(({ first, shift }) => address >>> shift === first >>> shift)?.scope ?? "public";
 }
 
-/** Only 2000::/3 is public, so an address without a row is `unusable`. `v4` is the index of an embedded IPv4 address. */
+/**
+ * Networks of IPv6 with their scopes. Only 2000::/3 is public, so an address without a row is `unusable`.
+ * `v4` is the index of an embedded IPv4 address.
+ */
 const IPV6_NETS = ([
   ["::1", 128, "private"],
   ["::ffff:0:0", 96, { v4: 6 }], // IPv4-mapped

@@ -107,7 +107,10 @@ export class BackgroundOutput implements LogOutput {
 
 /** Bytes that may wait for one stream. */
 const WAITING_BYTES_MAX = 1024 * 1024;
-/** Linux writes as much into a pipe in one piece, so that no line of another thread gets into the middle of a line. */
+/**
+ * Bytes that Linux writes into a pipe in one piece, so that no line of another thread gets into the middle of
+ * a line.
+ */
 const ATOMIC_BYTES = 4096;
 
 /** The lines of one stream. */
@@ -167,7 +170,7 @@ class BackgroundLines implements LineWriter {
     this.#waitingBytes += line.length;
   }
 
-  /** As many whole lines as are written in one piece; a longer one alone. */
+  /** The next lines to write: as many whole ones as are written in one piece; a longer one alone. */
   #nextBytes(): Uint8Array {
     let [count, length] = [1, this.#waiting[0]!.length];
     for (; count < this.#waiting.length; count++) {

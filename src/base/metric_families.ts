@@ -4,7 +4,7 @@
 export interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** By name of a label: all its values. */
+  /** All values of each label, by its name. */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of a histogram, ascending, without +Inf. */
   readonly buckets?: readonly number[];

@@ -36,7 +36,7 @@ export class Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
-  /** By family: functions that give values owned by other modules, called at every scrape. */
+  /** Functions that give values owned by other modules, by family; called at every scrape. */
   readonly #readers = new Map<string, { labels: LabelValues; read: ReadValue }[]>();
 
   constructor() {

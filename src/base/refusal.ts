@@ -201,17 +201,17 @@ export class MediaRemoved extends Refusal {
 }
 
 export const refuse = {
-  /** 422 on one field; `message` names the rule and the given value. */
+  /** Makes a 422 on one field; `message` names the rule and the given value. */
   invalid: (field: string, message: string) =>
     new Refusal("validation_error", `Invalid ${field}: ${message}`, [{ field, message }]),
-  /** 422 on several fields at once. */
+  /** Makes a 422 on several fields at once. */
   invalidFields: (details: readonly FieldFault[]) =>
     new Refusal(
       "validation_error",
       `Invalid request: ${details.map((fault) => `${fault.field} ${fault.message}`).join("; ")}`,
       details,
     ),
-  /** 404, for missing and foreign things alike, so that a caller does not learn what exists. */
+  /** Makes a 404, for missing and foreign things alike, so that a caller does not learn what exists. */
   notFound: (what: string, field?: string) =>
     new Refusal("not_found", `${what} not found`, field ? [{ field, message: "not found" }] : []),
   runIsTerminal: (status: string, action: string) =>

@@ -82,7 +82,10 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...["0", "false", "no", "off"].map((word) => [word, false] as const),
 ]);
 
-/** Only `true` and `1` admit an insecure kind of source; every other text leaves it off, and none is a fault. */
+/**
+ * A switch for an insecure kind of source. Only `true` and `1` admit it; every other text leaves it off, and
+ * none is a fault.
+ */
 export const mediaToggle: Parser<boolean> = {
   rule: "true or 1 to switch it on",
   read: (text) => /^(true|1)$/i.test(text.trim()),
@@ -235,13 +238,16 @@ export function oneOf<const T extends string>(words: Readonly<Record<string, T>>
   };
 }
 
-/** `host:port`, `1.2.3.4:80` or `[::1]:80`. */
+/** A host with a port: `host:port`, `1.2.3.4:80` or `[::1]:80`. */
 export const address: Parser<Address> = {
   rule: "host:port, for example 127.0.0.1:8080 or [::1]:8080",
   read: readAddress,
 };
 
-/** `host:port` or `tcp://host:port`. The sidecars use binary protocols over TCP, so an http URL is a fault. */
+/**
+ * The address of a sidecar: `host:port` or `tcp://host:port`. Sidecars use binary protocols over TCP, so an
+ * http URL is a fault.
+ */
 export const sidecarAddress: Parser<Address> = {
   rule: "host:port or tcp://host:port (the sidecar does not speak HTTP)",
   read: (text) => readAddress(text.trim().replace(/^tcp:\/\//i, "")),
@@ -297,7 +303,7 @@ export const schemaName: Parser<string> = {
   },
 };
 
-/** `stun:host[:port]` or `turn:host[:port]`, with or without TLS. */
+/** The URL of a STUN or TURN server: `stun:host[:port]` or `turn:host[:port]`, with or without TLS. */
 export function iceUrl(scheme: "stun" | "turn"): Parser<string> {
   const pattern = new RegExp(`^${scheme}s?:[^\\s/?#]+(\\?transport=(udp|tcp))?$`, "i");
   return {
@@ -306,7 +312,10 @@ export function iceUrl(scheme: "stun" | "turn"): Parser<string> {
   };
 }
 
-/** `*`, or exactly the text that a browser sends as its Origin: scheme and host, no path and no slash at the end. */
+/**
+ * An origin for CORS: `*`, or exactly the text that a browser sends as its Origin: scheme and host, no path
+ * and no slash at the end.
+ */
 export const corsOrigin: Parser<string> = {
   rule: "* or an origin such as https://app.example.com",
   read: (text) => text === "*" || /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*]+$/i.test(text) ? text : undefined,

@@ -24,10 +24,7 @@ const STREAM_ID_STEP = 4;
  * again, and Deno 2.9 does not tell how much that is.
  */
 const LINGER_MS = 1000;
-/**
- * One of so many probes also asks answers that have begun; the others do not, as an event stream writes by
- * itself.
- */
+/** Answers that have begun are probed only every so many probes: an event stream writes by itself. */
 const PROBES_OF_ANSWERS = 5;
 
 /**

@@ -19,7 +19,7 @@ export type WholeOrStreamed = Response & { readonly wholeBody?: string | null };
 
 export interface Http3ExchangeOptions {
   readonly respond: Respond;
-  /** By when the head of a request must be there. */
+  /** The deadlines by which the heads of requests must be there. */
   readonly headDeadlines: Deadlines;
   /** How long the rest of a body is read that nobody needs. */
   readonly restDeadlines: Deadlines;

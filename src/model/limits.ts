@@ -547,8 +547,8 @@ export const LIMITS = deepFrozen({
     /** The time in which a JSON body must arrive; a later one is refused. */
     jsonReadMs: 30_000,
     /**
-     * Pieces in which a body comes, such as chunks or frames; each costs time. One of fewer bytes than the
-     * first number is small, and of small ones as many as the second number are taken.
+     * Pieces in which a body comes, such as chunks or frames; each costs time. A piece of fewer bytes than
+     * `pieceBytesMin` is small, and `smallPiecesMax` small ones are taken.
      */
     pieceBytesMin: 256,
     smallPiecesMax: 1_000,

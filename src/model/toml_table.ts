@@ -131,7 +131,7 @@ export class TomlTable {
     return typeof value === "string" ? value.trim() : "";
   }
 
-  /** True or false; false where it is not given. */
+  /** A truth value; false where it is not given. */
   flag(name: string): boolean {
     const value = this.#take(name);
     if (value === undefined || typeof value === "boolean") return value ?? false;

@@ -8,7 +8,7 @@ import type { World } from "../base/world.ts";
 import { BACKUP_PART_BYTES, type BackupObject, type BackupStorage } from "../model/backup_storage.ts";
 
 export interface S3Place {
-  /** `https://s3.eu-central-1.amazonaws.com`, or that of another provider. */
+  /** The URL of the provider, such as `https://s3.eu-central-1.amazonaws.com`. */
   readonly endpoint: string;
   readonly region: string;
   readonly bucket: string;

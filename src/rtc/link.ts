@@ -32,9 +32,9 @@ import { firstSenderReport } from "./rtcp.ts";
 export interface LinkSettings {
   /** URLs such as `stun:stun.example.org:3478`; all of them are asked. */
   readonly stunServers: readonly string[];
-  /** `turn:` or `turns:` URL. */
+  /** The TURN server: its URL with `turn:` or `turns:`, and the login. */
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
-  /** To which addresses of the publisher's candidates checks are sent. */
+  /** The rules that say to which addresses of the publisher's candidates checks are sent. */
   readonly candidates: CandidateRules;
 }
 

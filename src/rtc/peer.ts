@@ -36,7 +36,7 @@ export interface PeerSettings {
   readonly ice: LinkSettings;
   /** The limit that is sent to the publisher, bits a second. */
   readonly bitrate: number;
-  /** A publisher that is connected and sends no media for so long is ended. */
+  /** How long a connected publisher may send no media before it is ended. */
   readonly mediaIdleMs: number;
 }
 
@@ -50,18 +50,21 @@ export interface PeerCounts extends AssemblerCounts {
 }
 
 const CONNECT_MS = 15_000;
-/** A publisher without any packet for so long is gone: its ICE sends checks every few seconds even without media. */
+/**
+ * How long a publisher may send no packet before it is gone: its ICE sends checks every few seconds even
+ * without media.
+ */
 const SILENCE_MS = 8_000;
 /**
- * A publisher without any packet for so long is gone after a close_notify that is not authentic: anybody
- * could have sent that.
+ * How long a publisher may send no packet after a close_notify that is not authentic, which anybody could
+ * have sent.
  */
 const SILENCE_AFTER_CLOSE_NOTIFY_MS = 3_000;
 const LIVENESS_MS = 250;
 const GAP_POLL_MS = 5;
 const REPORT_MS = 1_000;
 const KEYFRAME_REQUEST_MS = 500;
-/** A stream without packets for so long may be replaced by another one. */
+/** How long a stream may send no packets before another one may replace it. */
 const REPLACE_MS = 2_000;
 const STREAMS_MAX = 32;
 const NACKS_MAX = 253;

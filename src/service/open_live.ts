@@ -45,7 +45,7 @@ export interface Live {
   readonly named: NamedSources;
   readonly alwaysOn: AlwaysOn;
   readonly armed: ArmedSources;
-  /** Which models its sessions ask. */
+  /** The models that sessions ask. */
   readonly models: LiveModelChoice;
   /** The policies of runs, which the sessions that start later begin with. */
   readonly revisions: PolicyRevisions;

@@ -29,7 +29,7 @@ export interface BlobRef {
   readonly sizeBytes: number;
   /** The SHA-256 of the bytes: 64 lower-case hexadecimal digits. */
   readonly sha256: string;
-  /** False when a blob with the same content existed already. */
+  /** Whether the blob is new: false when one with the same content existed already. */
   readonly created: boolean;
 }
 

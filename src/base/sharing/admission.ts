@@ -29,11 +29,11 @@ export interface AdmissionCall {
   readonly latencyClass: LatencyClass;
   readonly tokens: number;
   readonly bytes: number;
-  /** From now until the answer must have arrived. */
+  /** The time from now until the answer must have arrived. */
   readonly deadlineMs: number;
   /** How long the call itself probably takes: it may start until `deadlineMs - estimateMs`. */
   readonly estimateMs: number;
-  /** When it aborts, the call leaves the queue. */
+  /** The signal of the call: when it aborts, the call leaves the queue. */
   readonly signal: AbortSignal;
 }
 
@@ -52,7 +52,7 @@ export class AdmissionRefused extends Error {
     /** A retry can succeed after each of them but `budget_exceeded`. */
     readonly reason: "saturated" | "deadline_missed" | "budget_exceeded",
     message: string,
-    /** For a wait that ran out: the limit that the call was waiting for at the end. */
+    /** The limit that the call was waiting for at the end, for a wait that ran out. */
     readonly limit?: AdmissionLimit,
   ) {
     super(message);
@@ -157,7 +157,7 @@ export class AdmissionQueue implements Disposable {
     return this.#stats;
   }
 
-  /** Rejects with {@link AdmissionRefused}, or with the signal's reason. */
+  /** Waits for a permit. Rejects with {@link AdmissionRefused}, or with the signal's reason. */
   acquire(call: AdmissionCall): Promise<AdmissionPermit> {
     if (call.signal.aborted) return Promise.reject(call.signal.reason);
     if (this.#isClosed) return Promise.reject(closing());

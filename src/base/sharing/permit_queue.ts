@@ -22,9 +22,12 @@ export interface PermitQueueOptions {
 export interface AcquireOptions {
   /** The principal for whom the permit is; work of no principal has a share of its own. */
   readonly principalKey?: string | undefined;
-  /** When it aborts, the caller leaves the queue and `acquire` rejects with its reason. */
+  /**
+   * The signal of the caller: when it aborts, the caller leaves the queue and `acquire` rejects with its
+   * reason.
+   */
   readonly signal?: AbortSignal;
-  /** What it takes of the limit: an integer from 1 to the limit; 1 unless given. */
+  /** The part of the limit that the permit takes: an integer from 1 to the limit; 1 unless given. */
   readonly amount?: number;
   /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the closed queue. */
   readonly within?: { readonly world: Sleeper; readonly timeoutMs: number };

@@ -42,7 +42,7 @@ export class TokenBucket {
     return this.#tokensAt(this.#nowMs()) < 1;
   }
 
-  /** Whether it is full again, so that removing it changes nothing for its owner. */
+  /** Whether the bucket is full again, so that removing it changes nothing for its owner. */
   isIdle(nowMs: number): boolean {
     return this.#tokensAt(nowMs) >= this.#ratePerSecond;
   }

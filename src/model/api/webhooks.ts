@@ -87,7 +87,10 @@ export interface ListedWebhook {
     /** When the next attempt begins, epoch milliseconds; null while one is under way. */
     readonly next_attempt_ms: number | null;
   } | null;
-  /** `gone` after the receiver answered 410: nothing is sent to it until its owner has events sent again. */
+  /**
+   * The state of the receiver: `gone` after it answered 410, and then nothing is sent to it until its owner
+   * has events sent again.
+   */
   readonly state: "active" | "gone";
   /** Since when it is gone, epoch milliseconds; null while it is active. */
   readonly gone_since_ms: number | null;

@@ -28,7 +28,7 @@ export function cloudEvent(event: LoggedEvent, withheld = 0): string {
   return envelopeHead(event, withheld) + data + "}";
 }
 
-/** How many bytes the text has, for a payload of so many bytes. */
+/** The bytes of the envelope with a payload of `payloadBytes`. */
 export function cloudEventBytes(event: Omit<LoggedEvent, "payload">, payloadBytes: number): number {
   return utf8Length(envelopeHead(event)) + payloadBytes + 1;
 }

@@ -49,7 +49,7 @@ interface MarkerSegment {
   endPtsMs: number;
   confidenceSum: number;
   frames: number;
-  /** Whether its last frame is a cut. */
+  /** Whether the last frame of the segment is a cut. */
   endsInCut: boolean;
 }
 

@@ -9,7 +9,10 @@ import { type Marker, type MarkerOwner, ordinalsOf, roundScore } from "./marker.
 /** A range in numbers of rows: one of `frames_decoded.ranges[]`. See docs/frames.md#ranges. */
 export interface RowRange {
   readonly type: Detector;
-  /** `frame_index` of the first and the last row inside; where no row lies inside, both name the row before the range. */
+  /**
+   * The `frame_index` of the first row inside, and below of the last one; where no row lies inside, both name
+   * the row before the range.
+   */
   readonly start_frame: number;
   readonly end_frame: number;
   /** When the range itself begins: media time, whole milliseconds. */

@@ -7,7 +7,7 @@ import { asciiLowerCase, canonicalModel } from "./catalog.ts";
 export interface ModelList {
   /** The models as the server spells them, in its order, each once. Never empty. */
   readonly ids: readonly string[];
-  /** Whether these are all: a list that was cut off does not say what the server has not. */
+  /** Whether the list names all models: one that was cut off does not say what the server does not have. */
   readonly isComplete: boolean;
 }
 

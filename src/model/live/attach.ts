@@ -43,7 +43,7 @@ export class AttachRefused extends Error {
 export interface AttachContext {
   /** SERVICE_WEBRTC_CROP. */
   readonly crop: NormalizedRegion | null;
-  /** `[restricted_zone]` of the config file. */
+  /** The zone of the config file, `[restricted_zone]`. */
   readonly zone: RestrictedZone | null;
   /** SERVICE_WEBRTC_MAX_OUTPUT_TOKENS_PER_SECOND. */
   readonly tokensPerSecond: number;

@@ -41,8 +41,8 @@ export class MirrorStatements {
   }
 
   /**
-   * Asks whether there is such a schema: the answer is `exists`. To make one again is refused to a user who
-   * may make none.
+   * Asks whether there is such a schema: the answer is `exists`. A user who may make no schema is also
+   * refused to make one that exists.
    */
   get schemaExists(): string {
     return `SELECT to_regnamespace(${literal(this.#schema)}) IS NOT NULL AS "exists"`;

@@ -245,7 +245,10 @@ export class Run implements RunView {
 
   constructor(readonly runId: string) {}
 
-  /** Whether `fold` reads the payload of such an event; for other kinds the payload need not be parsed. */
+  /**
+   * Whether `fold` reads the payload of an event of this kind; for other kinds the payload need not be
+   * parsed.
+   */
   needsPayloadOf(kind: string): boolean {
     return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
       kind === "live_source_opened" || kind === EVENTS_REMOVED || kind === MEDIA_REMOVED;

@@ -110,7 +110,7 @@ export class RunRegister implements TimelineView {
     return this.#runs.get(runId);
   }
 
-  /** Folds one event, whose record has so many bytes, into its run and updates the runs of its principal. */
+  /** Folds one event, whose record has `recordBytes`, into its run and updates the runs of its principal. */
   fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown, recordBytes = 0): void {
     const wasCreated = run.isCreated;
     const wasGone = isGone(run);

@@ -26,9 +26,9 @@ const JPEG_BYTES_MAX = 16 * 2 ** 20;
  *   --boundary CRLF  headers CRLF CRLF  JPEG  CRLF  --boundary …
  *   └──── head ──────────────────────┘ └ body ┘
  * ```
- * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary, or to the end of
- * all of it: some cameras close after each picture. Lines end with CRLF or LF. The boundary is what the first
- * part begins with, as some cameras state another one.
+ * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary, or to the end
+ * of all of it: some cameras close after each picture. Lines end with CRLF or LF. The boundary is what the
+ * first part begins with, as some cameras state another one.
  */
 export class JpegParts {
   /** What stands between parts; null where the camera has not said it. */
@@ -131,7 +131,7 @@ export class JpegParts {
     return end;
   }
 
-  /** Where the next such bytes are; -1 when they have not come. */
+  /** The place of the next bytes that are `wanted`; -1 when they have not come. */
   #find(bytes: Uint8Array, wanted: WantedBytes): number {
     const from = Math.max(0, this.#searched - wanted.bytes.length);
     this.#searched = bytes.length;

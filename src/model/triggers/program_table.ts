@@ -3,7 +3,7 @@
 import { type Instruction, isAction, isSameSignal, type Signal } from "./program.ts";
 import type { ValidProgram } from "./validate.ts";
 
-/** 32-bit words of one instruction: code, operand, amount, and one unused. */
+/** The words of one instruction, of 32 bits each: code, operand, amount, and one unused. */
 export const WORDS_PER_INSTRUCTION = 4;
 
 /** Flag of a sample: the first action was reached. */

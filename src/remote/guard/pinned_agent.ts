@@ -22,7 +22,9 @@ export interface PinnedAgentOptions {
   readonly allowInsecureTls?: boolean;
   /** Reads the heads of answers as players do; for media sources only. */
   readonly readsOddHeads?: boolean;
-  /** Whether its TLS connections stop reading where their reader pauses; for servers that may send without end. */
+  /**
+   * Whether TLS connections stop reading where their reader pauses; for servers that may send without end.
+   */
   readonly isPaced?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;
@@ -123,7 +125,7 @@ export class PinnedAgent implements Disposable {
     });
   }
 
-  /** `addresses`, with the one that answered last in front. */
+  /** The addresses, with the one that answered last in front. */
   inOrder({ origin }: URL, addresses: readonly string[]): readonly string[] {
     const first = this.#lastAnswered.get(origin);
     if (first === undefined || !addresses.includes(first)) return addresses;

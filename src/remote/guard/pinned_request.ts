@@ -40,7 +40,10 @@ export interface PinnedRequest {
 export interface PinnedResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** Must be read to its end, drained or cancelled. Until then, or until the deadline, it occupies the connection. */
+  /**
+   * The body of the answer. It must be read to its end, drained or cancelled; until then, or until the
+   * deadline, it occupies the connection.
+   */
   readonly body: PinnedBody;
 }
 

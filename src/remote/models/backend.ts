@@ -10,7 +10,7 @@ export interface Backend {
   /** The name in the operator's configuration. */
   readonly name: string;
   readonly kind: ProviderKind;
-  /** Whether it takes a clip as a separate file; the others get it inside the request. */
+  /** Whether the backend takes a clip as a separate file; others get it inside the request. */
   readonly hasBinaryMedia: boolean;
   /** How many output tokens `request` may use here. */
   reservedTokens(request: InferenceRequest): number;

@@ -49,9 +49,12 @@ export interface BackendLook {
   readonly circuit: CircuitLook["state"];
   /** When an open circuit lets a call through again, epoch milliseconds; else null. */
   readonly probeMs: number | null;
-  /** Why it could not be asked for its models just now; null where it could, and where it has not been asked. */
+  /**
+   * Why the backend could not be asked for its models just now; null where it could, and where it has not
+   * been asked.
+   */
   readonly fault: string | null;
-  /** What its server has, as it said last; null where it does not say. */
+  /** The models of the backend's server, as it said last; null where it does not say. */
   readonly models: readonly string[] | null;
   /** Whether too many of the last calls of its kind were slow. */
   readonly isSlow: boolean;

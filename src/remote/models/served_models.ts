@@ -7,7 +7,7 @@ import { LIMITS } from "../../model/limits.ts";
 
 /** What a server answered when it was asked for its models. */
 export interface ModelsAnswer {
-  /** Why it cannot be used, a clause that names the backend; null where it answers. */
+  /** Why the backend cannot be used, a clause that names it; null where it answers. */
   readonly fault: string | null;
   /** The models of the list; null where the server does not say what it has. */
   readonly list: ModelList | null;

@@ -13,7 +13,7 @@ export interface HlsAnswer {
   readonly headers: Headers;
   /** The body. It must be read to its end or cancelled. */
   readonly body: { [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array>; cancel(): void };
-  /** Whether it came compressed: then its headers tell the wrong length. */
+  /** Whether the body came compressed: then the headers tell the wrong length. */
   readonly isPacked: boolean;
 }
 

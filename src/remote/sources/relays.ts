@@ -95,7 +95,7 @@ export class RelaysHere implements SourceRelays {
     });
   }
 
-  /** `onChange` is called when `fault`, `end` or `progress` have changed. */
+  /** Opens a stream; `onChange` is called when `fault`, `end` or `progress` have changed. */
   async openStream(
     source: RelayedSource,
     { socket, before, endsStill }: RelayedStream,

@@ -15,7 +15,7 @@ export interface Segment {
   name: string;
   readonly base: number;
   sizeBytes: number;
-  /** Whether it may have records of events that were removed. */
+  /** Whether the segment may have records of events that were removed. */
   hasRemoved: boolean;
 }
 

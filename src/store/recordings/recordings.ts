@@ -15,7 +15,7 @@ import { isFolder, RECORDINGS_FOLDER } from "../folder.ts";
 import { onDisk, PartialFile, removeLeftovers } from "../partial_file.ts";
 import { DAY_FOLDER, firstNotBefore, nameOfId, SegmentDays } from "./segment_days.ts";
 
-/** Which segments of a source are meant: those that have something of `[fromMs, toMs)`. */
+/** A range of the segments of a source: those that have something of `[fromMs, toMs)`. */
 export interface RecordedRange {
   readonly fromMs: number;
   readonly toMs: number;

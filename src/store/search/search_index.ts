@@ -59,7 +59,7 @@ export class SearchIndex implements AsyncDisposable {
   #eventCount = 0;
   #lastSeq = 0;
   #savedSeq = 0;
-  /** Whether it has read the whole log and now observes the commits. */
+  /** Whether the index has read the whole log and now observes the commits. */
   #hasCaughtUp = false;
   #isClosed = false;
   #saving: Promise<void> = Promise.resolve();
