@@ -184,9 +184,7 @@ function isSetUserId(path: string): boolean {
   }
 }
 
-/**
- * Closes the descriptors that the process was started with when a program starts: they would be open in it.
- */
+/** Marks the descriptors that the process was started with: they would be open in every program. */
 function closeOnExec(fcntl: (descriptor: number, command: number, value: number) => number): void {
   for (const { name } of Deno.readDirSync("/proc/self/fd")) {
     if (Number(name) > STDERR) fcntl(Number(name), SET_FLAGS, FLAG_CLOSE_ON_EXEC);

@@ -2,9 +2,7 @@
 
 import { type Sleeper, timer } from "./base/wait.ts";
 
-/**
- * The engine's garbage collection, where the process was started with `--expose-gc`; see `clean_process.ts`.
- */
+/** The engine's collector, where the process was started with `--expose-gc`; see `clean_process.ts`. */
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
 /** Stops this thread, after a start for about 0.1 s. Does nothing where the engine does not offer it. */

@@ -92,9 +92,7 @@ const [SOL_SOCKET, SO_LINGER, BOTH_WAYS] = [1, 13, 2];
 /** A socket option with which closing drops what was not sent, and tells the client so. */
 const DROP_UNSENT = new Int32Array([1, 0]);
 
-/**
- * Finds what ends connections; null where native code may not be used, or is not that of Linux with glibc.
- */
+/** What ends connections; null where native code may not be used, or is not that of Linux with glibc. */
 export function openCut(): CutConnections | null {
   if (Deno.build.os !== "linux" || Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return null;

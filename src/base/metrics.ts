@@ -119,9 +119,7 @@ export class Metrics {
 type ReadValue = () => number | Promise<number>;
 type LabelValues = Record<string, string>;
 
-/**
- * Splits the arguments of a call: the labels, where the family has them, and then the value or its reader.
- */
+/** The arguments of a call: the labels, where the family has them, and then the value or its reader. */
 function labelsAndValue<V>(rest: readonly unknown[]): [LabelValues, V | undefined] {
   const [first, second] = rest;
   return typeof first === "object" && first !== null

@@ -191,9 +191,7 @@ export class CursorExpired extends Refusal {
   }
 }
 
-/**
- * The refusal of a picture, clip or sound that was removed, although the event that names it is still there.
- */
+/** The refusal of a picture, clip or sound that was removed, unlike the event that names it. */
 export class MediaRemoved extends Refusal {
   constructor(media: string, throughSeq: number) {
     super("media_removed", `Retention removed each ${media} that events of the run up to ${throughSeq} name`);

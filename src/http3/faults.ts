@@ -19,9 +19,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/**
- * A fault that ends the connection. The message goes to the peer with the code, so it holds nothing secret.
- */
+/** A fault that ends the connection. The message goes to the peer, so it holds nothing secret. */
 export class ConnectionFault extends Error {
   override readonly name = "ConnectionFault";
 

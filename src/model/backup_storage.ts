@@ -5,13 +5,9 @@ export interface BackupStorage {
   readonly name: string;
   /** Lists all objects whose name begins with `prefix`. */
   list(prefix: string): AsyncIterable<BackupObject>;
-  /**
-   * The bytes of an object; null where there is no such one. Objects have at most {@link BACKUP_PART_BYTES}.
-   */
+  /** The object, of at most {@link BACKUP_PART_BYTES}; null where there is none of that name. */
   get(name: string): Promise<Uint8Array<ArrayBuffer> | null>;
-  /**
-   * Stores an object, also in the place of one of that name. Resolves when a crash does not harm it any more.
-   */
+  /** Stores an object, also in the place of one of that name. Resolves when a crash cannot harm it. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Removes an object. Resolves also where there is no such one. */
   remove(name: string): Promise<void>;

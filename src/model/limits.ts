@@ -32,9 +32,7 @@ export const LIMITS = deepFrozen({
   ingest: {
     maxFrames: range(1, 500_000),
     maxFramesDefault: 512,
-    /**
-     * The `source_uri` in UTF-8, for every kind of source; it is repeated in events and in the list of runs.
-     */
+    /** The `source_uri` in UTF-8, for every kind of source; repeated in events and in the list of runs. */
     sourceUriBytesMax: 4096,
     /** Size of a remote file: the declared one and the received one. */
     prefetchBytesMax: 256 * 2 ** 20,
@@ -247,9 +245,7 @@ export const LIMITS = deepFrozen({
     passMs: 10 * 60_000,
     /** The time from one look at the room on the disk to the next, where a floor is set. */
     floorCheckMs: 30_000,
-    /**
-     * Bytes kept on the disk for what must be written when it is full: some 500 bytes for each run that goes.
-     */
+    /** Bytes kept for what must be written on a full disk: some 500 bytes for each run that goes. */
     reserveBytes: 4 * 2 ** 20,
     /** Bytes of the reserve that are given up at once. */
     reserveStepBytes: 2 ** 20,
@@ -280,9 +276,7 @@ export const LIMITS = deepFrozen({
     writeTimeoutMs: 10_000,
     /** Waits before the next connection, doubled from the first to the longest. */
     retryMs: range(250, 30_000),
-    /**
-     * How long the answer to feedback waits for its row, where the database took less than that last time.
-     */
+    /** How long the answer to feedback waits for its row, if the database took less last time. */
     answerWaitMs: 100,
     /** Answers that wait for their row at once; the next one does not wait. */
     answersWaiting: 64,
@@ -444,9 +438,7 @@ export const LIMITS = deepFrozen({
      * that viewer waits for a key frame.
      */
     keptBytesMax: 4 * 2 ** 20,
-    /**
-     * Bytes and fragments that one viewer has not taken yet. A slower one goes on with the next key frame.
-     */
+    /** Bytes and fragments one viewer has not taken yet. A slower one goes on with the next key frame. */
     viewerBytesMax: 4 * 2 ** 20,
     viewerFragmentsMax: 64,
     /** Fragments on their way out of the Worker. */
@@ -498,9 +490,7 @@ export const LIMITS = deepFrozen({
     languageBytesMax: 64,
   },
 
-  /**
-   * The log. One commit has all events of a request: the rows of the longest decode, and room for their run.
-   */
+  /** The log. One commit has the rows of the longest decode, and room for their run. */
   timeline: {
     commitBytesMax: 256 * 2 ** 20,
     /**
@@ -666,9 +656,7 @@ export const LIMITS = deepFrozen({
 
   /** Backups of data directories. */
   backups: {
-    /**
-     * How far the time of a backup may be ahead of the clock before `restore` refuses to call it the newest.
-     */
+    /** How far a backup may be ahead of the clock before `restore` refuses to call it the newest. */
     clockAheadMs: 5 * 60_000,
   },
 

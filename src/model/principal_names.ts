@@ -17,9 +17,7 @@ import { principalKeyOf } from "./identifiers.ts";
  */
 export class PrincipalNames {
   readonly #secret: Uint8Array | null;
-  /**
-   * The present names of what earlier versions wrote of the configured keys: names, and prefixes of uploads.
-   */
+  /** The present names of what earlier versions wrote: names of configured keys, prefixes of uploads. */
   readonly #current = new Map<string, string>();
   /** The earlier names, by the present ones. */
   readonly #earlier = new Map<string, string>();

@@ -23,9 +23,7 @@ export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed" | "med
 
 export interface PeerEvents {
   onConnected(tookMs: number): void;
-  /**
-   * Gets the units of the video in order. The first unit is a keyframe, and so is the first one after a loss.
-   */
+  /** Gets the units of the video in order. The first one, and the first one after a loss, is a keyframe. */
   onVideoUnit(unit: VideoUnit): void;
   onAudioUnit(unit: AudioUnit): void;
   /** Called at most once, after the peer has closed itself; no other event follows. */

@@ -42,9 +42,7 @@ export function isFolder(path: string): boolean {
   return folderNumber(path) !== null;
 }
 
-/**
- * The number that the disk has for a folder; null for what is no folder, also for a link that leads nowhere.
- */
+/** A folder's number on the disk; null for what is no folder, also for a link that leads nowhere. */
 function folderNumber(path: string): string | null {
   try {
     const { dev, ino, isDirectory } = Deno.statSync(path);

@@ -96,9 +96,7 @@ export class KeptAnswers implements AsyncDisposable {
   readonly #shares = new Map<string, KeptShare>();
   readonly #sweeping = new TaskGroup();
 
-  /**
-   * Reads the keys that there are. Removes keys that are old, that never began, and those of deleted runs.
-   */
+  /** Reads the keys. Removes those that are old, that never began, and that are of deleted runs. */
   static open(options: KeptAnswersOptions): KeptAnswers {
     const folder = join(options.dataDir, FOLDER);
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -231,9 +231,7 @@ export const semanticChunkInferred = z.union([
   chunkInferredFromLiveAudio,
 ]);
 
-/**
- * A moment in a chunk. Offsets are milliseconds from the start of the clip, pts from the start of the source.
- */
+/** A moment in a chunk. Offsets are milliseconds from the clip's start, pts from the start of the source. */
 const momentFields = {
   moment_id: text,
   request_id: text,

@@ -197,9 +197,7 @@ export function eventTypeOf(kind: string): string {
   return `dev.service.timeline.${kind}`;
 }
 
-/**
- * Whether events of the kind are never delivered to a webhook; unknown kinds with the prefix are not either.
- */
+/** Whether events of the kind, known or not, are never delivered to a webhook. */
 export function isBookkeeping(kind: string): boolean {
   return kind.startsWith("webhook_");
 }

@@ -106,9 +106,7 @@ function called(measured: number, claimed: number | null, tolerance: number): nu
 const HALVES = [7.5, 12.5];
 /** How far a claim may be from what was measured over a few seconds of an unsteady clock. */
 const CLAIM_SLACK = 0.03;
-/**
- * The relative difference below which two spellings of one rate, such as 2997/100 and 30000/1001, are equal.
- */
+/** The relative difference below which two rates are equal, such as 2997/100 and 30000/1001. */
 const EXACT = 0.00002;
 
 function rounded(rate: number): number {

@@ -18,9 +18,7 @@ export const FRAME_EVENT_TYPES = [
 ] as const;
 export type FrameEventType = typeof FRAME_EVENT_TYPES[number];
 
-/**
- * The event type of each reason: a hard cut, an artifact, another kept frame, or a frame without any trigger.
- */
+/** The event type of each reason: a hard cut, an artifact, another kept frame, or no trigger. */
 const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
   initial_frame: "keyframe_keep",
   scene_cut: "scene_cut",

@@ -4,17 +4,13 @@
 export interface TimecodeRate {
   /** Frames that one second of timecode counts. */
   readonly nominal: number;
-  /**
-   * The time in which so many frames are shown: 1000 ms, or 1001 at the rates of NTSC, such as 30000/1001.
-   */
+  /** The time for so many frames: 1000 ms, or 1001 at the rates of NTSC, such as 30000/1001. */
   readonly secondMs: 1000 | 1001;
 }
 
 /** The highest rate with timecodes, which have two digits for frames. */
 const NOMINAL_MAX = 100;
-/**
- * The relative difference below which two spellings of one rate, such as 2997/100 and 30000/1001, are equal.
- */
+/** The relative difference below which two rates are equal, such as 2997/100 and 30000/1001. */
 const SAME_RATE = 0.00002;
 
 /**

@@ -78,9 +78,7 @@ export class InferenceFailed extends Error {
   readonly status: number | null;
   /** The backend that failed last; null when none was called. */
   readonly provider: ProviderKind | null;
-  /**
-   * Whether the backend reports that its quota is used up, so that it will refuse the next request as well.
-   */
+  /** Whether the backend reports that its quota is used up, so it will refuse the next request as well. */
   readonly isQuotaSpent: boolean;
   /** When the backend, which is busy, wants to be asked again; null where it does not say. */
   readonly retryAfterMs: number | null;

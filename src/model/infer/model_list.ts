@@ -53,9 +53,7 @@ export function answersQuestions(id: string): boolean {
   return !/embed|rerank/i.test(id);
 }
 
-/**
- * Says that a model is unknown: a sentence without its full stop, for people. `has` is what the server has.
- */
+/** Says that a model is unknown: a sentence without full stop, for people. `has` is what the server has. */
 export function unknownModelText(model: string, has: readonly string[]): string {
   return `The model server does not know the model ${model}; it has: ${namesText(has)}`;
 }

@@ -35,9 +35,7 @@ export function writeAnswer(offer: Offer, transport: AnswerTransport): string {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/**
- * The lines of a served section. The candidates are in the first one only, as the others share its transport.
- */
+/** The lines of a served section. Candidates are in the first one only: the others share its transport. */
 function servedLines(
   section: OfferedSection,
   codec: ServedCodec,

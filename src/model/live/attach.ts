@@ -162,9 +162,7 @@ export function readAttachConfig(header: string | null, context: AttachContext):
   return checkAttach(parseAttach(header), context);
 }
 
-/**
- * The first step, before the offer is read: checks encoding, JSON, fields and types. Errors: `AttachRefused`.
- */
+/** The first step, before the offer: checks encoding, JSON, fields and types. Errors: `AttachRefused`. */
 export function parseAttach(header: string | null): AttachBody {
   if (header === null) return {};
   const maximum = LIMITS.whip.attachHeaderBytesMax;
@@ -176,9 +174,7 @@ export function parseAttach(header: string | null): AttachBody {
   throw refused(faultOf(parsed.error.issues[0]!));
 }
 
-/**
- * The second step, after the offer: checks ranges and combinations. Errors: `AttachRefused` with every fault.
- */
+/** The second step, after the offer: checks values and combinations. Errors: `AttachRefused`, every fault. */
 export function checkAttach(body: AttachBody, context: AttachContext): AttachConfig {
   const rules = new FieldRules();
   const tokensPerSecond = readTokens(rules, body) ?? context.tokensPerSecond;

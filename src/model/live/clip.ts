@@ -14,9 +14,7 @@ export interface ClipSettings {
 
 /** How much too early a frame may seem: media times are rounded to milliseconds. */
 const EARLY_MS = 1;
-/**
- * What is added before rounding down: products such as 0.7 * 10 = 6.999999999999999 must not lose a frame.
- */
+/** What is added before rounding down: 0.7 * 10 = 6.999999999999999 must not lose a frame. */
 const ROUNDING = 1e-9;
 
 /**

@@ -22,9 +22,7 @@ export class LoopDetector {
   #next = 0;
   #isLooping = false;
 
-  /**
-   * Whether the stream is in a loop, as of the last frame. While it is, no model is asked about keyframes.
-   */
+  /** Whether the last frame was in a loop. While it is so, no model is asked about keyframes. */
   get isLooping(): boolean {
     return this.#isLooping;
   }

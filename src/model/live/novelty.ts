@@ -6,9 +6,7 @@ export interface NoveltySettings {
   readonly reuseThreshold: number;
   /** The media time after which the description is made anew in any case; 0 turns reuse off. */
   readonly maxReuseMs: number;
-  /**
-   * The sum of the distances of reused frames after which the description is made anew in any case; above 0.
-   */
+  /** The sum of the distances of reused frames after which it is made anew in any case; above 0. */
   readonly maxCumulativeDrift: number;
   /** The share of the reuses for which the model is asked all the same, [0,1]. */
   readonly shadowSampleRate: number;

@@ -2,9 +2,7 @@
 
 import { fmtpParameter, type Offer } from "./offer.ts";
 
-/**
- * The largest picture. It has at most `width * height` pixels; it may still be wider or higher than these.
- */
+/** The largest picture: at most `width * height` pixels; it may still be wider or higher than these. */
 export interface PictureBound {
   readonly width: number;
   readonly height: number;

@@ -75,9 +75,7 @@ export class PolicyBook {
     return this.#active();
   }
 
-  /**
-   * The revision with the number. Refuses with 404 on `revision` a number that is no revision of this run.
-   */
+  /** The revision with the number. Refuses with 404 on `revision` a number that is none of this run. */
   revision(number: number): RevisionView {
     const revision = this.#revisions.get(number);
     if (!revision) throw refuse.notFound("Policy revision", "revision");

@@ -40,9 +40,7 @@ export interface AnswerCheck {
  */
 const ANSWER_CHARACTERS_MAX = 65_536;
 
-/**
- * Reads an answer by the built-in schema: the last object in the text that fits it, whatever is around it.
- */
+/** Reads an answer by the built-in schema: the last object in the text that fits, whatever is around it. */
 export function parseFrameAnswer(text: string): Answered<{ readonly overlay: ChunkOverlay }> {
   return answerIn(text, (value) => {
     const overlay = overlayOf(value);

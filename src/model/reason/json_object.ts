@@ -216,9 +216,7 @@ class LooseJson {
     return true;
   }
 
-  /**
-   * Reads a text. Within the text of a value a quote ends it only where its container can go on behind it.
-   */
+  /** Reads a text. In a value, a quote ends it only where its container can go on behind it. */
   #string({ isKey }: { readonly isKey: boolean }): boolean {
     const text = this.#text;
     const closing = QUOTES.get(text[this.#at] ?? "");

@@ -86,9 +86,7 @@ export interface ReasonPlan {
   readonly imagesPerChunk: number;
   /** The longest edge of pictures in pixels; null for the original size. */
   readonly maxEdge: number | null;
-  /**
-   * The clip of `video_clip_mode`: a chunk is sent as a silent clip of this length instead of as pictures.
-   */
+  /** The clip of `video_clip_mode`: a chunk is sent as a silent clip of this length, not as pictures. */
   readonly clip: { readonly durationMs: number } | null;
   readonly media: {
     readonly mode: MediaMode;

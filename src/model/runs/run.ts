@@ -99,9 +99,7 @@ export interface RunView {
   readonly state: FoldedState;
   /** When the run was created: the pts of `run_created`, epoch milliseconds. */
   readonly createdMs: number;
-  /**
-   * The last activity: the highest pts of the run's events, those about a hold left out, epoch milliseconds.
-   */
+  /** The last activity: the highest pts of its events but those about a hold, epoch milliseconds. */
   readonly lastActivityMs: number;
   readonly deleted: boolean;
   /**
@@ -300,9 +298,7 @@ export class Run implements RunView {
     this.deleted = run.deleted;
   }
 
-  /**
-   * Folds the creation of the run. Only the first one counts: no later event can change the owner of a run.
-   */
+  /** Folds the creation of the run. Only the first one counts: no later event changes the owner. */
   #create(ptsMs: number, payload: unknown): void {
     if (this.isCreated) return;
     this.isCreated = true;

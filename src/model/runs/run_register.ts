@@ -16,9 +16,7 @@ export interface RunOrder {
 
 /** The part of the timeline that a decision may read. */
 export interface TimelineView {
-  /**
-   * A run, deleted ones included, with `deleted` true; undefined when the log has no `run_created` for it.
-   */
+  /** A run, deleted ones included, `deleted` is true; undefined when the log has no `run_created` for it. */
   run(runId: string): RunView | undefined;
   /**
    * The runs of a principal by creation time, oldest first unless asked otherwise; deleted and removed runs

@@ -10,9 +10,7 @@ export interface StreamFormats {
 }
 
 export interface RecordedSegment {
-  /**
-   * When the segment begins in wall time, epoch milliseconds; two segments without a gap between them touch.
-   */
+  /** When the segment begins, epoch milliseconds; segments without a gap between them touch. */
   readonly startMs: number;
   readonly endMs: number;
   /**

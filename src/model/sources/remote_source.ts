@@ -11,9 +11,7 @@ export interface RemoteSourceToggles {
   readonly allowRemoteHls: boolean;
 }
 
-/**
- * A remote source. A `file` is fetched before it is decoded; the others are decoded while they are received.
- */
+/** A remote source. A `file` is fetched before it is decoded; others are decoded while they come. */
 export interface RemoteSource {
   readonly kind: "file" | "hls" | "rtsp" | "mjpeg";
   /** The address: http, https, rtsp or rtsps; the host is not checked yet. */

@@ -14,9 +14,7 @@ import type { SourceCredentials } from "./source_credentials.ts";
 import { isSourceName } from "./source_name.ts";
 
 export const SOURCE_KINDS = ["rtsp", "hls", "mjpeg", "file"] as const;
-/**
- * How the media of a source come: `file` is a local or a remote file, which is read from its start each time.
- */
+/** How the media of a source come: `file` is a local or a remote file, read from its start each time. */
 export type SourceKind = typeof SOURCE_KINDS[number];
 
 export interface NamedSource {

@@ -22,9 +22,7 @@ export interface PinnedAgentOptions {
   readonly allowInsecureTls?: boolean;
   /** Reads the heads of answers as players do; for media sources only. */
   readonly readsOddHeads?: boolean;
-  /**
-   * Whether TLS connections stop reading where their reader pauses; for servers that may send without end.
-   */
+  /** Whether TLS connections pause with their reader; for servers that may send without end. */
   readonly isPaced?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;

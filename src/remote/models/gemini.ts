@@ -80,9 +80,7 @@ export class Gemini implements Backend {
     }
   }
 
-  /**
-   * Asks the model for an answer. One that used up its tokens for thinking is asked again with more, once.
-   */
+  /** Asks the model for an answer. If thinking used up its tokens, it is asked again with more, once. */
   async #answer(
     request: InferenceRequest,
     file: ActiveFile | null,

@@ -12,9 +12,7 @@ import { serverWords, waitMsIn } from "./server_words.ts";
 
 export interface Exchange {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  /**
-   * The URL of the request, with its query. It may contain a key, so no error and no log message shows it.
-   */
+  /** The URL of the request, with its query. It may have a key, so no error and no log message shows it. */
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;

@@ -477,9 +477,7 @@ const MESSAGES_MAX = 256;
 
 /** Connections that are kept open: somewhat more than the calls that admission allows at once by default. */
 const FREE_SOCKETS_MAX = 16;
-/**
- * The shortest fair timeout: a call with a shorter one that misses its deadline is no failure of the backend.
- */
+/** The shortest fair timeout: a call with a shorter one that misses it is no failure of the backend. */
 const FAIR_TIMEOUT_MS = 1_000;
 
 /** Reports to the circuit breaker whether the failure means that the backend is down, that it works, or neither. */

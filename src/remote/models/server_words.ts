@@ -82,9 +82,7 @@ function saidIn(value: unknown, depth: number): string | null {
   return said !== null && further !== null ? `${said}: ${further}` : said;
 }
 
-/**
- * The message within a text: the one of an error that another server wrote, and that was passed on as a text.
- */
+/** The message within a text, which may be an error that another server wrote, passed on. */
 function withinText(text: string, depth: number): string {
   if (!/^\s*[{[]/.test(text)) return text;
   try {

@@ -332,9 +332,7 @@ export class AudioSidecar implements Disposable {
   }
 }
 
-/**
- * The shortest fair timeout: a sidecar that had less time is not slow, as callers may choose a short limit.
- */
+/** The shortest fair timeout: a sidecar that had less is not slow, as callers choose the limit. */
 const FAIR_TIMEOUT_MS = 1_000;
 
 const MESSAGE_CHARACTERS_MAX = 512;

@@ -370,9 +370,7 @@ const PAYLOAD_BYTES_MIN = 8;
 const HEAD_BYTES_MAX = 16 * 1024;
 /** The longest body in bytes; a description has some kilobytes. */
 const BODY_BYTES_MAX = 256 * 1024;
-/**
- * Requests that may be open: some servers never answer the questions of ffmpeg that keep the session alive.
- */
+/** Requests that may be open: some servers never answer those that keep the session alive. */
 const UNANSWERED_MAX = 16;
 /**
  * The time in which what is left out is counted. In it no camera sends as much that is left out, and reading
@@ -479,9 +477,7 @@ function isRest(line: string): boolean {
   return /^[a-z]=|^[\w-]+\s*:/i.test(line);
 }
 
-/**
- * Whether a byte may be of a message's text; the first one is a letter, a blank or the end of an empty line.
- */
+/** Whether a message may have the byte; it begins with a letter, a blank or an empty line. */
 function isTextByte(byte: number, isFirst: boolean): boolean {
   if (byte === 0x0d || byte === 0x09 || byte === 0x20) return true;
   return isFirst ? byte >= 0x41 && byte <= 0x7a : byte > 0x20;

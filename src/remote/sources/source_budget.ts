@@ -26,9 +26,7 @@ export class SourceBudget {
     this.#onSlowed = onSlowed;
   }
 
-  /**
-   * Why no more media comes, if the budget may be the reason; undefined for a source that never had to wait.
-   */
+  /** Why no more media comes, if it may be the budget; undefined for a source that never had to wait. */
   get reason(): string | undefined {
     return this.#isSlowed ? SLOWED : undefined;
   }

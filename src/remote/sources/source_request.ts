@@ -16,9 +16,7 @@ export interface FetchContext {
   /** The agent, which verifies certificates or not, as SERVICE_ALLOW_INSECURE_TLS says. */
   readonly agent: PinnedAgent;
   readonly resolve?: Resolve;
-  /**
-   * SERVICE_MEDIA_ALLOWED_NETWORKS: networks in which media sources may have private and loopback addresses.
-   */
+  /** SERVICE_MEDIA_ALLOWED_NETWORKS: where sources may have private and loopback addresses. */
   readonly allowedNetworks: readonly IpNetwork[];
   /**
    * What is known of a named source, whose callers must not learn where it is; absent for a URL that the

@@ -21,9 +21,7 @@ export class Av1Depacketizer implements Depacketizer {
     return this.startsKeyframe(payload);
   }
 
-  /**
-   * Whether a keyframe starts here: the aggregation header has a bit for the start of a coded video sequence.
-   */
+  /** Whether a keyframe starts here: the header has a bit for the start of a coded video sequence. */
   startsKeyframe(payload: Uint8Array): boolean {
     return (payload[0]! & 0x88) === 0x08;
   }

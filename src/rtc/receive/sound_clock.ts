@@ -5,9 +5,7 @@ import type { ClockMark } from "./reception.ts";
 /** RTP ticks a millisecond. */
 const VIDEO_TICKS = 90;
 const SOUND_TICKS = 48;
-/**
- * The least change of the relation that is followed; a smaller one is not, so that sound stays continuous.
- */
+/** The least change of the relation that is followed: sound stays continuous over smaller ones. */
 const STEP_MS = 40;
 
 /**

@@ -6,9 +6,7 @@ import type { BackupStorage } from "../../model/backup_storage.ts";
 import { LIMITS } from "../../model/limits.ts";
 
 export interface BackupFile {
-  /**
-   * The path of the file, relative to the data directory; uploads are below `uploads/`, wherever they lie.
-   */
+  /** The path relative to the data directory; uploads are below `uploads/`, wherever they lie. */
   readonly path: string;
   readonly bytes: number;
   /** When the file was changed last, epoch milliseconds. */

@@ -12,9 +12,7 @@ import { filesBelow, filesBelowLinks } from "../folder.ts";
 import { PRINCIPAL_SECRET_FILE, readPrincipalSecret } from "../principal_secret.ts";
 import type { Findings } from "./findings.ts";
 
-/**
- * The format of the directory; 1 where there is no file of it. Errors: a newer version wrote the directory.
- */
+/** The format of the directory; 1 where there is no file of it. Errors: a newer version wrote it. */
 export function checkFormat(dataDir: string, findings: Findings): number {
   try {
     return knownFormat(dataDir) ?? 1;

@@ -41,9 +41,7 @@ export interface CheckedLog {
   readonly blobs: ReadonlyMap<string, BlobMention>;
 }
 
-/**
- * How often damage is looked for: a service may start a segment, append to one or take one away meanwhile.
- */
+/** How often damage is looked for: a service may start, extend or remove a segment meanwhile. */
 const ROUNDS_MAX = 3;
 
 /** Reads the whole log. Adds what it finds to `findings`. */

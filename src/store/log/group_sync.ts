@@ -78,9 +78,7 @@ export class GroupSync {
     }
   }
 
-  /**
-   * Syncs the directory: a new file survives a power cut only when its directory entry is on the disk too.
-   */
+  /** Syncs the directory: a new file survives a power cut only with its directory entry. */
   async #syncDirectory(): Promise<void> {
     using directory = await Deno.open(this.#directory, { read: true });
     await directory.sync();

@@ -75,9 +75,7 @@ export class NotificationRing implements Disposable {
 
 /** The result of `Subscription.drain`. */
 export interface DrainedEvents {
-  /**
-   * Whether notifications were overwritten before they were drained: then read the log again from the cursor.
-   */
+  /** Whether notifications were overwritten before `drain`: then read the log again from the cursor. */
   readonly lagged: boolean;
   /** The events in sequence order; empty when `lagged`. */
   readonly events: readonly CommittedEvent[];

@@ -14,9 +14,7 @@ export interface SegmentRange {
 const RANGES_MIN = 32;
 /** How many reads are timed to find out whether the ranges are cached; the middle one of them decides. */
 const PROBES = 5;
-/**
- * The longest time of a read from the file cache. Such a read takes 2 µs; one from a fast disk 50 µs or more.
- */
+/** The longest read from the file cache, which takes 2 µs as a rule; one from a fast disk 50 µs or more. */
 const CACHED_MS_MAX = 0.04;
 /** Reads under way at once: what a disk handles in parallel, and what the runtime's threads can wait for. */
 const LANES = 16;

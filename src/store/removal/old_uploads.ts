@@ -33,9 +33,7 @@ interface UploadStore extends StoredPart {
   next: number;
 }
 
-/**
- * The uploads that go. `isUsed`: whether a run that is on hold or has not ended has the upload as its source.
- */
+/** The uploads that go. `isUsed`: whether a run on hold, or one that has not ended, has it as its source. */
 export async function oldUploads(
   root: string,
   { hours, bytes: bytesMax }: UploadLimits,

@@ -53,9 +53,7 @@ export async function copySegment(options: SegmentCopyOptions): Promise<SegmentC
   }
 }
 
-/**
- * One copying. It allocates nothing for a record or a gap, as collecting that would take longer than a step.
- */
+/** One copying. It allocates nothing for a record or a gap: collecting that takes longer than a step. */
 class Copying {
   readonly #options: SegmentCopyOptions;
   readonly #source: Deno.FsFile;

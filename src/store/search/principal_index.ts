@@ -102,9 +102,7 @@ export class PrincipalIndex {
     return this.#runNumbers.values().reduce((count, run) => count + (isCounted(run) ? 1 : 0), 0);
   }
 
-  /**
-   * Asks `isSearched` by the run's number; it is called once for each run, and only for runs with a match.
-   */
+  /** Asks `isSearched` by the run's number; called once for each run, and only for runs with a match. */
   #isSearchedByNumber(isSearched: (runId: string) => boolean): (run: number) => boolean {
     const known = new Uint8Array(this.#runIds.length);
     return (run) => {
