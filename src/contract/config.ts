@@ -48,8 +48,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 }
 
 /**
- * The same without throwing, for a caller that has more to check and reports all faults together. Without faults the
- * configuration is complete; else the field of each faulty variable is undefined.
+ * Like {@link readConfig} without throwing, for a caller that has more to check and reports all faults
+ * together. Without faults the configuration is complete; else the field of each faulty variable is
+ * undefined.
  */
 export function readVariables(
   env: Readonly<Record<string, string | undefined>>,

@@ -2,16 +2,16 @@
 
 import { OUTPUT_TOKENS_PER_SECOND_MAX, WEBHOOK_RETRIES } from "./setting_parsers.ts";
 
-/** Both ends belong to the range. */
+/** A range of numbers; both ends belong to it. */
 export interface Range {
   readonly minimum: number;
   readonly maximum: number;
 }
 
 /**
- * Names end with their unit; a name without one counts things. Limits that an operator may change are rows of the table
- * of settings instead (`contract/settings.ts`). A bound that only protects one module (the size of a buffer, the wait for a
- * child process) is a constant of that module. See docs/limits.md#limits.
+ * All limits. Names end with their unit; a name without one counts things. Limits that an operator may change
+ * are rows of the table of settings instead (`contract/settings.ts`). A bound that only protects one module (the
+ * size of a buffer, the wait for a child process) is a constant of that module. See docs/limits.md#limits.
  */
 export const LIMITS = deepFrozen({
   /** Sampled frames a second. */
@@ -20,7 +20,7 @@ export const LIMITS = deepFrozen({
     /** The rate that an adaptive policy assumes for a source that does not state its own, by route. */
     unknownSourceFpsIngest: 2,
     unknownSourceFpsReason: 24,
-    /** `fixed_fps` of a reason call that names the policy but gives no rate. */
+    /** The rate of a reason call that names the policy `fixed_fps` but gives no rate. */
     fixedFpsReason: 1,
   },
 
@@ -32,7 +32,7 @@ export const LIMITS = deepFrozen({
   ingest: {
     maxFrames: range(1, 500_000),
     maxFramesDefault: 512,
-    /** Of UTF-8, for every kind of source; it is repeated in events and in the list of runs. */
+    /** The `source_uri` in UTF-8, for every kind of source; repeated in events and in the list of runs. */
     sourceUriBytesMax: 4096,
     /** Size of a remote file: the declared one and the received one. */
     prefetchBytesMax: 256 * 2 ** 20,
@@ -44,13 +44,22 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
   },
 
-  /** What a file or a stream may have, whatever it is read for. More is either no film, or one that is made to fill the memory. */
+  /**
+   * What a file or a stream may have, whatever it is read for. More is either no film, or one that is made to
+   * fill the memory.
+   */
   media: {
-    /** Of one picture: the most that levels 6 to 6.2 of H.264, H.265 and AV1 allow. Films of 8192x4320 have less. */
+    /**
+     * Pixels of one picture: the most that levels 6 to 6.2 of H.264, H.265 and AV1 allow. Films of 8192x4320
+     * have less.
+     */
     picturePixelsMax: 139_264 * 256,
-    /** Of all kinds: pictures, sound, subtitles, covers, fonts. Each takes memory before the first picture is decoded. */
+    /**
+     * Streams of all kinds: pictures, sound, subtitles, covers, fonts. Each takes memory before the first
+     * picture is decoded.
+     */
     streamsMax: 128,
-    /** For memory, while other decodes have it. */
+    /** How long a decode waits for memory, while other decodes have it. */
     memoryWaitMs: 30_000,
   },
 
@@ -61,33 +70,36 @@ export const LIMITS = deepFrozen({
     /** After how long a camera that is always watched gets a new run. */
     rolloverMs: range(60_000, 7 * 86_400_000),
     rolloverMsDefault: 86_400_000,
-    /** Of all sources of the file. Those of callers have places of their own. */
+    /** Webhooks of all sources of the file together. Those of callers are counted apart. */
     webhooksMax: 64,
-    /** Of the field `armed` of a source. */
+    /** Entries of the field `armed` of a source. */
     armedTimesMax: 32,
-    /** `for_seconds` of arming and disarming. */
+    /** The field `for_seconds` of arming and disarming. */
     armedSeconds: range(1, 7 * 86_400),
-    /** What a camera of JPEGs sends between two of them that is none, such as empty parts and texts; it is left out. */
+    /**
+     * Parts that are no JPEGs, which a camera may send between two JPEGs, such as empty ones and texts; they
+     * are left out.
+     */
     otherPartsMax: 16,
     /** The shortest JPEG of a camera: shorter ones are none. */
     jpegBytesMin: 64,
     /**
-     * What a source may do each second where it does nothing else. One that does several of these has less of each, and one that wants more
-     * is slowed down.
+     * What a source may do each second where it does nothing else. One that does several of these has less of
+     * each, and one that wants more is slowed down.
      */
     budget: {
       bytesPerSecond: 64 * 2 ** 20,
-      /** Of what comes compressed. */
+      /** Bytes after unpacking, of what comes compressed. */
       unpackedBytesPerSecond: 100_000_000,
-      /** As the network brings them: packets of a slow server, many at once of a fast one. */
+      /** Pieces as the network brings them: packets of a slow server, many at once of a fast one. */
       piecesPerSecond: 10_000,
-      /** Of a camera of JPEGs. */
+      /** JPEGs of a camera that sends them one by one. */
       picturesPerSecond: 1_000,
-      /** Of a camera over UDP. */
+      /** Datagrams of a camera over UDP. */
       datagramsPerSecond: 20_000,
-      /** For playlists and their parts. */
+      /** Requests for playlists and their parts. */
       requestsPerSecond: 100,
-      /** In playlists. */
+      /** Addresses in playlists. */
       addressesPerSecond: 20_000,
     },
   },
@@ -133,7 +145,10 @@ export const LIMITS = deepFrozen({
     semanticTimeoutMsDefault: 60_000,
     promptBytesMax: 4096,
     outputSchemaBytesMax: 65_536,
-    /** Arrays and objects. The time to compile a schema grows with their square: a fifth of a second for this many. */
+    /**
+     * Arrays and objects in a schema. The time to compile one grows with their square: a fifth of a second
+     * for this many.
+     */
     outputSchemaContainersMax: 1_000,
     secondPassThreshold: 0.7,
     clipSeconds: 60,
@@ -166,7 +181,7 @@ export const LIMITS = deepFrozen({
     clipBytesMax: 64 * 2 ** 20,
   },
 
-  /** Prompts are counted in UTF-8 bytes after trimming. */
+  /** Direct inference. Prompts are counted in UTF-8 bytes after trimming. */
   infer: {
     promptBytes: range(1, 32_768),
     maxTokens: range(1, 4096),
@@ -185,7 +200,7 @@ export const LIMITS = deepFrozen({
     priorityDefault: 100,
     probeMs: 1_000,
     geminiProbeMs: 2_000,
-    /** A server is asked again for its models after so long, and after a failure after so long. */
+    /** How long a server's list of models is used before it is asked again, and how long after a failure. */
     modelsValidMs: 60_000,
     modelsRetryMs: 5_000,
     /** Ids that are read of one server's list, and ids that a message names. */
@@ -195,13 +210,16 @@ export const LIMITS = deepFrozen({
     geminiFileDeleteMs: 2_000,
     /** Output tokens that a model with a thinking phase gets in addition to the requested ones. */
     geminiThinkingTokens: 2_048,
-    /** The latency alarm: raised when, of at least so many calls, less than this share ended in time. */
+    /**
+     * The latency alarm is raised when, of at least `alarmCallsMin` calls, a smaller share than
+     * `alarmShareInTime` ended in time.
+     */
     alarmCallsMin: 10,
     alarmLatencyMs: 5_000,
     alarmShareInTime: 0.95,
   },
 
-  /** The query is counted in UTF-8 bytes after trimming. */
+  /** Search. The query is counted in UTF-8 bytes after trimming. */
   search: {
     queryBytes: range(1, 1024),
     hits: range(1, 500),
@@ -221,30 +239,30 @@ export const LIMITS = deepFrozen({
   },
 
   retention: {
-    /** Of an age setting, and of a source's. */
+    /** Hours of an age setting, and of the age in a source. */
     hours: range(1, 876_000),
-    /** From one pass to the next. */
+    /** The time from one pass to the next. */
     passMs: 10 * 60_000,
-    /** From one look at the room on the disk to the next, where a floor is set. */
+    /** The time from one look at the room on the disk to the next, where a floor is set. */
     floorCheckMs: 30_000,
-    /** Kept on the disk for what must be written when it is full: some 500 bytes for each run that goes. */
+    /** Bytes kept for what must be written on a full disk: some 500 bytes for each run that goes. */
     reserveBytes: 4 * 2 ** 20,
-    /** Given up at once. */
+    /** Bytes of the reserve that are given up at once. */
     reserveStepBytes: 2 ** 20,
-    /** A blob that no event names goes when it is older: the event may still come. */
+    /** The age at which a blob goes that no event names: before, the event may still come. */
     blobGraceMs: 3_600_000,
-    /** After which the events of a deleted run go, where the age of runs is limited. */
+    /** Hours after which the events of a deleted run go, where the age of runs is limited. */
     deletedHours: 24,
-    /** Of SERVICE_RETENTION_RUN_BYTES: what the records of one principal's runs on hold may have. */
+    /** The part of SERVICE_RETENTION_RUN_BYTES that the records of one principal's runs on hold may have. */
     heldPart: 0.5,
-    /** Runs in the report, those that go and those that stay each. */
+    /** Runs in the report, of those that go and of those that stay each. */
     reportedRuns: 1_000,
   },
 
   traces: {
     /** Spans that wait to be sent; the next one is dropped. */
     queueSpans: 2048,
-    /** The same while the collector is away: enough to find out when it is back. */
+    /** Spans that wait while the collector is away: enough to find out when it is back. */
     awaySpans: 16,
     batchSpans: 512,
     /** How long a span waits for others, unless a batch is full. */
@@ -254,13 +272,13 @@ export const LIMITS = deepFrozen({
 
   mirror: {
     connectTimeoutMs: 5_000,
-    /** For the rows of one transaction. */
+    /** Time to write the rows of one transaction. */
     writeTimeoutMs: 10_000,
     /** Waits before the next connection, doubled from the first to the longest. */
     retryMs: range(250, 30_000),
-    /** How long the answer to feedback waits for its row, where the database was quicker than that last time. */
+    /** How long the answer to feedback waits for its row, if the database took less last time. */
     answerWaitMs: 100,
-    /** Answers that wait at once; the next one does not wait. */
+    /** Answers that wait for their row at once; the next one does not wait. */
     answersWaiting: 64,
   },
 
@@ -271,7 +289,7 @@ export const LIMITS = deepFrozen({
     resolveTimeoutMs: 3_000,
     hooksMax: 64,
     retries: WEBHOOK_RETRIES,
-    /** The longest wait that a receiver gets by `Retry-After`. */
+    /** The longest wait that a receiver can ask for by `Retry-After`. */
     retryAfterMsMax: 10 * 60_000,
     bodyBytesMax: 2 ** 20,
     errorCharactersMax: 256,
@@ -286,7 +304,7 @@ export const LIMITS = deepFrozen({
     cooldownMs: range(1_000, 86_400_000),
     /** Keys of one webhook's cooldown; the one that was unused longest is forgotten. */
     cooldownKeysMax: 256,
-    /** Of each part of such a key. */
+    /** Characters of each part of such a key. */
     cooldownKeyCharacters: 128,
   },
 
@@ -297,9 +315,12 @@ export const LIMITS = deepFrozen({
     replayBatchEvents: 256,
     /** Open event streams of one principal. */
     streamsPerPrincipal: 1024,
-    /** Of all streams of one principal together, in bytes: sent, and not known to be taken by the clients. */
+    /**
+     * Bytes of all streams of one principal together that were sent, and are not known to be taken by the
+     * clients.
+     */
     untakenBytesPerPrincipal: 8 * 2 ** 20,
-    /** Each stream may have so many, whatever the others have. */
+    /** Bytes that each stream may have untaken, whatever the others have. */
     untakenBytesOfEach: 8 * 2 ** 10,
     kindBytes: range(1, 96),
   },
@@ -325,7 +346,7 @@ export const LIMITS = deepFrozen({
     zoneIdentifierBytes: range(1, 128),
     zoneFrames: range(1, 300),
     acknowledgementMs: 2_000,
-    /** Of one run. Each request reads all of them, so their number is bounded. */
+    /** Revisions of one run. Each request reads all of them, so their number is bounded. */
     revisionsMax: 1_024,
     /** Intervals that one replay over signals lists; its count covers those beyond them too. */
     replayIntervalsMax: 1_024,
@@ -334,7 +355,10 @@ export const LIMITS = deepFrozen({
   whip: {
     promptAcknowledgementMs: 2_000,
     attachHeaderBytesMax: 8192,
-    /** An offer, or a fragment. Browsers send some 10 KB; every line and format costs time on the HTTP thread. */
+    /**
+     * Bytes of an offer, or of a fragment. Browsers send some 10 KB; every line and format costs time on the
+     * HTTP thread.
+     */
     offerBytesMax: 65_536,
     offerLinesMax: 2_000,
     offerFormatsMax: 64,
@@ -357,79 +381,91 @@ export const LIMITS = deepFrozen({
     jpegBytesMax: 2 * 2 ** 20,
     jpegQuality: 75,
     clipFramesMax: 64,
-    /** Markers of one session; a source that flickers for hours must not fill the timeline. */
+    /** Markers of one session each minute; a source that flickers for hours must not fill the timeline. */
     markersPerMinute: 120,
     /** Motion and novelty of a session that are kept for those who watch it: one minute. */
     signalSamples: 600,
-    /** A picture of what a session sees is given again for so long, and waits so long for a frame. */
+    /**
+     * How long a picture of what a session sees is given again, and how long a request for one waits for a
+     * frame.
+     */
     snapshotAgeMs: 1_000,
     snapshotWaitMs: 2_000,
-    /** `enrich` of the attach configuration: from an event to its explanation. */
+    /** The field `enrich` of the attach configuration: the time from an event to its explanation. */
     enrichDeadlineMs: range(1_000, 120_000),
     enrichDeadlineMsDefault: 30_000,
     /** Events of one session whose explanation is awaited; further ones are explained at once, as overloaded. */
     enrichmentsOpen: 64,
-    /** 0 means no cap. */
+    /** The cap on output tokens a second; 0 means no cap. */
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },
 
-  /** Evidence clips: `record` of the attach configuration. */
+  /** Evidence clips: the field `record` of the attach configuration. */
   evidence: {
     preRollMs: range(0, 30_000),
     preRollMsDefault: 5_000,
     postRollMs: range(0, 60_000),
     postRollMsDefault: 5_000,
-    /** Of a clip that further causes prolong. */
+    /** The longest clip; further causes prolong one. */
     clipMsMax: 120_000,
-    /** Encoded bytes that a session keeps for each second of both rolls: per pixel of its picture, and at least so many. */
+    /**
+     * Encoded bytes that a session keeps for each second of both rolls: per pixel of its picture, and at
+     * least the second number.
+     */
     keptBytesPerSecondPerPixel: 0.5,
     keptBytesPerSecondMin: 256 * 2 ** 10,
-    /** A clip begins with a key frame, and so much is kept besides for the pictures since then. */
+    /**
+     * The time between key frames for which a session keeps bytes beside the rolls: a clip begins with a key
+     * frame, and needs all pictures since then.
+     */
     keyframeEveryMs: 10_000,
-    /** A publisher is asked for a key frame so often. */
+    /** How often a publisher is asked for a key frame. */
     keyframeAskedMs: 4_000,
     /** Clips of a session that are being made or stored. */
     clipsHeld: 2,
     /** Stored clips whose cause has not been written yet. */
     clipsAwaited: 32,
-    /** A source that gives nothing more ends a clip so long after its post-roll. */
+    /** How long after its post-roll a clip ends where the source gives nothing more. */
     silenceMs: 2_000,
   },
 
   /** The live view: an MP4 that never ends. */
   view: {
-    /** Of one session. */
+    /** Viewers of one session. */
     viewersMax: 64,
-    /** Encoded bytes since the last key frame that a session keeps for the next viewer; beyond, it waits for a key frame. */
+    /**
+     * Encoded bytes since the last key frame that a session keeps for the next viewer; where there are more,
+     * that viewer waits for a key frame.
+     */
     keptBytesMax: 4 * 2 ** 20,
-    /** Of the fragments that one viewer has not taken yet. A slower one goes on with the next key frame. */
+    /** Bytes and fragments one viewer has not taken yet. A slower one goes on with the next key frame. */
     viewerBytesMax: 4 * 2 ** 20,
     viewerFragmentsMax: 64,
-    /** On their way out of the Worker. */
+    /** Fragments on their way out of the Worker. */
     fragmentsQueued: 16,
     /** How long an answer waits for its first key frame. */
     startMs: 12_000,
-    /** An answer to which nothing comes for so long ends. */
+    /** How long nothing may come to an answer before it ends. */
     silenceMs: 30_000,
   },
 
-  /** `recording` of a named source. */
+  /** The field `recording` of a named source. */
   recording: {
-    /** After which a segment goes. */
+    /** Hours after which a segment goes. */
     hours: range(1, 876_000),
-    /** Of all segments of a source. */
+    /** Bytes of all segments of a source. */
     bytes: range(2 ** 20, 2 ** 50),
-    /** A segment ends with the first key frame after so long. */
+    /** The time after which a segment ends with the next key frame. */
     segmentMs: 10_000,
     /** Segments of a session that are made and not yet stored. */
     segmentsHeld: 2,
     /** Days whose names of segments are kept in memory, of all sources together. */
     daysKept: 8,
-    /** Of one export. */
+    /** The longest export, in media time. */
     exportMsMax: 7 * 86_400_000,
   },
 
-  /** `clip_mode` of the attach configuration. */
+  /** The field `clip_mode` of the attach configuration. */
   liveClip: {
     targetFps: range(1, 30),
     targetFpsDefault: 6,
@@ -454,22 +490,25 @@ export const LIMITS = deepFrozen({
     languageBytesMax: 64,
   },
 
-  /** All events of one commit: the rows of the longest decode, and room for their run. */
+  /** The log. One commit has the rows of the longest decode, and room for their run. */
   timeline: {
     commitBytesMax: 256 * 2 ** 20,
-    /** Of all principals, those that were deleted or removed too: the register of runs takes 2 ** 24 entries. */
+    /**
+     * Runs of all principals, those that were deleted or removed too: the register of runs takes 2 ** 24
+     * entries.
+     */
     runsMax: 16_000_000,
-    /** Of the last events that are kept in memory, of all runs together. */
+    /** Bytes of the last events that are kept in memory, of all runs together. */
     recentBytesMax: 4 * 2 ** 20,
-    /** Of one run. At least half as many are kept where there is room. */
+    /** Events of one run in memory. At least half as many are kept where there is room. */
     recentEventsMax: 256,
-    /** A longer payload is read from the log. */
+    /** The longest payload in memory; a longer one is read from the log. */
     recentPayloadCharactersMax: 4096,
   },
 
-  /** Of one IPv4 address, or of one IPv6 network of 64 bits. */
+  /** Wrong API keys, for each IPv4 address, or each IPv6 network of 64 bits. */
   keys: {
-    /** Wrong keys a second; beyond it no key from there is looked at. */
+    /** Wrong keys a second; where there are more, no key from there is looked at. */
     wrongPerSecond: 100,
     /** Addresses that are remembered at once. */
     addresses: 4096,
@@ -478,20 +517,35 @@ export const LIMITS = deepFrozen({
   /** Request bodies and URLs. */
   body: {
     jsonBytes: 4 * 2 ** 20,
-    /** Commas and opening brackets outside of strings: each value that JSON holds takes many times its own bytes. */
+    /**
+     * Commas and opening brackets outside of strings: each value that JSON holds takes many times its own
+     * bytes.
+     */
     jsonValuesMax: 131_072,
-    /** The same where an integer of the body has 16 digits or more: then each value is looked at, to keep its digits. */
+    /**
+     * Commas and opening brackets of a body with an integer of 16 digits or more: each value in it is looked
+     * at, to keep its digits.
+     */
     jsonValuesExactMax: 65_536,
-    /** Of one object, and objects and lists inside each other: schemas, which callers make up, have at most 1,000 parts. */
+    /**
+     * Fields of one object, and objects and lists inside each other. Schemas, which callers make up, have at
+     * most 1,000 parts.
+     */
     jsonFieldsMax: 1024,
     jsonLevelsMax: 1024,
     uploadBytes: 200 * 2 ** 20,
-    /** A JSON body that has not arrived by then is refused. */
+    /** The time in which a JSON body must arrive; a later one is refused. */
     jsonReadMs: 30_000,
-    /** Pieces in which a body comes, such as chunks or frames; each costs time. A shorter one is small, and so many small ones are taken. */
+    /**
+     * Pieces in which a body comes, such as chunks or frames; each costs time. A piece of fewer bytes than
+     * `pieceBytesMin` is small, and `smallPiecesMax` small ones are taken.
+     */
     pieceBytesMin: 256,
     smallPiecesMax: 1_000,
-    /** Of all bodies that are being received, in memory; where there are more, the oldest of the caller with the most is refused. */
+    /**
+     * Bytes in memory of all bodies that are being received. Where there are more, the oldest of the caller
+     * with the most is refused.
+     */
     receivedBytesMax: 40 * 2 ** 20,
     urlCharacters: 8192,
   },
@@ -505,22 +559,25 @@ export const LIMITS = deepFrozen({
 
   /** What is in memory until its answer has gone. */
   read: {
-    /** Reads of long decodes at once: some 100 bytes a frame each. */
+    /** Reads of long decodes at once, each of which takes some 100 bytes a frame. */
     decodesMax: 4,
-    /** A longer event of decoded frames is a long decode. */
+    /** Bytes from which an event of decoded frames counts as a long decode. */
     decodeBytesMax: 2 ** 20,
-    /** Long answers at once, which are written in several pieces: some 2 MB each. */
+    /** Long answers at once, which are written in several pieces: each takes some 2 MB. */
     answersMax: 16,
-    /** Requests that wait for one of them, each. */
+    /** Requests that wait for a read, and requests that wait for a long answer. */
     waitingMax: 64,
     waitMs: 30_000,
   },
 
   /** Answers that their clients do not take: over TCP, whatever they are; over HTTP/3, those that hold a permit. */
   answer: {
-    /** Without a byte that the client has taken, after which its connection is cut. */
+    /** How long a client may take no byte before its connection is cut. */
     stalledMs: 60_000,
-    /** Clients that take nothing at once; of more, those that have taken nothing for longest are cut off, after 2 s at the earliest. */
+    /**
+     * Clients that take nothing at once. Of more, those that have taken nothing for longest are cut off,
+     * after 2 s at the earliest.
+     */
     stalledMax: 64,
   },
 
@@ -528,20 +585,26 @@ export const LIMITS = deepFrozen({
   idempotency: {
     keyCharacters: range(1, 128),
     keptMs: 86_400_000,
-    /** Beyond it the oldest keys are forgotten, but none that is younger than `keptMsMin`: then a new key is refused. */
+    /**
+     * Keys that are kept. Of more, the oldest are forgotten, but none that is younger than `keptMsMin`: then
+     * a new key is refused.
+     */
     keysMax: 16_384,
     keptMsMin: 600_000,
-    /** Of one answer; of a longer one only the key is kept. */
+    /** Bytes of one answer; of a longer one only the key is kept. */
     answerBytesMax: 64 * 2 ** 20,
-    /** Of all answers; where a new one needs room, the oldest are dropped and their keys stay. */
+    /** Bytes of all answers; where a new one needs room, the oldest are dropped and their keys stay. */
     bytesMax: 256 * 2 ** 20,
   },
 
   upload: {
     probeTimeoutMs: 10_000,
-    /** Of the caller's name; with the prefix of its owner before it, it stays below what file systems take. */
+    /**
+     * Bytes of the caller's name. With the prefix of its owner before it, a name stays below what file
+     * systems take.
+     */
     filenameBytesMax: 128,
-    /** Of the name that an upload had; a longer one is not kept. */
+    /** Bytes of the name that an upload had; a longer one is not kept. */
     labelBytesMax: 512,
     concurrentMax: 16,
     waitingMax: 64,
@@ -550,7 +613,7 @@ export const LIMITS = deepFrozen({
     idleMs: 30_000,
     receiveMs: 3_600_000,
     partHeaderBytesMax: 16 * 2 ** 10,
-    /** Each part costs time, however short it is. */
+    /** Parts of a form: each costs time, however short it is. */
     partsMax: 1024,
   },
 
@@ -560,35 +623,38 @@ export const LIMITS = deepFrozen({
   },
 
   picture: {
-    /** Pixels, of a stored picture that is asked for in a smaller size. */
+    /** Pixels of the width in which a smaller stored picture may be asked for. */
     width: range(32, 1280),
     scaleTimeoutMs: 10_000,
     pictureBytesMax: 4 * 2 ** 20,
-    /** Of all smaller pictures that are kept in memory. */
+    /** Bytes of all smaller pictures that are kept in memory. */
     keptBytesMax: 32 * 2 ** 20,
   },
 
-  /** Of data directories. */
+  /** Backups of data directories. */
   backups: {
-    /** By which the time of a backup may be ahead of the clock before `restore` refuses to call it the newest. */
+    /** How far a backup may be ahead of the clock before `restore` refuses to call it the newest. */
     clockAheadMs: 5 * 60_000,
   },
 
   http3: {
     connections: 256,
-    /** Of one IPv4 address, or of one IPv6 network of 64 bits. */
+    /** Connections of one IPv4 address, or of one IPv6 network of 64 bits. */
     connectionsPerAddress: 32,
     /** Connections whose client has not yet proven its address. */
     handshakes: 512,
-    /** At once; a client waits before it sends more. */
+    /** Requests at once; a client waits before it sends more. */
     requestsPerConnection: 64,
-    /** Of a request: names and values, and 32 bytes for each field (RFC 9114 4.2.2). */
+    /** Bytes of the fields of a request: names and values, and 32 bytes for each field (RFC 9114 4.2.2). */
     fieldSectionBytes: 32 * 2 ** 10,
-    /** A head that has not arrived by then is refused. */
+    /** The time in which a head must arrive; a later one is refused. */
     headReadMs: 10_000,
-    /** The rest of a body whose request was answered before is read and dropped for so long, up to the size of an upload. */
+    /**
+     * How long the rest of a body is read and dropped whose request was answered before, up to the size of an
+     * upload.
+     */
     restReadMs: 30_000,
-    /** Without a request, after which a connection is closed; without a packet, after which it is lost. */
+    /** How long a connection without a request stays open; and after how long without a packet it is lost. */
     idleMs: 60_000,
     silenceMs: 30_000,
   },

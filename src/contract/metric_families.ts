@@ -4,7 +4,7 @@
 export interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** By name of a label: all its values. */
+  /** All values of each label, by its name. */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of a histogram, ascending, without +Inf. */
   readonly buckets?: readonly number[];
@@ -29,7 +29,7 @@ function histogram(help: string, buckets: readonly number[]) {
   return { type: "histogram", help, buckets } as const;
 }
 
-/** See docs/deployment.md#metrics. */
+/** Every family of the service. See docs/deployment.md#metrics. */
 export const FAMILIES = {
   service_runs_created_total: counter("Runs created"),
   service_timeline_events_total: counter("Highest sequence number of the timeline"),

@@ -36,7 +36,7 @@ export class Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
-  /** By family: functions that give values owned by other modules, called at every scrape. */
+  /** Functions that give values owned by other modules, by family; called at every scrape. */
   readonly #readers = new Map<string, { labels: LabelValues; read: ReadValue }[]>();
 
   constructor() {
@@ -119,7 +119,7 @@ export class Metrics {
 type ReadValue = () => number | Promise<number>;
 type LabelValues = Record<string, string>;
 
-/** Of the arguments of a call: the labels, where the family has them, and then the value or the reader of it. */
+/** The arguments of a call: the labels, where the family has them, and then the value or its reader. */
 function labelsAndValue<V>(rest: readonly unknown[]): [LabelValues, V | undefined] {
   const [first, second] = rest;
   return typeof first === "object" && first !== null
@@ -127,7 +127,10 @@ function labelsAndValue<V>(rest: readonly unknown[]): [LabelValues, V | undefine
     : [{}, first as V | undefined];
 }
 
-/** {a: [1, 2], b: [3]} gives {a: 1, b: 3} and {a: 2, b: 3}; no labels give one empty combination. */
+/**
+ * Every combination of label values: {a: [1, 2], b: [3]} gives {a: 1, b: 3} and {a: 2, b: 3}; no labels give
+ * one empty combination.
+ */
 function labelCombinations(labels: NonNullable<Family["labels"]>): LabelValues[] {
   return Object.entries(labels).reduce<LabelValues[]>(
     (combinations, [name, values]) =>

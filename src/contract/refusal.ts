@@ -1,6 +1,9 @@
 /** TABLE of refusals: every expected failure of a request, its HTTP status and code, and functions that make one. */
 
-/** See docs/api.md#errors. Two rows may have the same code on the wire; their statuses differ. */
+/**
+ * Every refusal, by name: status and code. See docs/api.md#errors. Two rows may have the same code on the
+ * wire; their statuses differ.
+ */
 export const REFUSALS = {
   preflight_without_origin: {
     status: 400,
@@ -179,7 +182,7 @@ export class RefusalForNow extends Refusal {
   }
 }
 
-/** The event at a cursor was removed. */
+/** The refusal of a cursor whose event was removed. */
 export class CursorExpired extends Refusal {
   constructor(readonly firstSeq: number, field: "from_seq" | "cursor" = "from_seq") {
     super("cursor_expired", `Cannot read from there on: the first event that is left is ${firstSeq}`, [
@@ -188,7 +191,7 @@ export class CursorExpired extends Refusal {
   }
 }
 
-/** The event that names a picture, clip or sound is there, and it is not. */
+/** The refusal of a picture, clip or sound that was removed, unlike the event that names it. */
 export class MediaRemoved extends Refusal {
   constructor(media: string, throughSeq: number) {
     super("media_removed", `Retention removed each ${media} that events of the run up to ${throughSeq} name`);
@@ -196,17 +199,17 @@ export class MediaRemoved extends Refusal {
 }
 
 export const refuse = {
-  /** 422 on one field; `message` names the rule and the given value. */
+  /** Makes a 422 on one field; `message` names the rule and the given value. */
   invalid: (field: string, message: string) =>
     new Refusal("validation_error", `Invalid ${field}: ${message}`, [{ field, message }]),
-  /** 422 on several fields at once. */
+  /** Makes a 422 on several fields at once. */
   invalidFields: (details: readonly FieldFault[]) =>
     new Refusal(
       "validation_error",
       `Invalid request: ${details.map((fault) => `${fault.field} ${fault.message}`).join("; ")}`,
       details,
     ),
-  /** 404, for missing and foreign things alike, so that a caller does not learn what exists. */
+  /** Makes a 404, for missing and foreign things alike, so that a caller does not learn what exists. */
   notFound: (what: string, field?: string) =>
     new Refusal("not_found", `${what} not found`, field ? [{ field, message: "not found" }] : []),
   runIsTerminal: (status: string, action: string) =>

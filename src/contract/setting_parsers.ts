@@ -24,9 +24,9 @@ export interface Setting<F extends string, T> {
   readonly isSecret: boolean;
   /** Whether an empty text means the same as no variable. */
   readonly emptyIsUnset: boolean;
-  /** Of a setting that is read and checked but changes nothing yet: what the service does instead. */
+  /** What the service does instead, for a setting that is read and checked but changes nothing yet. */
   readonly noEffect: string | undefined;
-  /** Carries the type only. */
+  /** Never set: carries the type of the value only. */
   readonly value?: T;
 }
 
@@ -71,7 +71,7 @@ export interface CropFractions {
   readonly height: number;
 }
 
-/** An unknown word is a fault and does not silently mean "off". */
+/** A switch. An unknown word is a fault and does not silently mean "off". */
 export const boolean: Parser<boolean> = {
   rule: "one of 1, true, yes, on, 0, false, no, off",
   read: (text) => BOOLEANS.get(text.trim().toLowerCase()),
@@ -82,7 +82,10 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...["0", "false", "no", "off"].map((word) => [word, false] as const),
 ]);
 
-/** Only `true` and `1` admit an insecure kind of source; every other text leaves it off, and none is a fault. */
+/**
+ * A switch for an insecure kind of source. Only `true` and `1` admit it; every other text leaves it off, and
+ * none is a fault.
+ */
 export const mediaToggle: Parser<boolean> = {
   rule: "true or 1 to switch it on",
   read: (text) => /^(true|1)$/i.test(text.trim()),
@@ -221,7 +224,10 @@ export const retryDelays: Parser<readonly number[]> = {
 /** The highest cap on the output tokens a second of one live session, for the setting and for a caller alike. */
 export const OUTPUT_TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
 
-/** One word of a closed set, in upper or lower case. A key is a word that an operator may write, its value the meaning. */
+/**
+ * One word of a closed set, in upper or lower case. A key of `words` is a word that an operator may write,
+ * its value what the word means.
+ */
 export function oneOf<const T extends string>(words: Readonly<Record<string, T>>): Parser<T> {
   return {
     rule: `one of ${Object.keys(words).join(", ")}`,
@@ -232,13 +238,16 @@ export function oneOf<const T extends string>(words: Readonly<Record<string, T>>
   };
 }
 
-/** `host:port`, `1.2.3.4:80` or `[::1]:80`. */
+/** A host with a port: `host:port`, `1.2.3.4:80` or `[::1]:80`. */
 export const address: Parser<Address> = {
   rule: "host:port, for example 127.0.0.1:8080 or [::1]:8080",
   read: readAddress,
 };
 
-/** `host:port` or `tcp://host:port`. The sidecars use binary protocols over TCP, so an http URL is a fault. */
+/**
+ * The address of a sidecar: `host:port` or `tcp://host:port`. Sidecars use binary protocols over TCP, so an
+ * http URL is a fault.
+ */
 export const sidecarAddress: Parser<Address> = {
   rule: "host:port or tcp://host:port (the sidecar does not speak HTTP)",
   read: (text) => readAddress(text.trim().replace(/^tcp:\/\//i, "")),
@@ -282,7 +291,7 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Longer names are cut by PostgreSQL. */
+/** The longest name of a schema in bytes: PostgreSQL cuts longer ones. */
 const SCHEMA_NAME_BYTES_MAX = 63;
 
 export const schemaName: Parser<string> = {
@@ -294,7 +303,7 @@ export const schemaName: Parser<string> = {
   },
 };
 
-/** `stun:host[:port]` or `turn:host[:port]`, with or without TLS. */
+/** The URL of a STUN or TURN server: `stun:host[:port]` or `turn:host[:port]`, with or without TLS. */
 export function iceUrl(scheme: "stun" | "turn"): Parser<string> {
   const pattern = new RegExp(`^${scheme}s?:[^\\s/?#]+(\\?transport=(udp|tcp))?$`, "i");
   return {
@@ -303,7 +312,10 @@ export function iceUrl(scheme: "stun" | "turn"): Parser<string> {
   };
 }
 
-/** `*`, or exactly the text that a browser sends as its Origin: scheme and host, no path and no slash at the end. */
+/**
+ * An origin for CORS: `*`, or exactly the text that a browser sends as its Origin: scheme and host, no path
+ * and no slash at the end.
+ */
 export const corsOrigin: Parser<string> = {
   rule: "* or an origin such as https://app.example.com",
   read: (text) => text === "*" || /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*]+$/i.test(text) ? text : undefined,

@@ -34,9 +34,9 @@ import {
 
 const ONE_WORKER = "each live stream has exactly one";
 
-/** A shorter secret counts as unset. See docs/events.md#webhook-signatures. */
+/** The shortest webhook secret in bytes; shorter is unset. See docs/events.md#webhook-signatures. */
 export const WEBHOOK_SECRET_BYTES_MIN = 32;
-/** A shorter API key is warned of at start. */
+/** The shortest API key that is not warned of at the start, in characters. */
 export const API_KEY_CHARACTERS_WARNED = 20;
 
 /** The rows in the order in which docs/configuration.md#settings lists them. */

@@ -8,9 +8,9 @@ import { checkSettings } from "./wire/settings.ts";
 import { readVarint, varintLength } from "./wire/varint.ts";
 
 const STREAM = { CONTROL: 0x0, PUSH: 0x1, ENCODER: 0x2, DECODER: 0x3 } as const;
-/** Of a frame on the control stream that is read: settings are a few numbers. */
+/** The longest frame that is read on the control stream, in bytes: settings are a few numbers. */
 const FRAME_BYTES_MAX = 4096;
-/** Streams of types that mean nothing here, of one connection. */
+/** Streams of one connection whose types mean nothing here. */
 const UNKNOWN_STREAMS_MAX = 64;
 
 export class PeerStreams {

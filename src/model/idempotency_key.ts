@@ -17,12 +17,15 @@ export function checkIdempotencyKey(key: string): void {
   );
 }
 
-/** What one key of one principal stands for: a method and a path with its ids. 64 hex digits, from which none of it can be read. */
+/**
+ * The scope of a key: what it stands for, a principal, a method and a path with its ids. 64 hex digits, from
+ * which none of it can be read.
+ */
 export function keyScope(principalKey: string, method: string, path: string, key: string): string {
   return textDigest([principalKey, method, path, key].join("\n"));
 }
 
-/** 64 hex digits. */
+/** The digest of a text: 64 hex digits. */
 export function textDigest(text: string): string {
   return createHash("sha256").update(text, "utf8").digest("hex");
 }

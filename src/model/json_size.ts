@@ -33,7 +33,7 @@ export function jsonSizeFault(text: string, valuesMax: number = LIMITS.body.json
   return null;
 }
 
-/** A text this short cannot have too many of anything: a level takes two characters, and a field more. */
+/** The longest text that cannot have too many of anything: a level takes two characters, and a field more. */
 const HARMLESS_CHARACTERS = 2 * Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.jsonFieldsMax);
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];

@@ -27,8 +27,9 @@ export function checkedSchema(
 }
 
 /**
- * The parser of request bodies makes a bigint of an integer beyond 2^53, and JSON.stringify refuses bigints. In a schema
- * such an integer is a bound that no answer of a model reaches, so a double is exact enough.
+ * A part of a schema with doubles for bigints. The parser of request bodies makes a bigint of an integer
+ * beyond 2^53, and JSON.stringify refuses bigints. In a schema such an integer is a bound that no answer of a
+ * model reaches, so a double is exact enough.
  */
 function withDoubles(part: unknown): unknown {
   if (typeof part === "bigint") return Number(part);

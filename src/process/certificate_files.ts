@@ -10,7 +10,10 @@ const CHAIN = "SERVICE_H3_TLS_CERT_PATH";
 const KEY = "SERVICE_H3_TLS_KEY_PATH";
 const WAY_OUT = "./scripts/dev-certs makes both files for development, and SERVICE_TRANSPORT=h1h2 needs none";
 
-/** Adds what is wrong to `faults`, each with the setting that names the file; then the result is null. */
+/**
+ * Reads both files. Adds what is wrong to `faults`, each with the setting that names the file; then the
+ * result is null.
+ */
 export function readCertificate(
   { h3 }: Partial<Pick<Config, "h3">>,
   faults: string[],
@@ -59,7 +62,10 @@ function checkedCertificate(chain: string, nowMs: number): X509Certificate {
   return certificate;
 }
 
-/** OpenSSL's own words for what is wrong, such as `error:1E08010C:DECODER routines::unsupported`, help nobody. */
+/**
+ * The certificate of the text. Errors are in plain words: those of OpenSSL, such as `error:1E08010C:DECODER
+ * routines::unsupported`, help nobody.
+ */
 function certificateOf(chain: string): X509Certificate {
   try {
     return new X509Certificate(chain);

@@ -11,7 +11,10 @@ export const FORWARD_STREAMS = "--forward-streams";
 /** Follows the arguments of a process whose settings are on its standard input. */
 export const ENVIRONMENT_ON_STDIN = "--environment-on-stdin";
 
-/** What Deno, the dynamic linker and the search for programs need; everything else is taken out of the environment. */
+/**
+ * The variables that Deno, the dynamic linker and the search for programs need; everything else is taken out
+ * of the environment.
+ */
 const KEPT = new Set([
   ...["PATH", "HOME", "TMPDIR", "LANG", "TZ", "NO_COLOR", "XDG_CACHE_HOME", "RUST_BACKTRACE"],
   ...["LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "DENO_DIR", "DENO_NO_UPDATE_CHECK"],
@@ -24,7 +27,7 @@ const STDERR = 2;
 /** Linux's numbers of `F_SETFD` and `FD_CLOEXEC`. */
 const SET_FLAGS = 2;
 const FLAG_CLOSE_ON_EXEC = 1;
-/** What a pipe holds, so that all of it can be written before anybody reads. */
+/** The bytes that a pipe holds, so that all of it can be written before anybody reads. */
 const PIPE_BYTES = 64 * 1024;
 /** Linux's number of `F_SETPIPE_SZ`; any user may make a pipe this large. */
 const SET_PIPE_SIZE = 1031;
@@ -58,9 +61,9 @@ const NO_NEW_PRIVILEGES = 38;
 const SET_FILTER = 22;
 const FILTER_MODE = 2n;
 const FILTER_INSTRUCTION_BYTES = 8;
-/** Built by `scripts/build_seccomp.ts`. */
+/** The filter of system calls, built by `scripts/build_seccomp.ts`. */
 const FILTER = new URL(`seccomp/${Deno.build.arch}-service.bpf`, PROJECT);
-/** In the mode of a file: the program runs with the rights of its owner. */
+/** The bit in the mode of a file by which the program runs with the rights of its owner. */
 const SET_USER_ID = 0o4000;
 
 const SETTINGS_TOO_LONG = "the settings are longer than a pipe holds";
@@ -103,7 +106,7 @@ export function warnOfExposure(log: Log, { exposed, unfiltered }: Environment): 
   if (unfiltered !== null) log.warn(`the service runs without a filter of its system calls: ${unfiltered}`);
 }
 
-/** Returns why it is not possible. */
+/** Replaces the process. Returns why it is not possible. */
 function startOver(variables: Variables): string {
   if (Deno.build.os !== "linux") return "this needs Linux";
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
@@ -181,7 +184,7 @@ function isSetUserId(path: string): boolean {
   }
 }
 
-/** Descriptors that the process was started with would otherwise be open in every program that it starts. */
+/** Marks the descriptors that the process was started with: they would be open in every program. */
 function closeOnExec(fcntl: (descriptor: number, command: number, value: number) => number): void {
   for (const { name } of Deno.readDirSync("/proc/self/fd")) {
     if (Number(name) > STDERR) fcntl(Number(name), SET_FLAGS, FLAG_CLOSE_ON_EXEC);

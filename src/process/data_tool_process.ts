@@ -14,7 +14,7 @@ import { readSecretFiles } from "./environment.ts";
 import type { S3Place } from "../remote/s3_storage.ts";
 import type { CheckedPlaces } from "../store/checks/directory_check.ts";
 
-/** With the names of the arguments behind it. */
+/** The tools, with the names of their arguments. */
 const TOOLS = {
   verify: [],
   repair: [],
@@ -30,10 +30,10 @@ export function isDataTool(name: string | undefined): name is DataTool {
   return name !== undefined && Object.hasOwn(TOOLS, name);
 }
 
-/** Wrong arguments or settings, in words for the operator. */
+/** The error of wrong arguments or settings, in words for the operator. */
 class UsageFault extends Error {}
 
-/** Returns the exit code. */
+/** Runs the tool that the arguments name. Returns the exit code. */
 export async function runDataTool(
   tool: DataTool,
   args: readonly string[],
@@ -108,7 +108,7 @@ function keptBackups(text: string | undefined): number | undefined {
   return Number(text);
 }
 
-/** Of `s3://bucket/prefix`, with the settings of the storage. */
+/** Reads `s3://bucket/prefix`, and adds the settings of the storage. */
 function s3Place(target: string, given: Environment["variables"]): S3Place {
   const [, bucket, prefix] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})(?:\/(.*))?$/.exec(target) ?? [];
   if (bucket === undefined) throw new UsageFault(`${target} must be s3://BUCKET or s3://BUCKET/PREFIX`);
@@ -131,7 +131,7 @@ function s3Place(target: string, given: Environment["variables"]): S3Place {
   };
 }
 
-/** With its port, as permissions have it. */
+/** The host of an endpoint with its port, as permissions have it. */
 function hostOf(endpoint: string): string {
   const { hostname, port, protocol } = new URL(endpoint);
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
@@ -164,7 +164,7 @@ function readArguments(tool: DataTool, args: readonly string[]) {
   }
 }
 
-/** Real paths, as far as they are there. Nothing is made. */
+/** The real paths of the data, as far as they are there. Nothing is made. */
 function placesOf(given: string | undefined, variables: Environment["variables"]): CheckedPlaces {
   const { SERVICE_DATA_DIR, SERVICE_UPLOAD_ROOT } = variables;
   const { config, faults } = readVariables({
@@ -228,7 +228,7 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Everything that is not named is denied. Its own code it may read. */
+/** Permissions for what is named; everything else is denied. A Worker may read its own code. */
 function only(
   { read, write, net = false }: {
     readonly read: readonly string[];

@@ -26,7 +26,7 @@ const FORMER_UPLOAD_ROOT = "service-uploads";
 
 const SOCKET_DIR_BYTES_MAX = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES;
 const SOCKET_DIR_PREFIX = "service-sockets-";
-/** A secret is a line of text; a longer file was named by mistake. */
+/** The longest secret in bytes. A secret is a line of text; a longer file was named by mistake. */
 const SECRET_BYTES_MAX = 64 * 1024;
 
 /**
@@ -102,7 +102,7 @@ export function findTools(
   }
 }
 
-/** Of the NVIDIA cards the first one is used. */
+/** Device files of NVIDIA cards; of several cards the first one is used. */
 const NVIDIA_DEVICES = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia0"];
 const GRAPHICS_DEVICES = "/dev/dri";
 
@@ -158,7 +158,7 @@ export function forwarderCommand(): ForwarderCommand {
   };
 }
 
-/** Without the slash at its end. */
+/** The path of a folder without the slash at its end. */
 function folderPath(url: URL): string {
   return fileURLToPath(url).slice(0, -1);
 }
@@ -195,7 +195,7 @@ export function preparePlaces(
     pagesDir: folderPath(new URL("dist/pages/", PROJECT)),
   };
 
-  /** The real path of the folder, or `path` where it has a fault. */
+  /** The real path of the folder; `path` itself where it has a fault. */
   function claimed(name: string, setting: string, path: string, claim: (path: string) => string): string {
     try {
       return claim(path);
@@ -210,7 +210,10 @@ export function preparePlaces(
     }
   }
 
-  /** The system bounds the path of a socket. */
+  /**
+   * The folder of the sockets: another one than `tempDir` where its path is too long, as the system bounds
+   * the path of a socket.
+   */
   function socketDir(tempDir: string): string {
     const isShort = (path: string) => utf8Length(path) <= SOCKET_DIR_BYTES_MAX;
     if (isShort(tempDir)) return tempDir;

@@ -5,7 +5,7 @@ import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { SourcesRead, Start } from "./sandbox.ts";
 
-/** An editor writes a file in several steps. */
+/** How long a file must stay unchanged before it is read: an editor writes it in several steps. */
 const SETTLED_MS = 250;
 /** The link in a mounted ConfigMap that is moved to its next version. */
 const MOUNTED_VERSION = "..data";
@@ -15,7 +15,7 @@ export interface FollowedSources {
   readonly tell: (read: SourcesRead) => void;
 }
 
-/** `variables` are those that the file may name. Disposing it ends the watch. */
+/** Starts the watch; `variables` are those that the file may name. Disposing the result ends it. */
 export function followSources(
   { config, backendFile, namedSources = [] }: Start,
   variables: Readonly<Record<string, string>>,
@@ -78,7 +78,7 @@ export function followSources(
 
 const NONE = JSON.stringify([]);
 
-/** Null where the folder cannot be watched: SIGHUP is left. */
+/** A watch on the folder; null where it cannot be watched, and then only SIGHUP is left. */
 function openWatch(folder: string, log: World["log"]): Deno.FsWatcher | null {
   try {
     return Deno.watchFs(folder, { recursive: false });

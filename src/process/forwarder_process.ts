@@ -4,9 +4,9 @@ import { errorText } from "../base/log.ts";
 import { linesOf } from "../base/bytes.ts";
 import type { ForwarderAnswer, ForwarderOrder } from "../media/tools/forwarder.ts";
 
-/** More than ffmpeg opens for a playlist of a hundred variants. */
+/** Connections of one job: more than ffmpeg opens for a playlist of a hundred variants. */
 const CONNECTIONS_MAX = 256;
-/** Of all jobs together. */
+/** Connections of all jobs together. */
 const CONNECTIONS_ALL_MAX = 4096;
 const FROM_RELAY_BYTES = 64 * 1024;
 const TO_RELAY_BYTES = 4 * 1024;
@@ -89,7 +89,7 @@ class Networks {
     }
   }
 
-  /** It is gone when no process and no socket is in it any more. */
+  /** Gives up a namespace; it is gone when no process and no socket is in it any more. */
   drop(namespace: number): void {
     this.#libc.close(namespace);
   }

@@ -13,17 +13,17 @@ import { openNativePipes } from "../media/tools/native_pipes.ts";
 import type { Start } from "./sandbox.ts";
 
 export interface Programs extends AsyncDisposable {
-  /** Its first job waits for the cage. */
+  /** Starts the programs; its first job waits for the cage. */
   readonly broker: Broker;
   /**
-   * Found once, by trials, and then told in the log. Throws {@link ConfigFaults} where the setting requires more than the
-   * machine allows.
+   * The cage around the programs, found once, by trials, and then told in the log. Throws {@link
+   * ConfigFaults} where the setting requires more than the machine allows.
    */
   cage(): Promise<FoundCage>;
   readonly isClosed: boolean;
 }
 
-/** Starts nothing yet. */
+/** The programs of the service. None is started yet. */
 export function openPrograms(start: Start, world: World): Programs {
   const closing = new AbortController();
   let found: Promise<FoundCage> | null = null;

@@ -18,7 +18,7 @@ export interface Start {
   readonly logsOnce?: boolean;
   /** The programs that the broker may start; the service itself may start none. */
   readonly tools: Tools;
-  /** In which the broker runs ffmpeg and ffprobe; null where it is found while the service runs. */
+  /** The cage in which the broker runs ffmpeg and ffprobe; null where it is found while the service runs. */
   readonly cage: Cage | null;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
@@ -27,7 +27,7 @@ export interface Start {
   readonly backendFile?: BackendFile;
   /** The named sources; none when absent. */
   readonly namedSources?: readonly NamedSource[];
-  /** Of the HTTP/3 listener; absent or null where there is none. */
+  /** The certificate of the HTTP/3 listener; absent or null where there is none. */
   readonly certificate?: Certificate | null;
 }
 
@@ -47,12 +47,12 @@ export type ServiceNotice =
 export type ServiceOrder =
   | StartOrder
   | { readonly type: "cage"; readonly cage: CageFacts }
-  /** The file of named sources was read again. */
+  /** Says that the file of named sources was read again. */
   | { readonly type: "sources"; readonly sources: SourcesRead }
   | { readonly type: "connections"; readonly question: number; readonly seen: ConnectionsSeen | null }
   | { readonly type: "close" };
 
-/** Null where the file cannot be used: then the sources stay as they are. */
+/** The sources of the file; null where it cannot be used: then the sources stay as they are. */
 export type SourcesRead = readonly NamedSource[] | null;
 
 /** What the sandboxed service knows of the cage. */

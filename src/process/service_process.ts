@@ -148,7 +148,10 @@ export async function readStart(given: Readonly<Record<string, string>>): Promis
   return { config: { ...config as Config, warnings }, cage: null, logsOnce, ...environment };
 }
 
-/** A file of settings that is not there counts as an empty one, and where a variable names it that is a mistake as a rule. */
+/**
+ * A warning for each file of settings that is not there. It counts as an empty one, but where a variable
+ * names it that is a mistake as a rule.
+ */
 function warningsOfMissing(
   { backendFile, sourcesFile }: Partial<Config>,
   variables: Readonly<Record<string, string>>,
@@ -187,7 +190,7 @@ async function readFiles(
   };
 }
 
-/** Null where the files are faulty. */
+/** The certificate of the HTTP/3 listener; null where the files are faulty. */
 async function certificateOf(config: Partial<Config>, faults: string[]): Promise<Certificate | null> {
   const { readCertificate } = await import("./certificate_files.ts");
   return readCertificate(config, faults, realWorld(quietLog()));
@@ -206,7 +209,7 @@ function tellCage(worker: Worker, programs: Programs, fail: (message: string) =>
   );
 }
 
-/** The first signal closes the service, a second one exits at once. */
+/** Closes the service on the first signal, and exits at once on a second one. */
 function closeOnSignal(worker: Worker, world: World, exit: (code: number) => void): void {
   let isClosing = false;
   const onSignal = () => {

@@ -71,7 +71,7 @@ export function readBackends(
   }
 }
 
-/** Errors: `BackendFaults`, each prefixed with the name of the file. */
+/** Reads the backend file. Errors: `BackendFaults`, each prefixed with the name of the file. */
 function readBackendFile(path: string, env: Readonly<Record<string, string | undefined>>): BackendFile {
   const place = `SERVICE_CONFIG ${JSON.stringify(path)}`;
   let text;
@@ -131,7 +131,10 @@ export function readSources(
   }
 }
 
-/** The same at the start, where a missing file means none, and what is wrong is added to `faults`. */
+/**
+ * Like {@link readSources}, at the start: a missing file means no sources, and what is wrong is added to
+ * `faults`.
+ */
 export function readSourcesAtStart(
   config: Partial<Config>,
   env: Readonly<Record<string, string | undefined>>,

@@ -2,7 +2,7 @@
 
 import { type Sleeper, timer } from "../base/wait.ts";
 
-/** Of the engine, where the process was started with `--expose-gc`; see `process/clean_process.ts`. */
+/** The engine's collector, where the process was started with `--expose-gc`; see `process/clean_process.ts`. */
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
 /** Stops this thread, after a start for about 0.1 s. Does nothing where the engine does not offer it. */
@@ -32,7 +32,10 @@ export function onceQuiet(
   }
 }
 
-/** Each takes a few milliseconds, and some 35 MB come back where four cameras are watched, of which most are needed again soon. */
+/**
+ * From one trim to the next. Each takes a few milliseconds, and some 35 MB come back where four cameras are
+ * watched, of which most are needed again soon.
+ */
 const TRIM_EVERY_MS = 30_000;
 
 /**
@@ -53,7 +56,10 @@ export function keepTrimmed(world: Sleeper, trim: (() => void) | null = openTrim
   }
 }
 
-/** Null where native code may not be used, or is not that of Linux with glibc. The library stays loaded: it is part of every process. */
+/**
+ * Finds the C library's `malloc_trim`; null where native code may not be used, or is not that of Linux with
+ * glibc. The library stays loaded: it is part of every process.
+ */
 function openTrim(): (() => void) | null {
   if (Deno.build.os !== "linux" || Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return null;

@@ -7,25 +7,31 @@ import { LIMITS } from "../contract/limits.ts";
 import { connectionsTo, inodeOf, isStuck, type ListedConnection, unsentOf } from "./tcp_connections.ts";
 
 export interface StallLimits {
-  /** After which a client that takes nothing is cut off. */
+  /** Milliseconds after which a client that takes nothing is cut off. */
   readonly stalledMs: number;
-  /** So many such clients may be there at once; of more, those that have taken nothing for longest are cut off. */
+  /**
+   * How many such clients may be there at once; of more, those that have taken nothing for longest are cut
+   * off.
+   */
   readonly stalledMax: number;
 }
 
-/** Ends the connections of these sockets of this process: how many there were. */
+/** Ends the connections of these sockets of this process, and returns how many there were. */
 export type CutConnections = (inodes: ReadonlySet<string>) => number;
 
 /** From one look to the next. A client that takes one segment meanwhile counts as moving. */
 const LOOK_MS = 2_000;
 
-/** Of one connection. */
+/** A connection whose client takes nothing. */
 interface Stalled {
   readonly unsent: number;
   readonly sinceMs: number;
 }
 
-/** Deno 2.9 keeps some 550 KB for a client that takes nothing, as long as it likes, and does not end its connection while that is full. */
+/**
+ * Ends connections of clients that take nothing. Deno 2.9 keeps some 550 KB for such a client, as long as the
+ * client likes, and does not end its connection while that is full.
+ */
 export class StalledAnswers {
   readonly #limits: StallLimits;
   readonly #cut: CutConnections;
@@ -83,10 +89,10 @@ export function endStalledAnswers(
 }
 
 const [SOL_SOCKET, SO_LINGER, BOTH_WAYS] = [1, 13, 2];
-/** Closing drops what was not sent, and tells the client so. */
+/** A socket option with which closing drops what was not sent, and tells the client so. */
 const DROP_UNSENT = new Int32Array([1, 0]);
 
-/** Null where native code may not be used, or is not that of Linux with glibc. */
+/** What ends connections; null where native code may not be used, or is not that of Linux with glibc. */
 export function openCut(): CutConnections | null {
   if (Deno.build.os !== "linux" || Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return null;
@@ -112,7 +118,7 @@ export function openCut(): CutConnections | null {
   }
 }
 
-/** Of an open file of this process that is a socket. */
+/** The number of the socket that an open file of this process is; null for another file. */
 function inodeOfFile(name: string): string | null {
   try {
     return /^socket:\[(\d+)\]$/.exec(Deno.readLinkSync(`/proc/self/fd/${name}`))?.[1] ?? null;

@@ -31,7 +31,7 @@ export interface MediaOptions {
   readonly tempDir: Places["tempDir"];
   readonly world: World;
   readonly metrics: Metrics;
-  /** What should decode, and the hardware that may. */
+  /** What should decode; `devices` are the hardware that may. */
   readonly backend: Config["decodeBackend"];
   readonly devices: DecodeDevices;
   readonly memoryBudgetBytes: Config["decodeMemoryBudgetBytes"];
@@ -41,7 +41,7 @@ export interface MediaOptions {
   readonly knownTools: boolean;
 }
 
-/** Errors: a kernel that does not load. */
+/** Opens all that decodes recorded media. Errors: a kernel that does not load. */
 export async function openMedia(
   opening: AsyncDisposableStack,
   { runner, tempDir, world, metrics, backend, devices, memoryBudgetBytes, isShared, knownTools }:

@@ -38,7 +38,7 @@ export interface StoreOptions {
   readonly runBytes: number | undefined;
 }
 
-/** Errors: another process owns the data directory. */
+/** Opens the store. Errors: another process owns the data directory. */
 export async function openStore(
   opening: AsyncDisposableStack,
   { places, walSync, apiKeys, world, metrics, storageQuotaBytes: quotaBytes, runBytes }: StoreOptions,

@@ -40,7 +40,7 @@ export function openWebhooks(
   return new Webhooks({ timeline, world, hooks, allowPrivate });
 }
 
-/** Without a root secret webhooks are off. */
+/** Opens what sends webhooks; without a root secret they are off. */
 function openSending(
   opening: AsyncDisposableStack,
   { webhookSecret: secret, webhookTimeoutMs: timeoutMs }: OpenWebhooksOptions["config"],

@@ -55,7 +55,7 @@ export interface UseCaseOptions {
   /** Where the built web pages lie. */
   readonly pagesDir: string;
   readonly feedback: Feedback;
-  /** Null where there is no mirror database. */
+  /** The mirror of events; null where there is no mirror database. */
   readonly mirror: Mirror | null;
   readonly follower: Follower;
   readonly webhooks: Webhooks;

@@ -3,11 +3,11 @@
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
-/** From the most to the least urgent. */
+/** How urgent a call is, from the most to the least urgent. */
 export const LATENCY_CLASSES = ["urgent_live", "live", "offline"] as const;
 export type LatencyClass = typeof LATENCY_CLASSES[number];
 
-/** See docs/models.md#admission. */
+/** The limits of the queue. See docs/models.md#admission. */
 export interface AdmissionLimits {
   /** Calls at once. */
   readonly globalLimit: number;
@@ -29,11 +29,11 @@ export interface AdmissionCall {
   readonly latencyClass: LatencyClass;
   readonly tokens: number;
   readonly bytes: number;
-  /** From now until the answer must have arrived. */
+  /** The time from now until the answer must have arrived. */
   readonly deadlineMs: number;
   /** How long the call itself probably takes: it may start until `deadlineMs - estimateMs`. */
   readonly estimateMs: number;
-  /** When it aborts, the call leaves the queue. */
+  /** The signal of the call: when it aborts, the call leaves the queue. */
   readonly signal: AbortSignal;
 }
 
@@ -52,14 +52,14 @@ export class AdmissionRefused extends Error {
     /** A retry can succeed after each of them but `budget_exceeded`. */
     readonly reason: "saturated" | "deadline_missed" | "budget_exceeded",
     message: string,
-    /** For a wait that ran out: the limit that the call was waiting for at the end. */
+    /** The limit that the call was waiting for at the end, for a wait that ran out. */
     readonly limit?: AdmissionLimit,
   ) {
     super(message);
   }
 }
 
-/** Counted since the queue was opened. */
+/** What has happened since the queue was opened. */
 export interface AdmissionStats {
   readonly acquired: Readonly<Record<LatencyClass, number>>;
   /** Waits that ran out. */
@@ -157,7 +157,7 @@ export class AdmissionQueue implements Disposable {
     return this.#stats;
   }
 
-  /** Rejects with {@link AdmissionRefused}, or with the signal's reason. */
+  /** Waits for a permit. Rejects with {@link AdmissionRefused}, or with the signal's reason. */
   acquire(call: AdmissionCall): Promise<AdmissionPermit> {
     if (call.signal.aborted) return Promise.reject(call.signal.reason);
     if (this.#isClosed) return Promise.reject(closing());

@@ -4,7 +4,10 @@ import { firstIndexWhere } from "../base/sorted.ts";
 
 /** What one principal stores. */
 export interface StoredPart {
-  /** With what cannot go. Grows smaller with each {@link FairRemoval.took}. */
+  /**
+   * What the principal stores, in bytes, with what cannot go. Grows smaller with each {@link
+   * FairRemoval.took}.
+   */
   bytes: number;
 }
 
@@ -21,7 +24,7 @@ export interface StoredPart {
 export class FairRemoval<S extends StoredPart> {
   readonly #bytesMax: number;
   readonly #count: number;
-  /** Those that may lose something, by their bytes, the largest last. */
+  /** The principals that may still lose something, by their bytes, the largest last. */
   readonly #stores: S[];
   #bytes = 0;
 
@@ -40,7 +43,10 @@ export class FairRemoval<S extends StoredPart> {
     return isTooMuch && store.bytes * this.#count > this.#bytesMax ? store : null;
   }
 
-  /** So many bytes of the one that {@link next} named are gone; null where it has nothing more that can go. */
+  /**
+   * Takes off `bytes` that the one named by {@link next} has lost; null where it has nothing more that can
+   * go.
+   */
   took(bytes: number | null): void {
     const store = this.#stores.pop();
     if (store === undefined || bytes === null) return;

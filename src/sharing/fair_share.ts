@@ -1,6 +1,6 @@
 /** The rule by which several principals share a fixed amount: permits, webhooks, memory. See docs/security.md#shares. */
 
-/** What a principal holds may be at most so many times what it leaves free. */
+/** A principal may hold at most this many times what it leaves free. */
 const HELD_FOR_EACH_FREE = 3;
 
 /**

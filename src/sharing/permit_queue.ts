@@ -13,7 +13,7 @@ export interface PermitQueueOptions {
   readonly what: string;
   /** How a caller is refused that finds the queue full or whose wait runs out. */
   readonly refusal: RefusalKind;
-  /** After so long a refused caller may come back; absent where that is not known. */
+  /** Seconds after which a refused caller may come back; absent where that is not known. */
   readonly retryAfterSeconds?: number;
   /** Whether several principals may come, so that none may hold all permits; false unless given. */
   readonly isShared?: boolean;
@@ -22,9 +22,12 @@ export interface PermitQueueOptions {
 export interface AcquireOptions {
   /** The principal for whom the permit is; work of no principal has a share of its own. */
   readonly principalKey?: string | undefined;
-  /** When it aborts, the caller leaves the queue and `acquire` rejects with its reason. */
+  /**
+   * The signal of the caller: when it aborts, the caller leaves the queue and `acquire` rejects with its
+   * reason.
+   */
   readonly signal?: AbortSignal;
-  /** What it takes of the limit: an integer from 1 to the limit; 1 unless given. */
+  /** The part of the limit that the permit takes: an integer from 1 to the limit; 1 unless given. */
   readonly amount?: number;
   /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the closed queue. */
   readonly within?: { readonly world: Sleeper; readonly timeoutMs: number };
@@ -57,7 +60,7 @@ export class PermitQueue implements Disposable {
   readonly #shares = new Map<string, Share>();
   #active = 0;
   #waiting = 0;
-  /** Counts arrivals and releases, to know which was earlier. */
+  /** Counts arrivals and releases, so that it is known which came first. */
   #ticks = 0;
   #isClosed = false;
 
@@ -195,7 +198,10 @@ export class PermitQueue implements Disposable {
     return true;
   }
 
-  /** Exact: a principal that comes back later has waited since later than it gave its last permit back. */
+  /**
+   * Forgets a principal without permits and callers. Nothing is lost: one that comes back later has waited
+   * since later than it gave its last permit back.
+   */
   #forgetIdle({ key, held, waiters }: Share): void {
     if (held === 0 && waiters.size === 0) this.#shares.delete(key);
   }
@@ -220,7 +226,10 @@ interface Share {
   held: number;
   /** When the last permit came back. */
   returnedTick: number;
-  /** A set keeps the order of arrival, and removing one from the middle costs no more than from the end. */
+  /**
+   * The callers that wait. A set keeps the order of arrival, and removing one from the middle costs no more
+   * than from the end.
+   */
   readonly waiters: Set<QueuedCaller>;
 }
 
@@ -231,7 +240,7 @@ interface QueuedCaller {
   readonly reject: (reason: unknown) => void;
 }
 
-/** No principal has this key. */
+/** The key for work of no principal: no principal has it. */
 const NO_PRINCIPAL = "";
 
 function newShare(key: string): Share {
@@ -242,7 +251,10 @@ function isBefore(one: Share, other: Share): boolean {
   return (one.held - other.held || waitsSince(one) - waitsSince(other)) < 0;
 }
 
-/** When its oldest caller came, or when it last gave a permit back if that was later: then it has had its turn. */
+/**
+ * Since when a principal waits: when its oldest caller came, or, if that was later, when it last gave a
+ * permit back. With that permit it has had its turn.
+ */
 function waitsSince(share: Share): number {
   return Math.max(oldest(share).sinceTick, share.returnedTick);
 }

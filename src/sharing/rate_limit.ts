@@ -2,7 +2,7 @@
 
 import { RefusalForNow } from "../contract/refusal.ts";
 
-/** 429, with the number of whole seconds after which a request can succeed. */
+/** The refusal of one request too many: 429, with the whole seconds after which a request can succeed. */
 export class RateLimited extends RefusalForNow {
   constructor(
     retryAfterSeconds: number,
@@ -42,7 +42,7 @@ export class TokenBucket {
     return this.#tokensAt(this.#nowMs()) < 1;
   }
 
-  /** Whether it is full again, so that removing it changes nothing for its owner. */
+  /** Whether the bucket is full again, so that removing it changes nothing for its owner. */
   isIdle(nowMs: number): boolean {
     return this.#tokensAt(nowMs) >= this.#ratePerSecond;
   }

@@ -3,28 +3,29 @@
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
-/** Then others have their turn. */
+/** How long a turn lasts before others have theirs. */
 const TURN_MS = 5;
-/** Who waits for a turn and gets one at the same time. */
+/** How many of those who wait get their turn at the same time. */
 const RESUMED_MAX = 16;
 
 /**
- * What is at hand already is read without a turn of the event loop, so that a reader of many pieces keeps everybody else from running.
- * All readers together do so for a few milliseconds; then they wait, and go on one principal after the other.
+ * Turns for reading. What is at hand already is read without a turn of the event loop, so that a reader of
+ * many pieces keeps everybody else from running. All readers together do so for a few milliseconds; then they
+ * wait, and go on one principal after the other.
  */
 export class ReadingTurns {
   readonly #world: Pick<World, "sleep" | "monotonicMs">;
   /** Since when the event loop has had no turn, as far as is known; undefined while nobody reads. */
   #sinceMs: number | undefined;
   #isResting = false;
-  /** By principal, longest since its last turn first. */
+  /** Who waits, by principal; the one whose last turn was longest ago comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   constructor(world: Pick<World, "sleep" | "monotonicMs">) {
     this.#world = world;
   }
 
-  /** Before some pieces: undefined where they may be read at once, or what to wait for. */
+  /** Asked before some pieces are read: undefined where that may be done at once, or what to wait for. */
   take(principalKey: string): Promise<void> | undefined {
     if (!this.#isResting && this.#waiting.size === 0) {
       const nowMs = this.#world.monotonicMs();
@@ -58,7 +59,7 @@ export class ReadingTurns {
     });
   }
 
-  /** The event loop has had a turn. */
+  /** Called when the event loop has had a turn. */
   #resume(): void {
     this.#sinceMs = undefined;
     if (this.#waiting.size === 0) return;

@@ -10,7 +10,10 @@ export class Turns {
   readonly #waiting: (() => void)[] = [];
   #isGiving = false;
 
-  /** Resolves when it is the caller's turn, in the order of the calls. Each caller waits once, so their number is the bound. */
+  /**
+   * Resolves when it is the caller's turn, in the order of the calls. Each caller waits only once at a time,
+   * so there are no more waits than callers.
+   */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

@@ -3,16 +3,19 @@
 import { joinedBytes } from "../../base/bytes.ts";
 import { readVarint, varintLength } from "./varint.ts";
 
-/** A request without a body comes in one piece of this size. Memory for it is taken for every stream that is open. */
+/**
+ * Bytes of a stream's first piece: a request without a body comes in one piece of this size. Memory for it is
+ * taken for every stream that is open.
+ */
 const FIRST_PIECE_BYTES = 2048;
 
-/** 128 KB in all. */
+/** Pieces that are kept for reuse: 128 KB in all. */
 const PIECES_KEPT_MAX = 64;
 const NO_BYTES = new Uint8Array();
 
 /**
- * Memory that first pieces were read into, for those to come, as making it takes longer than reading. Nobody sees what was in it before:
- * a piece ends where its own bytes end.
+ * Memory that first pieces were read into, kept for those to come, as making it takes longer than reading.
+ * Nobody sees what was in it before: a piece ends where its own bytes end.
  */
 export class PieceMemory {
   readonly #kept: ArrayBuffer[] = [];
@@ -34,7 +37,7 @@ export class ByteSource {
   #at = 0;
   #hasEnded = false;
   #stopped: Error | undefined;
-  /** How much to ask for at once. */
+  /** How many bytes to ask for at once. */
   pieceBytes = FIRST_PIECE_BYTES;
   /** Whether each piece is read into the memory of the one before, so that nobody may keep what is taken. */
   reusesMemory = false;
@@ -63,7 +66,10 @@ export class ByteSource {
     return value;
   }
 
-  /** Reads until `count` bytes are unread: false where the stream ends before that. Throws what it was stopped with. */
+  /**
+   * Reads until `count` bytes are unread: false where the stream ends before that. Throws the reason with
+   * which reading was stopped.
+   */
   async reach(count: number): Promise<boolean> {
     while (this.unread < count) {
       const { done, value } = await this.#reader.read(this.#room(count));

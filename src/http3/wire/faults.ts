@@ -19,7 +19,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Ends the connection. The message goes to the peer with the code, so it holds nothing secret. */
+/** A fault that ends the connection. The message goes to the peer, so it holds nothing secret. */
 export class ConnectionFault extends Error {
   override readonly name = "ConnectionFault";
 
@@ -29,8 +29,8 @@ export class ConnectionFault extends Error {
 }
 
 /**
- * Ends one request, with an answer: a server may answer a malformed request before it ends the stream (RFC 9114 4.1.2), and
- * Deno 2.9 cannot reset a stream with an error code.
+ * A fault that ends one request, with an answer: a server may answer a malformed request before it ends the
+ * stream (RFC 9114 4.1.2), and Deno 2.9 cannot reset a stream with an error code.
  */
 export class RequestFault extends Error {
   override readonly name = "RequestFault";

@@ -52,8 +52,9 @@ export class FrameReader {
   }
 
   /**
-   * The head of the next frame; null where the stream ends before it. The payload of the one before was taken or skipped.
-   * No promise where it was read already: those would be most of what a frame costs.
+   * The head of the next frame; null where the stream ends before it. The payload of the frame before was
+   * taken or skipped. What was read already comes without a promise: promises would be most of what a frame
+   * costs.
    */
   next(): FrameHead | Promise<FrameHead | null> {
     const type = this.source.varint();
@@ -62,7 +63,7 @@ export class FrameReader {
     return length === undefined ? this.#laterLength(type) : { type, length };
   }
 
-  /** The whole payload. The caller has checked that it is not too long. */
+  /** The whole payload of a frame. The caller has checked that it is not too long. */
   whole({ length }: FrameHead): Uint8Array | Promise<Uint8Array> {
     return this.source.unread < length ? this.#later(length, length) : this.source.take(length);
   }
@@ -95,7 +96,7 @@ export class FrameReader {
   }
 }
 
-/** The bytes before the payload. */
+/** The bytes of a frame before its payload. */
 export function frameHead(type: number, length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array([...varint(type), ...varint(length)]);
 }

@@ -14,7 +14,10 @@ const SETTING = {
 /** Identifiers of HTTP/2 that HTTP/3 does not have (RFC 9114 7.2.4.1). */
 const SETTINGS_OF_HTTP2: readonly number[] = [0x0, 0x2, 0x3, 0x4, 0x5];
 
-/** No dynamic table: a client may refer to the static one only, so the fields of a request never wait for another stream. */
+/**
+ * The settings of this server. They allow no dynamic table, so a client refers to the static one only, and
+ * the fields of a request never wait for another stream.
+ */
 export function ownSettings(): Uint8Array<ArrayBuffer> {
   return frame(
     FRAME.SETTINGS,
@@ -29,8 +32,8 @@ export function ownSettings(): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Checks the payload of a client's SETTINGS. What it says changes nothing here: answers use the static table only, and their
- * fields are few.
+ * Checks the payload of a client's SETTINGS. Nothing here depends on what they say: answers use the static
+ * table only, and their fields are few.
  */
 export function checkSettings(payload: Uint8Array): void {
   const seen = new Set<number>();

@@ -5,7 +5,10 @@ export function varintLength(firstByte: number): number {
   return 1 << (firstByte >> 6);
 }
 
-/** The integer at `at`, all bytes of which are there. Above 2^53 it is rounded: no length and no identifier here comes close. */
+/**
+ * The integer at `at`, all bytes of which are there. Above 2^53 it is rounded: no length and no identifier
+ * here is nearly so large.
+ */
 export function readVarint(bytes: Uint8Array, at = 0): number {
   const length = varintLength(bytes[at]!);
   let value = bytes[at]! & 0x3f;

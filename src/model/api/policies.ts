@@ -28,7 +28,10 @@ export const CREATE_POLICY_BODY = z.strictObject({
     { minimum: 0, maximum: LIMITS.policy.promptBytesMax },
     `At most ${LIMITS.policy.promptBytesMax} bytes`,
   ).nullish(),
-  /** Any JSON value: a value that is no object is refused together with the faults of the other fields. */
+  /**
+   * The schema of the answers: any JSON value, as one that is no object is refused together with the faults
+   * of the other fields.
+   */
   output_schema: z.unknown().optional(),
   parameters: z.strictObject({ restricted_zone: ZONE_BODY.nullish() }).nullish(),
 });

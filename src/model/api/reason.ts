@@ -18,12 +18,12 @@ import {
 } from "./described_fields.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
-/** The parser makes a bigint of an integer beyond 2^53. */
+/** An integer from 0. The parser makes a bigint of one beyond 2^53. */
 const UNSIGNED = z.union([z.int().nonnegative(), z.bigint().nonnegative()], {
   error: "must be an integer from 0",
 });
 
-/** Any integer, as the value is clamped. */
+/** Any integer, as the value is clamped to its range. */
 const INTEGER = z.union([z.int(), z.bigint()], { error: "must be an integer" });
 
 const CROP = z.strictObject({ x: z.number(), y: z.number(), width: z.number(), height: z.number() });

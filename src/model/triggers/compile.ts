@@ -7,7 +7,7 @@ import { type ParsedTrigger, parseTrigger, sourceField, type SourcePosition } fr
 import { type Instruction, ISA_VERSION, type TriggerProgram } from "./program.ts";
 import { judgedProgram, type ValidProgram } from "./validate.ts";
 
-/** Errors: 422 on `source`; a fault of a line begins with `line N: column C: `. */
+/** Compiles a source. Errors: 422 on `source`; a fault of a line begins with `line N: column C: `. */
 export function compileTrigger(source: string): ValidProgram {
   const bytesMax = LIMITS.trigger.sourceBytesMax;
   const bytes = utf8Length(source);
@@ -32,7 +32,10 @@ interface Compiled {
   readonly positions: readonly SourcePosition[];
 }
 
-/** State slots are numbered in the order of the code: sustained conditions, then the edge, then the cooldown. */
+/**
+ * The program of a parsed source. State slots are numbered in the order of the code: sustained conditions,
+ * then the edge, then the cooldown.
+ */
 function compiled({ programId, version, conditions, edge, cooldownMs, actions }: ParsedTrigger): Compiled {
   const instructions: Instruction[] = [];
   const positions: SourcePosition[] = [];

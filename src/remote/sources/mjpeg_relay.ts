@@ -61,7 +61,7 @@ export class MjpegRelay implements AsyncDisposable {
     }
   }
 
-  /** Why the camera gave no pictures, for the first time it did not; 422 `source_uri`. */
+  /** Why the camera gave no pictures when that first happened; 422 `source_uri`. */
   get fault(): Refusal | undefined {
     return this.#fault;
   }

@@ -9,7 +9,10 @@ import { RequestFailed } from "../guard/request_failed.ts";
 import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, followedRequest } from "./source_request.ts";
 
-/** Receives the bytes in order. They are the sink's until its promise resolves; then the next ones come, maybe in the same memory. */
+/**
+ * Receives the bytes in order. They belong to the sink until its promise resolves; then the next ones come,
+ * maybe in the same memory.
+ */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 /**

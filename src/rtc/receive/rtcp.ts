@@ -8,7 +8,7 @@ const PAYLOAD_FEEDBACK = 206;
 /** Reception statistics of one stream; RFC 3550, 6.4.1. */
 export interface ReportBlock {
   readonly ssrc: number;
-  /** Lost since the last report, in 1/256. */
+  /** The part of the packets that were lost since the last report, in 1/256. */
   readonly fractionLost: number;
   readonly cumulativeLost: number;
   readonly highestSequence: number;
@@ -19,13 +19,14 @@ export interface ReportBlock {
 
 const BLOCK_BYTES = 24;
 
-/** Header and sender info. */
+/** Bytes of the header and the sender info. */
 const SENDER_REPORT_BYTES = 28;
 
 /**
- * The first sender report of a datagram, as a part of it; empty where it has none. The rest says nothing to a receiver, and costs much:
- * werift takes 18 ms for feedback of 1,400 bytes that names packets by thousands (measured on 28 November 2026), so a publisher with
- * a hundred of them a second would keep the Worker from everybody else's media.
+ * The first sender report of a datagram, as a part of it; empty where it has none. The rest says nothing to a
+ * receiver, and costs much: werift takes 18 ms for feedback of 1,400 bytes that names packets by thousands
+ * (measured on 28 November 2026), so a publisher with a hundred of them a second would keep the Worker from
+ * everybody else's media.
  */
 export function firstSenderReport<T extends Uint8Array>(datagram: T): T {
   const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
@@ -83,7 +84,10 @@ export function pictureLoss(ssrc: number, mediaSsrc: number): Uint8Array<ArrayBu
   return feedback(PAYLOAD_FEEDBACK, 1, ssrc, mediaSsrc, 0)[0];
 }
 
-/** Full intra request, for publishers that do not support PLI; each request has its own number, modulo 256. */
+/**
+ * Full intra request: asks publishers for a keyframe that do not support PLI; each request has its own
+ * number, modulo 256.
+ */
 export function fullIntra(ssrc: number, mediaSsrc: number, requestNumber: number): Uint8Array<ArrayBuffer> {
   const [bytes, view] = feedback(PAYLOAD_FEEDBACK, 4, ssrc, 0, 8);
   view.setUint32(12, mediaSsrc);

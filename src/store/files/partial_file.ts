@@ -6,7 +6,7 @@ import type { World } from "../../base/world.ts";
 
 /** Counts bytes that are being written for somebody, until it is disposed. */
 export interface GrowingBytes extends Disposable {
-  /** Throws what refuses them. */
+  /** Counts more bytes. Throws what refuses them. */
   add(bytes: number): void;
 }
 
@@ -107,7 +107,10 @@ export function removeLeftovers(folder: string): void {
   }
 }
 
-/** An error of the operating system during `work` becomes the refusal `storage_unavailable`; other errors are bugs. */
+/**
+ * Runs `work`. An error of the operating system in it becomes the refusal `storage_unavailable`; other errors
+ * are bugs.
+ */
 export async function onDisk<T>(world: World, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

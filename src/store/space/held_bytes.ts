@@ -31,7 +31,7 @@ export class HeldBytes {
     );
   }
 
-  /** Refuses with 507 `storage_quota` to write so many bytes more to runs that are on hold. */
+  /** Refuses with 507 `storage_quota` to write `bytes` more to runs that are on hold. */
   requireRoom(principalKey: string, bytes: number): void {
     const held = this.#view.heldBytes(principalKey);
     if (held + bytes <= this.#bytesMax) return;

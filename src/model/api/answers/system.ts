@@ -190,7 +190,7 @@ export const FEEDBACK_LIST = open({
   next_cursor: pageCursorField,
 });
 
-/** See docs/api.md#errors. */
+/** The body of every refusal. See docs/api.md#errors. */
 export const ERROR_ENVELOPE = open({
   error: open({
     code: z.enum([...new Set(Object.values(REFUSALS).map(({ code }) => code))]),

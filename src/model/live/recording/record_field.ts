@@ -23,7 +23,10 @@ export interface RecordedBeside {
   readonly clip: object | null;
 }
 
-/** What is not named is recorded as far as the session has it; periodic keyframes only where they are named. */
+/**
+ * The causes where none are named, as far as the session can have them; periodic keyframes count only where
+ * they are named.
+ */
 const CAUSES_DEFAULT: readonly ClipCause[] = ["zone", "trigger", "scene_cut"];
 
 export function readRecord(
