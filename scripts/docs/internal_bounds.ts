@@ -126,7 +126,7 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
     "A pulled source that gives no frame; then it counts as lost",
   ],
   ["store/timeline/timeline.ts", "SEGMENT_BYTES", "A segment of the log; the next one begins then"],
-  ["service_process.ts", "CLOSE_DEADLINE_MS", "A graceful end of the process"],
+  ["process/service_process.ts", "CLOSE_DEADLINE_MS", "A graceful end of the process"],
 ];
 
 export function internalBoundsTable(): string {

@@ -49,7 +49,10 @@ function ipv4Scope(address: number): AddressScope {
   return IPV4_NETS.find(({ first, shift }) => address >>> shift === first >>> shift)?.scope ?? "public";
 }
 
-/** Only 2000::/3 is public, so an address without a row is `unusable`. `v4` is the index of an embedded IPv4 address. */
+/**
+ * Networks of IPv6 with their scopes. Only 2000::/3 is public, so an address without a row is `unusable`.
+ * `v4` is the index of an embedded IPv4 address.
+ */
 const IPV6_NETS = ([
   ["::1", 128, "private"],
   ["::ffff:0:0", 96, { v4: 6 }], // IPv4-mapped
@@ -105,13 +108,16 @@ export function ipv6Groups(text: string): number[] | null {
 
 /** A network in the notation of CIDR, such as 192.168.0.0/16 or fd00::/8. */
 export interface IpNetwork {
-  /** Of its first address: 8 groups of 16 bits; IPv4 as the IPv4-mapped address of IPv6. */
+  /** The network's first address: 8 groups of 16 bits; IPv4 as the IPv4-mapped address of IPv6. */
   readonly first: readonly number[];
   /** How many leading bits of an address are those of the network, of 128. */
   readonly prefix: number;
 }
 
-/** Undefined for a text that is no network. Bits of the address after the prefix do not count. */
+/**
+ * Reads a network in the notation of CIDR; undefined for a text that is none. Bits of the address after the
+ * prefix do not count.
+ */
 export function ipNetwork(text: string): IpNetwork | undefined {
   const [, address, length] = /^([^/]+)\/(0|[1-9]\d{0,2})$/.exec(text) ?? [];
   const first = address === undefined ? null : mappedGroups(address);
@@ -121,7 +127,7 @@ export function ipNetwork(text: string): IpNetwork | undefined {
   return prefix <= 128 ? { first, prefix } : undefined;
 }
 
-/** False for a text that is no address. */
+/** Whether a literal address is in the network; false for a text that is no address. */
 export function isInNetwork(address: string, { first, prefix }: IpNetwork): boolean {
   const groups = mappedGroups(address);
   return groups !== null && hasPrefix(groups, first, prefix);
@@ -129,7 +135,7 @@ export function isInNetwork(address: string, { first, prefix }: IpNetwork): bool
 
 const LOOPBACK = [ipNetwork("127.0.0.0/8")!, ipNetwork("::1/128")!];
 
-/** False for a text that is no address. */
+/** Whether a literal address is one of this machine itself; false for a text that is no address. */
 export function isLoopback(address: string): boolean {
   return LOOPBACK.some((network) => isInNetwork(address, network));
 }

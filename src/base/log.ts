@@ -10,7 +10,7 @@ export interface Log {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
-  /** The same log under another target, by which RUST_LOG directives filter. */
+  /** A log that writes to the same streams under another target, by which RUST_LOG directives filter. */
   child(target: string): Log;
 }
 
@@ -107,12 +107,15 @@ export class BackgroundOutput implements LogOutput {
 
 /** Bytes that may wait for one stream. */
 const WAITING_BYTES_MAX = 1024 * 1024;
-/** Linux writes as much into a pipe in one piece, so that no line of another thread gets into the middle of a line. */
+/**
+ * Bytes that Linux writes into a pipe in one piece, so that no line of another thread gets into the middle of
+ * a line.
+ */
 const ATOMIC_BYTES = 4096;
 
 /** The lines of one stream. */
 class BackgroundLines implements LineWriter {
-  /** Since the start. */
+  /** Lines that were dropped since the start. */
   droppedLines = 0;
   readonly #stream: BackgroundStream;
   readonly #textOfDropped: (lines: number) => string;
@@ -167,7 +170,7 @@ class BackgroundLines implements LineWriter {
     this.#waitingBytes += line.length;
   }
 
-  /** As many whole lines as are written in one piece; a longer one alone. */
+  /** The next lines to write: as many whole ones as are written in one piece; a longer one alone. */
   #nextBytes(): Uint8Array {
     let [count, length] = [1, this.#waiting[0]!.length];
     for (; count < this.#waiting.length; count++) {
@@ -280,7 +283,10 @@ function lineTexts(
   return { text, json: escaped(JSON.stringify({ timestamp, level, target, message, fields: plain })) };
 }
 
-/** A field may have any value, such as one from a catch block; the result is always printable JSON. */
+/**
+ * The fields as plain JSON values. A field may have any value, such as one from a catch block; the result is
+ * always printable.
+ */
 function plainFields(fields: Record<string, unknown>): Record<string, unknown> {
   try {
     return JSON.parse(JSON.stringify(fields, plainValue));
@@ -300,7 +306,7 @@ function plainValue(_name: string, value: unknown): unknown {
   return value;
 }
 
-/** Longer texts are cut in log lines. */
+/** The characters of a text in a log line; a longer text is cut. */
 const TEXT_CHARACTERS_MAX = 8192;
 
 function fieldText(value: unknown): string {
@@ -309,8 +315,8 @@ function fieldText(value: unknown): string {
 }
 
 /**
- * Control characters, line breaks and characters that change the direction of writing as \uXXXX, so that no text from
- * outside can forge a line or control a terminal. JSON keeps its meaning.
+ * The text with control characters, line breaks and characters that change the direction of writing as
+ * \uXXXX, so that no text from outside can forge a line or control a terminal. JSON keeps its meaning.
  */
 function escaped(text: string): string {
   return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);

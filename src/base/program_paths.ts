@@ -10,8 +10,8 @@ export const CODE = new URL(IS_BUNDLED ? "./" : "../", import.meta.url);
 /** The modules that start a Worker or a process, in `CODE`. */
 export const ENTRIES = {
   main: "main",
-  forwarder: "forwarder_process",
-  service: "service_worker",
+  forwarder: "process/forwarder_process",
+  service: "service/service_worker",
   decode: "media/recorded/decode_worker",
   live: "live/live_worker",
   relay: "remote/sources/relay_worker",
@@ -43,11 +43,11 @@ export interface Tools {
   readonly mkfifo: string;
   /** Limits a program's CPU time and memory; absent outside Linux. */
   readonly prlimit: string | null;
-  /** Lowers a program's priority; without it all have the same. */
+  /** Lowers a program's priority; without it all programs have the same one. */
   readonly nice?: string | null;
   /** Lists the NVIDIA graphics cards; null or absent where it is not installed. */
   readonly nvidiaSmi?: string | null;
-  /** None when absent. */
+  /** Device files of the decode hardware that was found; none when absent. */
   readonly devices?: DecodeDevices;
 }
 
@@ -68,9 +68,12 @@ export interface CageTools {
 export interface Places {
   readonly dataDir: string;
   readonly uploadRoot: string;
-  /** For named pipes and files that live as long as one request. */
+  /** The folder for named pipes and files that live as long as one request. */
   readonly tempDir: string;
-  /** For the sockets of programs: `tempDir`, or a folder with a shorter path where that one is too long for a socket. */
+  /**
+   * The folder for the sockets of programs: `tempDir`, or one with a shorter path where that one is too long
+   * for a socket.
+   */
   readonly socketDir: string;
   readonly ingestRoots: readonly string[];
   /** The service's own code and kernels. */

@@ -22,15 +22,15 @@ export function retryAfterMs(headers: Headers, nowMs: number): number | null {
   return Number.isNaN(dateMs) ? null : boundedWait(dateMs - nowMs);
 }
 
-/** Also with its unit, and twice, as proxies join two headers. */
+/** A number of seconds, with or without its unit. Proxies that join two headers write it twice. */
 const NUMBER = /^\s*(\d{1,12}(?:\.\d{1,9})?)\s*(?:s|sec|seconds?)?\s*(?:,|$)/i;
-/** As many seconds are a moment since 1970: some servers write that. */
+/** From so many seconds on, a number is not a wait but a moment since 1970: some servers write that. */
 const EPOCH_S_MIN = 1e9;
 const DATE = /^(?:[A-Z][a-z]{2,8}, \d|\d{4}-\d\d-\d\dT)/;
 const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d/;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Whole milliseconds, at most a day. */
+/** A wait in whole milliseconds, at most a day. */
 export function boundedWait(ms: number): number {
   return Math.min(DAY_MS, Math.max(0, Math.ceil(ms)));
 }

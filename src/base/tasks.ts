@@ -12,7 +12,7 @@ export class TaskGroup implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>();
   readonly #parent: AbortSignal | undefined;
   readonly #onParentAbort = () => this.#controller.abort(this.#parent!.reason);
-  /** In an object, because a loop may also fail with `undefined`. */
+  /** The first failure of a loop; in an object, because a loop may also fail with `undefined`. */
   #failure: { readonly reason: unknown } | undefined;
 
   /** The group ends when `parent` aborts. */

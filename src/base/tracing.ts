@@ -1,6 +1,9 @@
 /** Spans of traces, as the code makes them: an interface, and the tracing that records nothing. See docs/deployment.md#traces. */
 
-/** Text, numbers and truth values; undefined leaves one out. Never a secret, a prompt, a text of a caller or a whole URL. */
+/**
+ * Attributes of a span: text, numbers and truth values; undefined leaves one out. Never a secret, a prompt, a
+ * text of a caller or a whole URL.
+ */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface SpanStart {
@@ -13,7 +16,7 @@ export interface SpanStart {
 export interface TraceSpan extends Disposable {
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
-  /** The work did not succeed; `type` is a word of a small set, such as the name of an error. */
+  /** Says that the work did not succeed; `type` is a word of a small set, such as the name of an error. */
   failed(type: string): void;
 }
 
@@ -28,7 +31,7 @@ export interface Tracing {
   readonly isOn: boolean;
   /** A new trace, or the continuation of that of a `traceparent` header. */
   root(name: string, start?: SpanStart, traceparent?: string | null): TraceSpan;
-  /** Below the current span; where there is none, nothing is recorded. */
+  /** A new span below the current one; where there is none, nothing is recorded. */
   child(name: string, start?: SpanStart): TraceSpan;
   /** Runs `work` with the current span `span`; null for none, as background work outlives the request that starts it. */
   within<T>(span: TraceSpan | null, work: () => T): T;
@@ -36,7 +39,7 @@ export interface Tracing {
   traceparent(): string | null;
 }
 
-/** Records nothing. */
+/** A span that records nothing. */
 export const NO_SPAN: TraceSpan = {
   rename() {},
   set() {},
@@ -63,7 +66,7 @@ export async function inSpan<T>(
   return await ending(tracing, tracing.child(name, start), work);
 }
 
-/** The same in a trace of its own, for work of the background. */
+/** Like {@link inSpan} in a trace of its own, for work of the background. */
 export async function inRootSpan<T>(
   tracing: Tracing,
   name: string,

@@ -5,7 +5,7 @@ import type { SleepSignal, World } from "./world.ts";
 /** What a wait needs of the world. */
 export type Sleeper = Pick<World, "sleep">;
 
-/** The time ran out, as opposed to a caller who has disconnected. */
+/** The error of a time that ran out, as opposed to a caller who has disconnected. */
 export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
@@ -66,7 +66,7 @@ export function timer(world: Sleeper, ms: number, onTimeout: () => void): Dispos
 export class Deadlines implements Disposable {
   readonly ms: number;
   readonly #world: Sleeper & Pick<World, "monotonicMs">;
-  /** Itself in a circle with those that are pending: behind it stands the one that ends first. */
+  /** The pending deadlines, in a circle with this one: behind it stands the one that ends first. */
   readonly #pending = new PendingDeadline(Infinity, () => {});
   #timer: Disposable | undefined;
 
@@ -101,8 +101,9 @@ export class Deadlines implements Disposable {
 }
 
 /**
- * Stands in a circle with others. One that was disposed points to none of them: each of the former tables of a `Set` or `Map` points to the
- * one after it instead, so that one that has grown old keeps all that came later from the short rounds of the garbage collector.
+ * A deadline in a circle with others. One that was disposed points to none of them. The tables of a `Set` or
+ * a `Map` do not have this property: each former table points to the one after it, so one that has grown old
+ * keeps all that came later from the short rounds of the garbage collector.
  */
 class PendingDeadline implements Disposable {
   readonly endMs: number;
@@ -128,7 +129,10 @@ class PendingDeadline implements Disposable {
   }
 }
 
-/** Ends one sleep early. An AbortController would do, at five times the cost: most timers of a request are stopped. */
+/**
+ * Ends one sleep early. An AbortController could do that too, at five times the cost, and most timers of a
+ * request are stopped.
+ */
 class SleepEnd implements SleepSignal {
   aborted = false;
   readonly reason = DISPOSED;

@@ -31,7 +31,10 @@ function keepOnly(target: object, table: Parameters<typeof namesOf>[0]): void {
   }
 }
 
-/** A Worker of another text would have everything again that is taken away here. */
+/**
+ * Lets a Worker start the service's own Workers only: one of another text would have everything again that is
+ * taken away here.
+ */
 function startOwnWorkersOnly(): void {
   const Unrestricted = globalThis.Worker;
   const [decode, live] = [entryOf("decode").href, entryOf("live").href];
@@ -53,7 +56,10 @@ function startOwnWorkersOnly(): void {
   freeze(NodeWorker);
 }
 
-/** They would make a socket of any descriptor of the process: connections of other callers, pipes to ffmpeg and to the forwarder. */
+/**
+ * Takes away how a Worker makes a socket of any descriptor of the process: it could reach connections of
+ * other callers, and pipes to ffmpeg and to the forwarder.
+ */
 function openNoDescriptors(): void {
   for (const [binding, name] of [["pipe_wrap", "Pipe"], ["tcp_wrap", "TCP"], ["udp_wrap", "UDP"]] as const) {
     const { prototype } = inner(binding)[name];
@@ -61,7 +67,10 @@ function openNoDescriptors(): void {
   }
 }
 
-/** An abstract Unix socket has no path, and a vsock socket no address, for which a permission could be asked. */
+/**
+ * Refuses the sockets that no permission covers: an abstract Unix socket has no path, and a vsock socket no
+ * address, for which one could be asked.
+ */
 function reachNoAbstractSockets(): void {
   const { connect, listen, listenDatagram, serve } = Deno;
   fix(Deno, "connect", (options: Untyped) => connect(withPath(options)));
@@ -117,8 +126,9 @@ function checkedPath(path: unknown, own = ""): string {
 }
 
 /**
- * Classes that reach files past the permissions: WASI makes links, and reads and writes descriptors; a database keeps what does not
- * fit into its memory in the temporary folder of the system. Without these methods an object of them does nothing.
+ * Takes their methods from classes that reach files past the permissions, so that an object of them does
+ * nothing. WASI makes links, and reads and writes descriptors; a database keeps what does not fit into its
+ * memory in the temporary folder of the system.
  */
 function emptyClasses(): void {
   const { WASI } = builtin("node:wasi");
@@ -142,7 +152,7 @@ function inner(name: string): Untyped {
   return (globalThis as Untyped).process.binding(name);
 }
 
-/** Nobody changes it any more. */
+/** Sets a member so that nobody can change it any more. */
 function fix(target: object, key: PropertyKey, value: unknown): void {
   if (!defineProperty(target, key, { value, writable: false, configurable: false })) {
     throw new Error(`a Worker cannot take away ${String(key)}`);

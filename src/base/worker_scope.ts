@@ -4,7 +4,7 @@
 
 type Names = Readonly<Record<string, string>>;
 
-/** By reason, names separated by spaces. */
+/** Global names that a Worker keeps: by reason, names separated by spaces. */
 export const KEPT_GLOBALS: Names = {
   "the language":
     "AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt BigInt64Array BigUint64Array Boolean DataView " +
@@ -34,7 +34,7 @@ export const KEPT_GLOBALS: Names = {
   "listed below, or by the test": "Deno console global process",
 };
 
-/** Of `Deno`, by what keeps each harmless. */
+/** Names of `Deno` that a Worker keeps, by the reason why each is harmless. */
 export const KEPT_DENO: Names = {
   "says what the program was told, or what it is":
     "args build errors exitCode inspect noColor pid ppid version SeekMode",

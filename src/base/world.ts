@@ -8,7 +8,7 @@ export interface World {
   now(): number;
   /** A clock that never goes back, milliseconds from an arbitrary start. */
   monotonicMs(): number;
-  /** `length` bytes from the system's secure generator. */
+  /** Gives `length` bytes from the system's secure generator. */
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal?: SleepSignal): Promise<void>;

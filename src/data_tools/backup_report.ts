@@ -6,7 +6,7 @@ import { idAt, isAhead, type ReadHeads, type UnreadableHead } from "../store/bac
 import type { PrunedBackups } from "../store/backup/prune.ts";
 import { counted, megabytes, type ToolTime } from "./check_report.ts";
 
-/** Both forms of a result. */
+/** A result in both forms: as JSON and as lines of text. */
 export interface Report {
   readonly json: unknown;
   readonly lines: readonly string[];

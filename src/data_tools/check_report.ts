@@ -11,7 +11,7 @@ export interface ToolTime {
   readonly tookMs: number;
 }
 
-/** One JSON object, for programs. See docs/backup.md#verify. */
+/** A check as one JSON object, for programs. See docs/backup.md#verify. */
 export function checkJson(check: DirectoryCheck, { tookMs }: ToolTime): Record<string, unknown> {
   const { findings, log, blobs, recordings, uploads } = check;
   return {
@@ -50,7 +50,7 @@ function findingJson({ kind, path, offset, bytes, seqs, text }: CheckFinding) {
   };
 }
 
-/** Lines for a person. */
+/** A check as lines for a person. */
 export function checkLines(check: DirectoryCheck, { tookMs }: ToolTime): string[] {
   const { log, blobs, recordings, uploads, findings } = check;
   const readBytes = log.bytes + blobs.bytes + uploads.bytes;
@@ -104,7 +104,7 @@ export function repairLines({ steps, setAside, after }: Repair, time: ToolTime):
   ];
 }
 
-/** `1 record`, `12,345 records`. */
+/** A number with its word: `1 record`, `12,345 records`. */
 export function counted(number: number, what: string): string {
   return `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 }

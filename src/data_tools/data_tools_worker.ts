@@ -25,7 +25,7 @@ interface ToolWorkerScope {
   postMessage(notice: ToolNotice): void;
 }
 
-/** What a tool does, behind "cannot". */
+/** What a tool does, in words that stand after "cannot". */
 const WORK: Readonly<Record<ToolOrder["tool"], string>> = {
   verify: "verify the data directory",
   repair: "repair the data directory",

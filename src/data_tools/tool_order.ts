@@ -14,12 +14,12 @@ interface OrderBase {
 export type ToolOrder =
   | OrderBase & { readonly tool: "verify" }
   | OrderBase & { readonly tool: "repair" }
-  /** Every backup is kept without a number. */
+  /** The order of a backup. Without a number, every backup is kept. */
   | OrderBase & { readonly tool: "backup"; readonly place: BackupPlace; readonly keep: number | undefined }
   | OrderBase & { readonly tool: "backups"; readonly place: BackupPlace }
   | OrderBase & { readonly tool: "export"; readonly runId: string; readonly target: string }
   | OrderBase & { readonly tool: "public-key" }
-  /** The newest backup without an id. */
+  /** The order of a restore. Without an id, it is the newest backup. */
   | OrderBase & {
     readonly tool: "restore";
     readonly place: BackupPlace;

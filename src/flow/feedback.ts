@@ -5,7 +5,7 @@ import { yieldToEventLoop } from "../base/wait.ts";
 import type { FeedbackBody } from "../model/api/feedback.ts";
 import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { StoredEvent } from "../store/timeline/event_reader.ts";
 import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";

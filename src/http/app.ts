@@ -2,12 +2,12 @@
 
 import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
-import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
-import { Refusal, refuse } from "../base/refusal.ts";
+import { PrincipalBuckets, TokenBucket } from "../sharing/rate_limit.ts";
+import { Refusal, refuse } from "../contract/refusal.ts";
 import type { World } from "../base/world.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";

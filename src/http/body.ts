@@ -2,9 +2,9 @@
 
 import type { ZodType } from "zod";
 import { freeMemory } from "../base/bytes.ts";
-import { type FieldFault, refuse } from "../base/refusal.ts";
+import { type FieldFault, refuse } from "../contract/refusal.ts";
 import type { Caller } from "../flow/caller.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { shapeMessage } from "../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
 import { jsonSizeFault } from "../model/json_size.ts";

@@ -1,6 +1,6 @@
 /** In open mode: refuses what a web page of somebody else makes a browser send. See docs/security.md#principals. */
 
-import { Refusal } from "../base/refusal.ts";
+import { Refusal } from "../contract/refusal.ts";
 import { isAddress } from "../base/ip_address.ts";
 
 export interface BrowserGuardOptions {

@@ -2,7 +2,7 @@
 
 import { Deadlines } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /** The answers that hold something. Disposing it gives up the deadlines of those that are still being taken. */
 export class HeldAnswers implements Disposable {

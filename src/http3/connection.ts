@@ -3,13 +3,13 @@
 import { errorText } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { Http3Exchange, type Http3ExchangeOptions, RequestAbandoned } from "./exchange.ts";
-import { ConnectionFault, ERROR_CODES, type ErrorCode } from "./faults.ts";
-import { FRAME, frame } from "./frames.ts";
+import { ConnectionFault, ERROR_CODES, type ErrorCode } from "./wire/faults.ts";
+import { FRAME, frame } from "./wire/frames.ts";
 import { PeerStreams } from "./peer_streams.ts";
-import { ownSettings } from "./settings.ts";
-import { varint } from "./varint.ts";
+import { ownSettings } from "./wire/settings.ts";
+import { varint } from "./wire/varint.ts";
 
 export interface Http3ConnectionOptions extends Omit<Http3ExchangeOptions, "fail" | "onCut"> {
   readonly world: Pick<World, "monotonicMs" | "sleep" | "log">;
@@ -19,9 +19,12 @@ export interface Http3ConnectionOptions extends Omit<Http3ExchangeOptions, "fail
 const CONTROL_STREAM = 0x0;
 /** Identifiers of request streams are 0, 4, 8 and so on (RFC 9000 2.1). */
 const STREAM_ID_STEP = 4;
-/** Closing drops what was not yet sent, or has to be sent again, and Deno 2.9 does not tell how much that is. */
+/**
+ * How long a connection lingers before it is closed: closing drops what was not yet sent, or has to be sent
+ * again, and Deno 2.9 does not tell how much that is.
+ */
 const LINGER_MS = 1000;
-/** Of answers that have begun, every so many probes: an event stream writes by itself. */
+/** Answers that have begun are probed only every so many probes: an event stream writes by itself. */
 const PROBES_OF_ANSWERS = 5;
 
 /**
@@ -34,7 +37,10 @@ const PROBES_OF_ANSWERS = 5;
 export class Http3Connection {
   readonly #connection: Deno.QuicConn;
   readonly #options: Http3ConnectionOptions;
-  /** Not a set, each of whose former tables points to the next one: the first that has grown old would keep every later request. */
+  /**
+   * The requests under way. No `Set`: each of its former tables points to the next one, so the first that has
+   * grown old would keep every later request.
+   */
   readonly #exchanges: Http3Exchange[] = [];
   readonly #peer = new PeerStreams();
   readonly #ended = Promise.withResolvers<void>();
@@ -167,7 +173,10 @@ export class Http3Connection {
     await this.#control?.write(frame(FRAME.GOAWAY, nextId)).catch(() => {});
   }
 
-  /** What reading a stream throws is a fault of the peer where it is critical, unless the connection is lost anyway. */
+  /**
+   * Handles what reading a stream throws: it is a fault of the peer where the stream is critical, unless the
+   * connection is lost anyway.
+   */
   #failed(error: unknown): void {
     if (error instanceof ConnectionFault) {
       this.#options.world.log.debug("an HTTP/3 connection was closed", {

@@ -2,10 +2,10 @@
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Deadlines } from "../base/wait.ts";
-import { LIMITS } from "../model/limits.ts";
-import { ByteSource, type PieceMemory } from "./byte_source.ts";
-import { ConnectionFault, RequestFault } from "./faults.ts";
-import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./frames.ts";
+import { LIMITS } from "../contract/limits.ts";
+import { ByteSource, type PieceMemory } from "./wire/byte_source.ts";
+import { ConnectionFault, RequestFault } from "./wire/faults.ts";
+import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { RequestBody } from "./request_body.ts";
 import { type RequestHead, requestHead } from "./request_head.ts";
@@ -19,11 +19,11 @@ export type WholeOrStreamed = Response & { readonly wholeBody?: string | null };
 
 export interface Http3ExchangeOptions {
   readonly respond: Respond;
-  /** By when the head of a request must be there. */
+  /** The deadlines by which the heads of requests must be there. */
   readonly headDeadlines: Deadlines;
   /** How long the rest of a body is read that nobody needs. */
   readonly restDeadlines: Deadlines;
-  /** Into which requests are read. */
+  /** The memory into which requests are read. */
   readonly memory: PieceMemory;
   /** Ends the connection. */
   readonly fail: (fault: ConnectionFault) => void;
@@ -38,11 +38,17 @@ export class RequestAbandoned extends Error {
 
 /** What a request throws that is read no further, which is not the end of its stream. */
 const REST_UNREAD = new RequestAbandoned("the rest of the request is not read");
-/** A longer piece is written behind the head of its frame, a shorter one is copied to it: a write costs more than that. */
+/**
+ * The longest piece that is copied behind the head of its frame; a longer one is written by a write of its
+ * own. A write costs more than copying so many bytes.
+ */
 const COPIED_BYTES_MAX = 16 * 1024;
 /** Frames without meaning before the head of a request. */
 const UNKNOWN_FRAMES_MAX = 64;
-/** A body that is at hand takes 2 (measured on 24 November 2026). */
+/**
+ * Turns of the event loop that a body has to be at hand: one that is at hand takes 2 (measured on 24 November
+ * 2026).
+ */
 const TURNS_MAX = 4;
 const ENCODER = new TextEncoder();
 /** A frame that every receiver ignores. */
@@ -123,7 +129,7 @@ export class Http3Exchange {
     await (end ?? this.#drop(body));
   }
 
-  /** Null where the stream ends, or is reset, before anything was asked. */
+  /** Reads the head of the request; null where the stream ends, or is reset, before anything was asked. */
   async #readHead(): Promise<RequestHead | null> {
     let isLate = false;
     let unknown = 0;
@@ -216,8 +222,8 @@ export class Http3Exchange {
   }
 
   /**
-   * An answer that breaks off must not look whole. With a declared length the client sees that it is short; without one the
-   * connection ends, as Deno 2.9 cannot reset a stream.
+   * The next piece of an answer's body. An answer that breaks off must not look whole: with a declared length
+   * the client sees that it is short; without one the connection ends, as Deno 2.9 cannot reset a stream.
    */
   async #nextPiece(
     reader: ReadableStreamDefaultReader<Uint8Array>,
@@ -234,7 +240,7 @@ export class Http3Exchange {
     }
   }
 
-  /** A DATA frame, behind the head of the response unless that was sent. */
+  /** Writes a DATA frame, behind the head of the response where that was not sent yet. */
   async #writeData(piece: Uint8Array, unsent: Response | null): Promise<void> {
     if (piece.length <= COPIED_BYTES_MAX) {
       if (unsent !== null) return await this.#write(responseHead(unsent, piece));
@@ -255,8 +261,9 @@ export class Http3Exchange {
   }
 
   /**
-   * Reads what is left of the request. What is wrong with it changes nothing any more, unless it ends the connection. A client that
-   * is told to stop instead gets code 0, as Deno 2.9 has no other, and for that Chromium does not look at the answer.
+   * Reads what is left of the request. What is wrong with it changes nothing any more, unless it ends the
+   * connection. The client is not told to stop at once: it would get code 0, as Deno 2.9 has no other, and
+   * then Chromium does not look at the answer.
    */
   async #drop(body: RequestBody): Promise<void> {
     using _deadline = this.#options.restDeadlines.start(() => this.#stopReading());
@@ -289,8 +296,8 @@ export class Http3Exchange {
 }
 
 /**
- * A request made with a signal gets another one that follows it, which costs as much as all the rest of it. Here it is made when it
- * is asked for, which few requests need.
+ * A request whose signal is made when somebody asks for it, which few requests need. A request that is made
+ * with a signal gets another one that follows it, which costs as much as all the rest of the request.
  */
 class AbandonableRequest extends Request {
   readonly #signal: () => AbortSignal;
@@ -305,7 +312,10 @@ class AbandonableRequest extends Request {
   }
 }
 
-/** Whether it has ended after a few turns: then the body was at hand, and goes with the head. */
+/**
+ * Whether the piece is there after a few turns of the event loop: then the body was at hand, and goes with
+ * the head.
+ */
 async function isReady(piece: Promise<unknown>): Promise<boolean> {
   let hasEnded = false;
   const end = () => void (hasEnded = true);

@@ -3,13 +3,13 @@
 import { networkOf } from "../base/ip_address.ts";
 import { Deadlines, hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
-import { PieceMemory } from "./byte_source.ts";
+import { LIMITS } from "../contract/limits.ts";
+import { PieceMemory } from "./wire/byte_source.ts";
 import { Http3Connection } from "./connection.ts";
 import type { Respond } from "./exchange.ts";
-import { ERROR_CODES } from "./faults.ts";
+import { ERROR_CODES } from "./wire/faults.ts";
 
-/** Texts in PEM. */
+/** The certificate and the private key of the listener, in PEM. */
 export interface Certificate {
   /** The certificate of the service, and those between it and an authority. */
   readonly chain: string;
@@ -19,7 +19,7 @@ export interface Certificate {
 export interface ListenerOptions {
   readonly address: { readonly hostname: string; readonly port: number };
   readonly certificate: Certificate;
-  /** `address` is that of the client. */
+  /** Answers a request; `address` is that of the client. */
   readonly respond: (request: Request, address: string) => ReturnType<Respond>;
   readonly world: Pick<World, "monotonicMs" | "sleep" | "log">;
 }
@@ -28,12 +28,14 @@ export interface ListenerOptions {
 const ALPN = "h3";
 /** Streams on which a client only sends: three are usual, and an unknown one ends at once. */
 const PEER_STREAMS_MAX = 16;
-/** Work must end within 2 s after its client is gone. */
+/** From one look at the connections to the next: work must end within 2 s after its client is gone. */
 const TICK_MS = 1000;
 
 /**
- * Early data waits until the handshake is complete, which nobody can repeat (RFC 8446 2.3): a connection is taken only then.
- * Where it comes from is known only then, too: reading the address of one that was not accepted spoils it in Deno 2.9.
+ * Listens at one address. A connection is taken only when its handshake is complete, so early data waits
+ * until then: it could be repeated by somebody else, a complete handshake by nobody (RFC 8446 2.3). Only then
+ * is it known where the connection comes from, too: reading the address of one that was not accepted spoils
+ * it in Deno 2.9.
  */
 export class Http3Listener implements AsyncDisposable {
   readonly #endpoint: Deno.QuicEndpoint;
@@ -49,7 +51,7 @@ export class Http3Listener implements AsyncDisposable {
   #tick: Disposable | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Throws where the address is taken, or key and certificate do not belong together. */
+  /** Begins to listen. Throws where the address is taken, or key and certificate do not belong together. */
   constructor(options: ListenerOptions) {
     this.#options = options;
     this.#endpoint = new Deno.QuicEndpoint(options.address);
@@ -76,12 +78,12 @@ export class Http3Listener implements AsyncDisposable {
     return this.#connections.size;
   }
 
-  /** How many there were. */
+  /** How many connections there were since the start. */
   get total(): number {
     return this.#total;
   }
 
-  /** Takes no connections and no requests any more, and waits so long for the answers under way. */
+  /** Takes no connections and no requests any more, and waits `graceMs` at most for the answers under way. */
   close(graceMs: number): Promise<void> {
     return this.#closing ??= this.#close(graceMs);
   }

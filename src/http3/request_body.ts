@@ -1,23 +1,23 @@
 /** The body of a request: the DATA frames of its stream, read as fast as the service takes them. */
 
-import { PieceCount } from "../base/sharing/piece_count.ts";
-import { LIMITS } from "../model/limits.ts";
-import { RequestFault } from "./faults.ts";
-import { FRAME, type FrameReader, isUnknown, unexpected } from "./frames.ts";
+import { PieceCount } from "../sharing/piece_count.ts";
+import { LIMITS } from "../contract/limits.ts";
+import { RequestFault } from "./wire/faults.ts";
+import { FRAME, type FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { checkTrailers } from "./request_head.ts";
 
-/** Of a body that comes fast. A larger piece needs fewer turns of the event loop. */
+/** Bytes of a piece of a body that comes fast. A larger piece needs fewer turns of the event loop. */
 const PIECE_BYTES = 64 * 1024;
 
 export class RequestBody {
   readonly #frames: FrameReader;
-  /** As declared; null where it is not. */
+  /** The declared length of the body; null where it is not declared. */
   readonly #expectedBytes: number | null;
   #receivedBytes = 0;
-  /** Of the DATA frame that was begun. */
+  /** Bytes of the present DATA frame that were not read yet. */
   #leftBytes = 0;
-  /** Of frames, whatever is in them. */
+  /** Counts the frames, whatever is in them. */
   readonly #count = new PieceCount({
     bytesMin: LIMITS.body.pieceBytesMin,
     smallMax: LIMITS.body.smallPiecesMax,
@@ -35,7 +35,10 @@ export class RequestBody {
     return this.#hasEnded;
   }
 
-  /** What a handler reads. A piece is read from the connection when the handler asks for one. `onFault` gets what else ends it. */
+  /**
+   * The body for a handler. A piece is read from the connection when the handler asks for one. `onFault` gets
+   * every error that ends the stream early.
+   */
   stream(onFault: (error: unknown) => void): ReadableStream<Uint8Array<ArrayBuffer>> {
     this.#frames.source.pieceBytes = PIECE_BYTES;
     this.#frames.source.reusesMemory = true;
@@ -62,7 +65,10 @@ export class RequestBody {
     }
   }
 
-  /** Copies the next bytes to `room`, those of several frames where they are there already: how many; 0 at the end. */
+  /**
+   * Copies the next bytes to `room`, also from several frames where they are there already. Returns how many;
+   * 0 at the end.
+   */
   async #fill(room: Uint8Array<ArrayBuffer>): Promise<number> {
     let filled = 0;
     do {
@@ -81,7 +87,7 @@ export class RequestBody {
       : this.#reading.then(() => this.#next(bytesMax));
   }
 
-  /** Reads and drops the rest, up to so many bytes. */
+  /** Reads and drops the rest, at most `bytesMax` bytes. */
   async drop(bytesMax: number): Promise<void> {
     for (let left = bytesMax; left > 0 && !this.#hasEnded;) {
       const piece = await this.next();

@@ -1,6 +1,6 @@
 /** What the fields of a request say: method, URL and headers, checked as RFC 9114 4.2 and 4.3 ask. */
 
-import { RequestFault } from "./faults.ts";
+import { RequestFault } from "./wire/faults.ts";
 import type { Field } from "./qpack/field_decoder.ts";
 
 export interface RequestHead {
@@ -22,11 +22,17 @@ const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 /** What no value may have (RFC 9114 10.3). */
 const FORBIDDEN_IN_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
 
-/** `URL` would drop a tab, and read what stands behind a `#` as no part of the path (RFC 9114 4.3.1). */
+/**
+ * Characters that no path may have: `URL` would drop a tab, and take what stands behind a `#` as no part of
+ * the path (RFC 9114 4.3.1).
+ */
 const FORBIDDEN_IN_PATH = /[\0-\x20\x7f#]/;
 const FORBIDDEN_IN_AUTHORITY = /[\0-\x20\x7f/?#@\\]/;
 
-/** Throws a {@link RequestFault} for a malformed request, and for a method that a server without tunnels does not have. */
+/**
+ * The head of a request. Throws a {@link RequestFault} for a malformed request, and for a method that a
+ * server without tunnels does not have.
+ */
 export function requestHead(fields: readonly Field[]): RequestHead {
   const pseudo = new Map<string, string>();
   const headers: [string, string][] = [];
@@ -54,7 +60,7 @@ export function requestHead(fields: readonly Field[]): RequestHead {
   return { method, url: urlOf(method, pseudo, headers), headers, contentLength: contentLengthOf(headers) };
 }
 
-/** The fields behind a body: they are checked, and nothing reads them. */
+/** Checks the fields behind a body; nothing else reads them. */
 export function checkTrailers(fields: readonly Field[]): void {
   for (const [name, value] of fields) {
     if (name.startsWith(":")) throw malformed("a pseudo-header field stands behind the body");

@@ -1,13 +1,16 @@
 /** The HEADERS frame of an answer. */
 
-import { FRAME, FRAME_HEAD_BYTES, putFrameHead } from "./frames.ts";
+import { FRAME, FRAME_HEAD_BYTES, putFrameHead } from "./wire/frames.ts";
 import { FieldEncoder } from "./qpack/field_encoder.ts";
 
 const NO_BYTES = new Uint8Array();
-/** What only a connection of HTTP/1.1 has (RFC 9114 4.2). */
+/** Fields that only a connection of HTTP/1.1 has (RFC 9114 4.2). */
 const DROPPED = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
 
-/** The frame, and one of DATA behind it unless that is empty. All in one array, as making one costs more than filling it. */
+/**
+ * The HEADERS frame, and one of DATA behind it where there is a body. Both are in one array, as making one
+ * costs more than filling it.
+ */
 export function responseHead(
   { status, headers }: Pick<Response, "status" | "headers">,
   data: Uint8Array = NO_BYTES,

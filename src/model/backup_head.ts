@@ -22,7 +22,7 @@ export interface BackupHead {
   readonly made_at: string;
   /** Format version of the data directory. */
   readonly data_format: number;
-  /** The last event that it has. */
+  /** The sequence number of the last event in the backup. */
   readonly last_seq: number;
   readonly files: number;
   readonly bytes: number;
@@ -44,7 +44,7 @@ const HEAD = z.object({
 });
 const ANY_HEAD = z.object({ format: COUNT });
 
-/** The head, or what is wrong with it. */
+/** Reads a head, or says what is wrong with it. */
 export function parseHead(text: string): ParsedHead {
   let value: unknown;
   try {

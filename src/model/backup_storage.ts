@@ -1,15 +1,15 @@
 /** Where a backup lies: objects with names, each written whole or not at all. A folder and an S3 bucket are such places. */
 
 export interface BackupStorage {
-  /** What it is called in messages; without secrets. */
+  /** The name of the place in messages; without secrets. */
   readonly name: string;
-  /** All objects whose name begins with `prefix`. */
+  /** Lists all objects whose name begins with `prefix`. */
   list(prefix: string): AsyncIterable<BackupObject>;
-  /** Null where there is no such object. Objects have at most {@link BACKUP_PART_BYTES}. */
+  /** The object, of at most {@link BACKUP_PART_BYTES}; null where there is none of that name. */
   get(name: string): Promise<Uint8Array<ArrayBuffer> | null>;
-  /** Resolves when the object is where a crash does not reach it any more. An object of that name is replaced. */
+  /** Stores an object, also in the place of one of that name. Resolves when a crash cannot harm it. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Resolves also where there is no such object. */
+  /** Removes an object. Resolves also where there is no such one. */
   remove(name: string): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ declare global {
   }
 }
 
-/** The result is for JSON.stringify only: each number in it is an object that holds its text. */
+/** The JSON with each number as an object that holds its text. The result is for JSON.stringify only. */
 export function parseWithRawNumbers(text: string): unknown {
   return JSON.parse(text, (_key, value, context?: { source?: string }) => {
     const source = context?.source;
@@ -16,18 +16,22 @@ export function parseWithRawNumbers(text: string): unknown {
   });
 }
 
-/** For JSON.stringify only: a number that is written with exactly these digits. */
+/** A number that is written with exactly these digits. The result is for JSON.stringify only. */
 export function exactNumber(digits: string): object {
   return JSON.rawJSON(digits);
 }
 
 /**
- * An integer of 16 digits or more may exceed 2^53, where a double loses digits. Digits after a decimal point are ignored:
- * scores have many of them, and a reviver for every number makes parsing ten times slower.
+ * Finds an integer of 16 digits or more, which may exceed 2^53, where a double loses digits. Digits after a
+ * decimal point are ignored: scores have many of them, and a reviver for every number makes parsing ten times
+ * slower.
  */
 const LONG_INTEGER = /(?:^|[-:,[\s])\d{16}/;
 
-/** No field takes a longer integer, and the time to make a bigint grows faster than its digits. */
+/**
+ * The most digits of an integer. No field takes a longer one, and the time to make a bigint grows faster than
+ * its digits.
+ */
 const DIGITS_MAX = 40;
 
 /** Whether an integer of `text` may be longer than a double can hold. */
@@ -36,9 +40,9 @@ export function hasLongInteger(text: string): boolean {
 }
 
 /**
- * JSON.parse, except that an integer which a double cannot hold becomes a bigint. A reviver would take ten times as long, so
- * long integers are parsed as marked texts: `[18446744073709551615]` as `["\\u0000integer 18446744073709551615"]`. A caller
- * who sends such a text gets the integer that it names.
+ * Parses like JSON.parse, except that an integer which a double cannot hold becomes a bigint. A reviver would
+ * take ten times as long, so long integers are parsed as marked texts: `[18446744073709551615]` as
+ * `["\\u0000integer 18446744073709551615"]`. A caller who sends such a text gets the integer that it names.
  */
 export function parseExactJson(text: string): unknown {
   if (!hasLongInteger(text)) return JSON.parse(text);
@@ -57,7 +61,10 @@ const DIGITS_MIN = 16;
 
 const [QUOTE, BACKSLASH, POINT, PLUS, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2e, 0x2b, 0x2d, 0x30, 0x39];
 
-/** Only where a value may stand and its syntax is right; everything else is left to the parser. */
+/**
+ * The text with its long integers marked, only where a value may stand and its syntax is right; everything
+ * else is left to the parser.
+ */
 function withMarkedIntegers(text: string): string {
   let marked = "";
   let taken = 0;
@@ -87,7 +94,7 @@ function withMarkedIntegers(text: string): string {
   return marked + text.slice(taken);
 }
 
-/** Behind the closing quote of the text that begins at `start`. */
+/** The place behind the closing quote of the text that begins at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -103,7 +110,7 @@ function endOfDigits(text: string, start: number): number {
   return at;
 }
 
-/** Behind the point and the exponent that may follow the digits before `start`. */
+/** The place behind the point and the exponent that may follow the digits before `start`. */
 function endOfFraction(text: string, start: number): number {
   const point = text.charCodeAt(start) === POINT ? endOfDigits(text, start + 1) : start;
   if ((text.charCodeAt(point) | 0x20) !== 0x65) return point;
@@ -115,7 +122,7 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
-/** An integer in place of a key is a fault, which the parser must see. */
+/** Whether an integer stands in the place of a key: that is a fault, which the parser must see. */
 function isKey(text: string, end: number): boolean {
   let at = end;
   while (" \t\r\n".includes(text.charAt(at)) && at < text.length) at++;

@@ -1,10 +1,10 @@
 /** Collects the faults of request fields, so that one answer names all of them. */
 
 import { utf8Length } from "../base/bytes.ts";
-import { type FieldFault, refuse } from "../base/refusal.ts";
+import { type FieldFault, refuse } from "../contract/refusal.ts";
 import type { IdentifyModel } from "./infer/catalog.ts";
 import { type Detector, DETECTORS } from "./frames/detected_range.ts";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
 
 export class FieldRules {
@@ -19,7 +19,7 @@ export class FieldRules {
     this.#faults.push({ field, message });
   }
 
-  /** `value` lies in [minimum, maximum]; NaN does not. */
+  /** Adds a fault unless `value` lies in [minimum, maximum]; NaN does not. */
   range(field: string, value: number, { minimum, maximum }: { minimum: number; maximum: number }): void {
     if (!(value >= minimum && value <= maximum)) {
       this.fault(field, `must be from ${minimum} to ${maximum}: got ${value}`);
@@ -27,8 +27,8 @@ export class FieldRules {
   }
 
   /**
-   * A name that every event and every row of a call repeats; null when none is given. Control characters are refused, as
-   * each takes six bytes in JSON.
+   * Checks a name that every event and every row of a call repeats; null when none is given. Control
+   * characters are refused, as each takes six bytes in JSON.
    */
   name(field: string, name: string | null | undefined): string | null {
     if (name == null) return null;
@@ -75,7 +75,7 @@ export class FieldRules {
     return chosen;
   }
 
-  /** 422 with every fault found so far; nothing when there is none. */
+  /** Refuses with 422 and every fault found so far; does nothing when there is none. */
   check(): void {
     if (this.#faults.length > 0) throw refuse.invalidFields(this.#faults);
   }

@@ -1,8 +1,8 @@
 /** Idempotency keys: their form, and what a key stands for. See docs/api.md#idempotency-keys. */
 
 import { createHash } from "node:crypto";
-import { refuse } from "../base/refusal.ts";
-import { LIMITS } from "./limits.ts";
+import { refuse } from "../contract/refusal.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /** The request header, and how a refusal names it. */
 export const IDEMPOTENCY_KEY = "idempotency-key";
@@ -17,12 +17,15 @@ export function checkIdempotencyKey(key: string): void {
   );
 }
 
-/** What one key of one principal stands for: a method and a path with its ids. 64 hex digits, from which none of it can be read. */
+/**
+ * The scope of a key: what it stands for, a principal, a method and a path with its ids. 64 hex digits, from
+ * which none of it can be read.
+ */
 export function keyScope(principalKey: string, method: string, path: string, key: string): string {
   return textDigest([principalKey, method, path, key].join("\n"));
 }
 
-/** 64 hex digits. */
+/** The digest of a text: 64 hex digits. */
 export function textDigest(text: string): string {
   return createHash("sha256").update(text, "utf8").digest("hex");
 }

@@ -15,12 +15,12 @@ export function isRunId(text: string): boolean {
   return RUN_ID.test(text);
 }
 
-/** `run-` and 32 hex digits from 16 secure random bytes. */
+/** A new run id: `run-` and 32 hex digits from 16 secure random bytes. */
 export function newRunId(randomBytes: (length: number) => Uint8Array<ArrayBuffer>): string {
   return `run-${randomBytes(16).toHex()}`;
 }
 
-/** `req-` and 16 hex digits of a process-local counter, from 1. */
+/** A request id: `req-` and 16 hex digits of a process-local counter, from 1. */
 export function requestId(counter: number): string {
   return `req-${counter.toString(16).padStart(16, "0")}`;
 }
@@ -30,17 +30,17 @@ export function defaultTraceId(requestId: string): string {
   return `trace-${requestId.slice("req-".length)}`;
 }
 
-/** `span-` and 16 hex digits of the frame index. */
+/** A span id: `span-` and 16 hex digits of the frame index. */
 export function spanId(frameIndex: number): string {
   return `span-${frameIndex.toString(16).padStart(16, "0")}`;
 }
 
-/** Eight hex digits, as in `mk-0000002a` and `seg-00000003`. */
+/** A number as eight hex digits, as in `mk-0000002a` and `seg-00000003`. */
 export function hex8(ordinal: number): string {
   return ordinal.toString(16).padStart(8, "0");
 }
 
-/** `api-key:` and the SHA-256 of the key, so that no key is ever stored. */
+/** The name of a principal: `api-key:` and the SHA-256 of the key, so that no key is ever stored. */
 export function principalKeyOf(apiKey: string): string {
   return `api-key:${createHash("sha256").update(apiKey, "utf8").digest("hex")}`;
 }

@@ -1,6 +1,6 @@
 /** Bounds what the values of a JSON text may take before it is parsed: parsed, each takes many times its own bytes. */
 
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /**
  * Why a text holds more values, more fields of one object or more levels than any body or answer has; null for all others. Every
@@ -33,7 +33,7 @@ export function jsonSizeFault(text: string, valuesMax: number = LIMITS.body.json
   return null;
 }
 
-/** A text this short cannot have too many of anything: a level takes two characters, and a field more. */
+/** The longest text that cannot have too many of anything: a level takes two characters, and a field more. */
 const HARMLESS_CHARACTERS = 2 * Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.jsonFieldsMax);
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];

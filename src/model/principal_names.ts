@@ -17,12 +17,12 @@ import { principalKeyOf } from "./identifiers.ts";
  */
 export class PrincipalNames {
   readonly #secret: Uint8Array | null;
-  /** What earlier versions wrote of the configured keys, names and prefixes of uploads: what stands for it now. */
+  /** The present names of what earlier versions wrote: names of configured keys, prefixes of uploads. */
   readonly #current = new Map<string, string>();
-  /** By the name of now. */
+  /** The earlier names, by the present ones. */
   readonly #earlier = new Map<string, string>();
 
-  /** Without a secret all names are those of the configuration. */
+  /** Makes the names. Without a secret they are all those of the configuration. */
   constructor(secret: Uint8Array | null, apiKeys: readonly string[] = []) {
     this.#secret = secret;
     for (const earlier of apiKeys.map(principalKeyOf)) {
@@ -42,12 +42,15 @@ export class PrincipalNames {
     return `api-key:${createHmac("sha256", this.#secret).update(configured, "utf8").digest("hex")}`;
   }
 
-  /** The name of a principal that stands in data of any version. One that no configured key has stays as it is. */
+  /**
+   * The present name of a principal whose name stands in data of any version. A name of no configured key
+   * stays as it is.
+   */
   current(written: string): string {
     return this.#current.get(written) ?? written;
   }
 
-  /** What earlier versions wrote for the principal; null where no configured key has the name. */
+  /** The name that earlier versions wrote for the principal; null where no configured key has it. */
   earlier(principalKey: string): string | null {
     return this.#earlier.get(principalKey) ?? null;
   }

@@ -2,7 +2,7 @@
 
 import { utf8Length } from "../base/bytes.ts";
 import type { FieldRules } from "./field_rules.ts";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { jsonDepth, MAX_JSON_DEPTH } from "./reason/json_object.ts";
 
 /** The schema without bigints; undefined, with a fault on `field`, when it is no object or too deep. */
@@ -27,8 +27,9 @@ export function checkedSchema(
 }
 
 /**
- * The parser of request bodies makes a bigint of an integer beyond 2^53, and JSON.stringify refuses bigints. In a schema
- * such an integer is a bound that no answer of a model reaches, so a double is exact enough.
+ * A part of a schema with doubles for bigints. The parser of request bodies makes a bigint of an integer
+ * beyond 2^53, and JSON.stringify refuses bigints. In a schema such an integer is a bound that no answer of a
+ * model reaches, so a double is exact enough.
  */
 function withDoubles(part: unknown): unknown {
   if (typeof part === "bigint") return Number(part);

@@ -3,14 +3,14 @@
 import { parse, TomlError } from "smol-toml";
 import { shownName } from "./api/shape_message.ts";
 
-/** The text is no TOML. */
+/** The error of a text that is no TOML. */
 export class TomlFault extends Error {
   override readonly name = "TomlFault";
 }
 
 /**
- * The tables of a file. Errors: `TomlFault`. The library quotes the lines around a fault, which may contain a key: only the first
- * line of its message is used.
+ * Reads the tables of a file. Errors: `TomlFault`. The library quotes the lines around a fault, which may
+ * contain a key: only the first line of its message is used.
  */
 export function parsedToml(text: string): Record<string, unknown> {
   try {
@@ -23,7 +23,10 @@ export function parsedToml(text: string): Record<string, unknown> {
 }
 
 export const TOKEN_RULE = "must be a key of printable ASCII characters without spaces";
-/** The characters that a header may contain, so that a bad key fails at the start and not at every request. */
+/**
+ * Whether a text has only characters that a header may contain, so that a bad key fails at the start and not
+ * at every request.
+ */
 export const isToken = (key: string) => /^[\x21-\x7e]+$/.test(key);
 
 interface FieldOptions {
@@ -57,12 +60,12 @@ export class TomlTable {
     return Object.hasOwn(this.#fields, name);
   }
 
-  /** The message is the path of the field followed by `rule`. */
+  /** Adds a fault. The message is the path of the field followed by `rule`. */
   fault(name: string, rule: string): void {
     this.#faults.push(`${this.#path(name)} ${rule}${this.#got(name)}`);
   }
 
-  /** The same without the value that was given, which may be secret or a part of a larger one. */
+  /** Like `fault`, without the value that was given, which may be secret or a part of a larger one. */
   say(name: string, rule: string): void {
     this.#faults.push(`${this.#path(name)} ${rule}`);
   }
@@ -128,7 +131,7 @@ export class TomlTable {
     return typeof value === "string" ? value.trim() : "";
   }
 
-  /** True or false; false where it is not given. */
+  /** A truth value; false where it is not given. */
   flag(name: string): boolean {
     const value = this.#take(name);
     if (value === undefined || typeof value === "boolean") return value ?? false;
@@ -136,7 +139,7 @@ export class TomlTable {
     return false;
   }
 
-  /** `["one", "two"]`, with at least one text in it. */
+  /** A list of texts, `["one", "two"]`, with at least one in it. */
   texts(name: string): readonly string[] | undefined {
     const value = this.#take(name);
     const isList = Array.isArray(value) && value.length > 0;
@@ -146,7 +149,7 @@ export class TomlTable {
     return undefined;
   }
 
-  /** Those of the fields that are given, as they are in the file. */
+  /** The fields of `names` that are given, as they are in the file. */
   given(names: readonly string[]): Record<string, unknown> {
     const values = names.map((name) => [name, this.#take(name)] as const);
     return Object.fromEntries(values.filter(([, value]) => value !== undefined));
@@ -177,7 +180,10 @@ export class TomlTable {
     return undefined;
   }
 
-  /** `[[name]]`; none when there is no such array. A fault names a table by its number, or by what `keyOf` gives for it. */
+  /**
+   * The tables `[[name]]`; none when there is no such array. A fault names a table by its number, or by what
+   * `keyOf` gives for it.
+   */
   tables(
     name: string,
     keyOf: (fields: Readonly<Record<string, unknown>>) => string | null = () => null,
@@ -193,7 +199,7 @@ export class TomlTable {
     return [];
   }
 
-  /** Called after the last field was read. */
+  /** Reports the unknown fields. Call it after the last field was read. */
   close(): void {
     for (const name of Object.keys(this.#fields).filter((name) => !this.#read.has(name))) {
       const known = [...this.#read].join(", ");
@@ -227,7 +233,7 @@ export class TomlTable {
     }`;
   }
 
-  /** Replaces variables once: a value that looks like a variable is not replaced again. */
+  /** A text with its variables replaced, once: a value that looks like a variable is not replaced again. */
   #filledIn(text: string, encode: (value: string) => string = (value) => value): string {
     return text.replace(VARIABLES, (whole, name: string) => {
       const value = this.#valueOf(name);
@@ -235,7 +241,10 @@ export class TomlTable {
     });
   }
 
-  /** `${NAME:-default}` and the like, which shells know, are none. What stands in them may be secret. */
+  /**
+   * The names of variables that are not set. `${NAME:-default}` and the like, which shells know, are none.
+   * What stands in them may be secret.
+   */
   #unset(text: string): string[] {
     const names = [...text.matchAll(VARIABLES)].map(([, name]) => name!);
     const unset = names.filter((name) => this.#valueOf(name) === undefined);

@@ -14,7 +14,10 @@ export interface MirrorConnecting {
   readonly roots: readonly string[];
 }
 
-/** The database did not do what it was asked. The message names the reason, and has nothing of the URL and of the rows. */
+/**
+ * The error of a database that did not do what it was asked. The message names the reason, and has nothing of
+ * the URL and of the rows.
+ */
 export class MirrorFault extends Error {
   override readonly name = "MirrorFault";
 
@@ -25,8 +28,9 @@ export class MirrorFault extends Error {
 }
 
 /**
- * After the first {@link MirrorFault} that does not refuse a row, and after an abort, the connection is of no use any more:
- * its owner disposes it and opens the next one. Disposing it ends what is under way at once.
+ * One connection. After the first {@link MirrorFault} that does not refuse a row, and after an abort, it is
+ * of no use any more: its owner disposes it and opens the next one. Disposing it ends what is under way at
+ * once.
  */
 export class MirrorDatabase implements AsyncDisposable {
   /** Resolves when the connection has ended, for whatever reason. */
@@ -160,7 +164,10 @@ function tlsOf({ hostname, tls: mode }: MirrorTarget, roots: readonly string[]) 
   };
 }
 
-/** A socket that is connected; it is in `sockets` from the start, so that its owner can end it at any time. */
+/**
+ * Opens a socket, and resolves when it is connected. The socket is in `sockets` from the start, so that its
+ * owner can end it at any time.
+ */
 function connected({ hostname: host, port }: MirrorTarget, sockets: Socket[]): Promise<Socket> {
   const socket = connect({ host, port });
   sockets.push(socket);
@@ -180,7 +187,8 @@ const ABOUT_ROWS = /^(22|23|44|54000)/;
 const REASON_CHARACTERS_MAX = 200;
 
 /**
- * The reason without what it may repeat of a row: a message about a row has its values, so its SQLSTATE stands for it.
+ * The reason of an error without what it may repeat of a row: a message about a row has its values, so its
+ * SQLSTATE stands for it.
  */
 function faultOf(error: unknown): MirrorFault {
   const { code, message, severity } = error as {

@@ -4,18 +4,18 @@ import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { Deadline } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 export interface OtlpGrpcExporterOptions {
-  /** `http:` (HTTP/2 without TLS) or `https:`. */
+  /** The URL of the collector: `http:` (HTTP/2 without TLS) or `https:`. */
   readonly endpoint: string;
-  /** PEM certificates. */
+  /** PEM certificates of the authorities to trust. */
   readonly roots: readonly string[];
   readonly world: Pick<World, "sleep">;
 }
 
 const METHOD = "opentelemetry.proto.collector.trace.v1.TraceService/Export";
-/** One byte that says whether the message is compressed, four with its length. */
+/** Bytes before a message: one that says whether it is compressed, four with its length. */
 const FRAME_HEAD_BYTES = 5;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
@@ -49,7 +49,7 @@ export class OtlpGrpcExporter implements SpanExporter {
     await Promise.all(this.#underWay);
   }
 
-  /** Nothing: its owner closes it. */
+  /** Does nothing: the owner of the exporter closes it. */
   shutdown(): Promise<void> {
     return Promise.resolve();
   }

@@ -21,7 +21,7 @@ import {
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
 import type { Log } from "../base/log.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import {
   NO_SPAN,
   type SpanAttributes,
@@ -31,13 +31,13 @@ import {
 } from "../base/tracing.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { OtlpGrpcExporter } from "./otlp_grpc_exporter.ts";
 
 export interface OtlpTracingOptions {
-  /** SERVICE_TRACES_ENDPOINT, `http:` or `https:`. */
+  /** SERVICE_TRACES_ENDPOINT: a URL with `http:` or `https:`. */
   readonly endpoint: string;
-  /** SERVICE_TRACES_SAMPLE_RATIO: of the traces that begin here. */
+  /** SERVICE_TRACES_SAMPLE_RATIO: which part of the traces that begin here is recorded. */
   readonly sampleRatio: number;
   /** PEM certificates of the authorities that an `https:` collector's certificate may have. */
   readonly roots: readonly string[];
@@ -49,7 +49,10 @@ export interface OtlpTracingOptions {
 /** How long closing waits for the last spans to be sent. */
 const CLOSE_MS = 1_000;
 
-/** A trace goes on as its caller decided: the flag of `traceparent` counts, and the ratio only where there is none. */
+/**
+ * Makes spans, and sends them to the collector. A trace goes on as its caller decided: the flag of
+ * `traceparent` counts, and the ratio only where there is none.
+ */
 export class OtlpTracing implements Tracing, AsyncDisposable {
   readonly isOn = true;
   readonly #world: Pick<World, "log" | "sleep">;
@@ -118,7 +121,10 @@ export class OtlpTracing implements Tracing, AsyncDisposable {
     await shutdown;
   }
 
-  /** A span that could not wait is not made: one that is made and dropped costs as much as one that is sent. */
+  /**
+   * A span that is not made, as it could not wait for being sent: one that is made and dropped costs as much
+   * as one that is sent.
+   */
   #skip(parent: Context): TraceSpan {
     this.#queue.countDropped();
     return new SkippedSpan(parent);
@@ -177,7 +183,10 @@ class SkippedSpan implements TraceSpan {
   [Symbol.dispose](): void {}
 }
 
-/** Version 00 of W3C Trace Context; later versions begin in the same way. A header that breaks the rules begins a new trace. */
+/**
+ * The parent that a `traceparent` header names. It is read as version 00 of W3C Trace Context; later versions
+ * begin in the same way. A header that breaks the rules begins a new trace.
+ */
 function parentOf(traceparent: string | null): Context {
   const parts = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(
     traceparent?.trim() ?? "",
@@ -195,8 +204,8 @@ function parentOf(traceparent: string | null): Context {
 }
 
 /**
- * Takes spans while fewer than `LIMITS.traces.queueSpans` are not sent yet, or `awaySpans` while the collector is away, drops the others, and
- * counts both.
+ * A bounded queue. It takes spans while fewer than `LIMITS.traces.queueSpans` are not sent yet, or
+ * `awaySpans` while the collector is away, drops the others, and counts both.
  */
 class CountedQueue implements SpanProcessor, SpanExporter {
   readonly #exporter: SpanExporter;
@@ -212,7 +221,7 @@ class CountedQueue implements SpanProcessor, SpanExporter {
     this.#log = log;
   }
 
-  /** Where the spans go that it takes; from there they come back to `export`. */
+  /** Sets the processor to which the spans go that it takes; from there they come back to `export`. */
   feed(processor: SpanProcessor): void {
     this.#processor = processor;
   }
@@ -253,14 +262,14 @@ class CountedQueue implements SpanProcessor, SpanExporter {
     return this.#processor?.forceFlush() ?? Promise.resolve();
   }
 
-  /** Called for both of its sides: by the provider, then by the processor that it feeds. */
+  /** Called from both of its sides: by the provider, then by the processor that it feeds. */
   async shutdown(): Promise<void> {
     const processor = this.#processor;
     this.#processor = undefined;
     await processor?.shutdown();
   }
 
-  /** One line when the collector goes away, one when it is back. */
+  /** Logs one line when the collector goes away, and one when it is back. */
   #say(isSent: boolean, error: Error | undefined): void {
     if (isSent !== this.#isAway) return;
     this.#isAway = !isSent;

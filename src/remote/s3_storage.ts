@@ -8,21 +8,21 @@ import type { World } from "../base/world.ts";
 import { BACKUP_PART_BYTES, type BackupObject, type BackupStorage } from "../model/backup_storage.ts";
 
 export interface S3Place {
-  /** `https://s3.eu-central-1.amazonaws.com`, or that of another provider. */
+  /** The URL of the provider, such as `https://s3.eu-central-1.amazonaws.com`. */
   readonly endpoint: string;
   readonly region: string;
   readonly bucket: string;
-  /** Begins the name of every object; empty, or ends with a slash. */
+  /** The beginning of the name of every object; empty, or ends with a slash. */
   readonly prefix: string;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
 }
 
-/** For one attempt: an object of 16 MiB at 1 Mbit/s takes 134 s. */
+/** Time for one attempt: an object of 16 MiB at 1 Mbit/s takes 134 s. */
 const ATTEMPT_MS = 180_000;
 const ATTEMPTS_MAX = 5;
 const FIRST_PAUSE_MS = 500;
-/** Of one listing: ten million objects of 16 MiB, 160 TB. */
+/** Pages of one listing: ten million objects of 16 MiB, 160 TB. */
 const PAGES_MAX = 10_000;
 const TOKEN_CHARACTERS_MAX = 4096;
 const FIRST_ROOM_BYTES = 64 * 1024;
@@ -31,7 +31,7 @@ const TOO_MANY = 429;
 
 interface S3Request {
   readonly method: "GET" | "PUT" | "DELETE";
-  /** Behind the bucket. */
+  /** The path of the URL behind the bucket. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array<ArrayBuffer>;
@@ -43,8 +43,9 @@ interface S3Answer {
 }
 
 /**
- * Addresses have the bucket in their path, which every provider takes. The bytes of each object are covered by the signature, so the
- * other side refuses what was changed on the way. No message has a key, a signature or a header.
+ * Backups in one bucket. Addresses have the bucket in their path, which every provider takes. The bytes of
+ * each object are covered by the signature, so the other side refuses what was changed on the way. No message
+ * has a key, a signature or a header.
  */
 export class S3Storage implements BackupStorage {
   readonly name: string;
@@ -61,8 +62,9 @@ export class S3Storage implements BackupStorage {
   }
 
   /**
-   * Whatever is left out of a list is lost when backups are dropped, and a backup into what is no storage is none: an answer that is
-   * not a whole list is an error.
+   * Lists the objects whose names begin with `prefix`. An answer that is not a whole list is an error: what
+   * is left out of a list would be lost when backups are dropped, and a backup into something that is no
+   * storage would be none.
    */
   async *list(prefix: string): AsyncIterable<BackupObject> {
     let token: string | undefined;
@@ -115,7 +117,7 @@ export class S3Storage implements BackupStorage {
     if (!isGone) throw this.#refused("remove", answer);
   }
 
-  /** Repeats what may work the next time. */
+  /** Sends a request, and repeats it where it may work the next time. */
   async #send(request: S3Request): Promise<S3Answer> {
     for (let attempt = 1;; attempt++) {
       const isLast = attempt === ATTEMPTS_MAX;
@@ -183,20 +185,20 @@ export class S3Storage implements BackupStorage {
   }
 }
 
-/** The next attempt would be the same. */
+/** The error of an answer that is too long; the next attempt would give the same. */
 class AnswerTooLong extends Error {
   override readonly name = "AnswerTooLong";
 }
 
-/** From its root to its end: the list of an answer that is cut would be too short. */
+/** A whole list, from its root to its end: the list of an answer that was cut would be too short. */
 const LIST_RESULT = /^\s*(<\?xml[^>]*\?>\s*)?<ListBucketResult(\s[^>]*)?(\/>|>.*<\/ListBucketResult>)\s*$/s;
 
-/** Some encode a space as a plus. */
+/** A name without its encoding; some servers encode a space as a plus. */
 function spaced(name: string): string {
   return name.replaceAll("+", " ");
 }
 
-/** Null where the name is not encoded as a URL, or the size is none. */
+/** An object of a list; null where its name is not encoded as a URL, or its size is none. */
 function objectIn(xml: string): BackupObject | null {
   const [key, size] = [elementIn(xml, "Key"), elementIn(xml, "Size")];
   if (key === undefined || !/^\d{1,15}$/.test(size ?? "")) return null;
@@ -207,7 +209,7 @@ function objectIn(xml: string): BackupObject | null {
   }
 }
 
-/** Of the error in the answer, such as `AccessDenied`. */
+/** The code of the error in the answer, such as `AccessDenied`. */
 function codeOf({ body }: S3Answer): string | undefined {
   return /^\w{1,64}$/.exec(elementIn(new TextDecoder().decode(body), "Code") ?? "")?.[0];
 }

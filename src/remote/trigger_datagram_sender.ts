@@ -3,7 +3,7 @@
 import type { World } from "../base/world.ts";
 import { within } from "../base/wait.ts";
 
-/** A listener that reads takes a datagram in microseconds. One that takes none for this long does not read. */
+/** How long a listener may take for a datagram. One that reads takes it in microseconds. */
 const SEND_TIMEOUT_MS = 50;
 /** Datagrams that wait until those before them are sent. */
 const QUEUE_MAX = 32;
@@ -25,7 +25,7 @@ export class TriggerDatagramSender implements Disposable {
   /** Resolves when the last datagram so far was sent or lost. */
   #last: Promise<unknown> = Promise.resolve();
   #queued = 0;
-  /** A send waits for room in the buffer of the listener. */
+  /** Whether a send waits for room in the buffer of the listener. */
   #isBlocked = false;
 
   private constructor(path: string, socket: Deno.DatagramConn, world: World) {
@@ -35,8 +35,9 @@ export class TriggerDatagramSender implements Disposable {
   }
 
   /**
-   * `path` is absolute, and nobody has to listen there yet. Needs the permission to write to exactly this path. The
-   * sender's own socket has a random name in the abstract namespace (Linux), so there is no file to remove.
+   * Opens a sender. `path` is absolute, and nobody has to listen there yet. Needs the permission to write to
+   * exactly this path. The sender's own socket has a random name in the abstract namespace (Linux), so there
+   * is no file to remove.
    */
   static open(path: string, world: World): TriggerDatagramSender {
     const name = world.randomBytes(16).toHex();

@@ -2,7 +2,7 @@
 
 import { retryAfterMs } from "../base/retry_after.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "./guard/address_guard.ts";
 import type { PinnedAgent } from "./guard/pinned_agent.ts";
 import { pinnedRequest, type PinnedResponse } from "./guard/pinned_request.ts";
@@ -11,11 +11,11 @@ import { RequestFailed } from "./guard/request_failed.ts";
 export interface WebhookSenderOptions {
   readonly world: World;
   readonly agent: PinnedAgent;
-  /** SERVICE_WEBHOOK_TIMEOUT_MS, of one attempt. */
+  /** SERVICE_WEBHOOK_TIMEOUT_MS: the time for one attempt. */
   readonly timeoutMs: number;
   /** SERVICE_ALLOW_PRIVATE_WEBHOOKS. See docs/security.md#outbound-addresses. */
   readonly allowPrivate: boolean;
-  /** The system's resolver unless given. */
+  /** Looks up host names; the system's resolver unless given. */
   readonly resolve?: Resolve;
 }
 
@@ -24,7 +24,7 @@ export type SendFault = undefined | {
   readonly error: string;
   /** How long a receiver that is busy wants no attempt. */
   readonly retryAfterMs?: number;
-  /** The receiver answered 410: it wants no more events. */
+  /** Whether the receiver answered 410: it wants no more events. */
   readonly isGone?: true;
 };
 
@@ -45,8 +45,8 @@ export class WebhookSender {
   }
 
   /**
-   * One attempt, of at most the given time in total. It uses no proxy, and every answer that is not 2xx is a failure, redirects
-   * included. Throws only the reason of `signal`. See docs/events.md#webhooks.
+   * Makes one attempt, of at most the given time in total. It uses no proxy, and every answer that is not 2xx
+   * is a failure, redirects included. Throws only the reason of `signal`. See docs/events.md#webhooks.
    */
   async post(
     headers: Readonly<Record<string, string>>,
@@ -82,7 +82,10 @@ export class WebhookSender {
 }
 
 const CHECK_VALID_MS = 2_000;
-/** The body of the answer is ignored. A short one is read to its end, so that the connection can be used again. */
+/**
+ * The longest answer in bytes that is read to its end although it is ignored, so that the connection can be
+ * used again.
+ */
 const DRAINED_BYTES_MAX = 64 * 1024;
 
 async function faultOfAnswer({ status, headers, body }: PinnedResponse, nowMs: number): Promise<SendFault> {
@@ -102,7 +105,10 @@ function faultOf(error: unknown): NonNullable<SendFault> {
   throw error;
 }
 
-/** For a registration: throws `AddressRefused` unless every address of the URL's host may be called. */
+/**
+ * Checks a target before it is registered: throws `AddressRefused` unless every address of the URL's host may
+ * be called.
+ */
 export async function checkWebhookTarget(
   url: string,
   options: Pick<WebhookSenderOptions, "world" | "allowPrivate" | "resolve">,

@@ -50,7 +50,10 @@ export function candidateGuard(
   };
 }
 
-/** Whether it is the last address of an IPv4 network, which reaches all its hosts. A network of one or two has none. */
+/**
+ * Whether an address is the last one of an IPv4 network, which reaches all its hosts. A network of one or two
+ * addresses has none.
+ */
 function isBroadcast(address: string, { first, prefix }: IpNetwork): boolean {
   const isIpv4 = prefix >= 96 && first.slice(0, 6).join() === "0,0,0,0,0,65535";
   if (!isIpv4 || prefix > 126) return false;

@@ -19,7 +19,7 @@ import {
 import { Buffer } from "node:buffer";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { CandidateSender, IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
 import { ipv4Number, isLoopback } from "../base/ip_address.ts";
@@ -27,23 +27,23 @@ import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { isRepeatedFlight } from "./repeated_flight.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
-import { firstSenderReport } from "./rtcp.ts";
+import { firstSenderReport } from "./receive/rtcp.ts";
 
 export interface LinkSettings {
   /** URLs such as `stun:stun.example.org:3478`; all of them are asked. */
   readonly stunServers: readonly string[];
-  /** `turn:` or `turns:` URL. */
+  /** The TURN server: its URL with `turn:` or `turns:`, and the login. */
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
-  /** To which addresses of the publisher's candidates checks are sent. */
+  /** The rules that say to which addresses of the publisher's candidates checks are sent. */
   readonly candidates: CandidateRules;
 }
 
 export interface LinkEvents {
-  /** The publisher has the certificate of its offer, and media may come. */
+  /** Called when the publisher has the certificate of its offer, and media may come. */
   onConnected(): void;
   onRtp(packet: RtpPacket): void;
   onRtcp(packet: RtcpPacket): void;
-  /** A close_notify came; one that is not authentic may come from anybody. */
+  /** Called when a close_notify came; one that is not authentic may come from anybody. */
   onCloseNotify(isAuthentic: boolean): void;
   onFailed(message: string): void;
 }
@@ -52,13 +52,16 @@ export interface LinkEvents {
 export interface LocalTransport {
   readonly ufrag: string;
   readonly password: string;
-  /** `candidate:…` lines. */
+  /** The candidates, as `candidate:…` lines. */
   readonly candidates: readonly string[];
 }
 
 /** How much longer to wait for candidates from servers: the answer is the only message that can contain them. */
 const SERVER_CANDIDATES_MS = 300;
-/** Deno allocates twice this per datagram and cuts longer ones; no network path has datagrams of this size. */
+/**
+ * The longest datagram in bytes. Deno allocates twice this per datagram and cuts longer ones; no network path
+ * has datagrams of this size.
+ */
 export const DATAGRAM_BYTES = 4_096;
 const SRTP_PROFILES: ConstructorParameters<typeof RTCDtlsTransport>[3] = [0x0007, 0x0001];
 /** Authenticated addresses of the publisher; one that changes networks has a few. */
@@ -81,12 +84,14 @@ interface Internals {
 }
 
 /**
- * werift answers every binding request and passes every other datagram to DTLS and SRTP. So datagrams are checked first: a
- * binding request must be authenticated with our password, and any other datagram must come from an address that has sent such
- * a request. All others are dropped and do not count as a sign of life. See docs/live.md#publisher-liveness.
+ * The transport of one publisher. werift answers every binding request and passes every other datagram to
+ * DTLS and SRTP. So datagrams are checked first: a binding request must be authenticated with our password,
+ * and any other datagram must come from an address that has sent such a request. All others are dropped and
+ * do not count as a sign of life. See docs/live.md#publisher-liveness.
  *
  * Some rejections inside werift are not handled there (a send on a socket that was just closed) and become
- * `unhandledrejection` events. The Worker prevents their default and logs them, because no session depends on them.
+ * `unhandledrejection` events. The Worker prevents their default and logs them, because no session depends on
+ * them.
  */
 export class Link {
   /** When the last authentic packet of the publisher came, on the monotonic clock: media, a check, or an answer to ours. */
@@ -191,7 +196,7 @@ export class Link {
     return this.#ice.connection.remoteUsername;
   }
 
-  /** Measured by the last check; 0 before the first. */
+  /** The round trip that the last check measured; 0 before the first. */
   get roundTripMs(): number {
     return (this.#ice.connection.nominated?.rtt ?? 0) * 1000;
   }
@@ -275,7 +280,7 @@ export class Link {
     this.#dtls.onRtcp.subscribe((packet) => this.#events.onRtcp(packet));
   }
 
-  /** Before werift parses what was decrypted. */
+  /** Looks at a decrypted datagram before werift parses it, which gets the first sender report only. */
   #readOnlySenderReports(): void {
     const { srtcp } = this.#dtls;
     const decrypt = srtcp.decrypt.bind(srtcp);
@@ -368,7 +373,10 @@ export class Link {
     await Promise.all(this.#asking);
   }
 
-  /** STUN begins with a byte below 4 (RFC 7983). werift itself checks the answers to our own requests. */
+  /**
+   * Whether a datagram is accepted. STUN begins with a byte below 4 (RFC 7983). werift itself checks the
+   * answers to our own requests.
+   */
   #isAccepted(data: Buffer, address: readonly [string, number]): boolean {
     if (data.length < 4) return false;
     if (data[0]! > 3) return this.#isKnown(address) && !this.#isRepeated(data);

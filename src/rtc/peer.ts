@@ -16,14 +16,14 @@ import type { AudioUnit } from "./receive/audio_track.ts";
 import { Link, type LinkSettings } from "./link.ts";
 import { AudioReceiver, VideoReceiver } from "./receive/receivers.ts";
 import type { ClockMark } from "./receive/reception.ts";
-import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./rtcp.ts";
+import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./receive/rtcp.ts";
 
 /** Why a peer ended that was not closed by its owner. See docs/live.md#session-end. */
 export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed" | "media_idle";
 
 export interface PeerEvents {
   onConnected(tookMs: number): void;
-  /** In order. The first unit is a keyframe, and so is the first one after a loss. */
+  /** Gets the units of the video in order. The first one, and the first one after a loss, is a keyframe. */
   onVideoUnit(unit: VideoUnit): void;
   onAudioUnit(unit: AudioUnit): void;
   /** Called at most once, after the peer has closed itself; no other event follows. */
@@ -34,12 +34,12 @@ export interface PeerSettings {
   readonly ice: LinkSettings;
   /** The limit that is sent to the publisher, bits a second. */
   readonly bitrate: number;
-  /** A publisher that is connected and sends no media for so long is ended. */
+  /** How long a connected publisher may send no media before it is ended. */
   readonly mediaIdleMs: number;
 }
 
 export interface PeerCounts extends AssemblerCounts {
-  /** Packets of the video. */
+  /** Packets of the video that came twice. */
   duplicates: number;
   late: number;
   lost: number;
@@ -48,15 +48,21 @@ export interface PeerCounts extends AssemblerCounts {
 }
 
 const CONNECT_MS = 15_000;
-/** A publisher without any packet for so long is gone: its ICE sends checks every few seconds even without media. */
+/**
+ * How long a publisher may send no packet before it is gone: its ICE sends checks every few seconds even
+ * without media.
+ */
 const SILENCE_MS = 8_000;
-/** The same after a close_notify that is not authentic, which anybody could have sent. */
+/**
+ * How long a publisher may send no packet after a close_notify that is not authentic, which anybody could
+ * have sent.
+ */
 const SILENCE_AFTER_CLOSE_NOTIFY_MS = 3_000;
 const LIVENESS_MS = 250;
 const GAP_POLL_MS = 5;
 const REPORT_MS = 1_000;
 const KEYFRAME_REQUEST_MS = 500;
-/** A stream without packets for so long may be replaced by another one. */
+/** How long a stream may send no packets before another one may replace it. */
 const REPLACE_MS = 2_000;
 const STREAMS_MAX = 32;
 const NACKS_MAX = 253;
@@ -199,7 +205,10 @@ export class Peer {
     this.#report();
   }
 
-  /** From the publisher's last sender report on its video or an audio track; null before the first. */
+  /**
+   * A time on the publisher's clock, from its last sender report on its video or an audio track; null before
+   * the first.
+   */
   clockMark(track: "video" | number): ClockMark | null {
     return (track === "video" ? this.#video : this.#audio[track])?.reception?.clockMark ?? null;
   }
@@ -260,7 +269,10 @@ export class Peer {
     if (receiver.isWaiting) void this.#watchGaps();
   }
 
-  /** Finds the receiver of a new stream. If that has a stream, the new one replaces it when it has ended. */
+  /**
+   * Finds the receiver of a new stream. If it has a stream already, the new one replaces that when it has
+   * ended.
+   */
   #addStream(packet: RtpPacket): Stream | null {
     const { ssrc, payloadType } = packet.header;
     const possible = this.#receivers.filter(({ served }) =>

@@ -1,7 +1,7 @@
 /** Opens the HTTP surface: the app over the use cases, and the servers that listen. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import { errorText, type Log } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -19,7 +19,7 @@ export interface Http {
   readonly app: App;
   readonly hostname: string;
   readonly port: number;
-  /** How many came in so far. */
+  /** How many requests came in so far. */
   requests(): number;
   /** Accepts nothing new from here on, and waits for the requests under way, within their grace. */
   drain(): Promise<void>;
@@ -33,13 +33,13 @@ export interface HttpOptions {
   /** Resolves when everything committed so far is as durable as the configuration promises. */
   readonly synced: () => Promise<void>;
   readonly metrics: Metrics;
-  /** Absent where the system's connections are not known. */
+  /** Looks at the system's list of connections; absent where that cannot be read. */
   readonly lookAtConnections?: LookAtConnections | undefined;
-  /** Of the HTTP/3 listener; null where there is none. */
+  /** The certificate of the HTTP/3 listener; null where there is none. */
   readonly certificate: Certificate | null;
 }
 
-/** Errors: an address cannot be listened on; the message names it and its setting. */
+/** Opens the HTTP surface. Errors: an address cannot be listened on; the message names it and its setting. */
 export async function openHttp(
   opening: AsyncDisposableStack,
   { config, names, useCases, world, synced, metrics, lookAtConnections, certificate }: HttpOptions,
@@ -91,7 +91,7 @@ export async function openHttp(
   return { app, hostname, port, requests: () => requests, drain };
 }
 
-/** For how long a client may keep that HTTP/3 is there. */
+/** For how many seconds a client may remember that HTTP/3 is there. */
 const ALTERNATIVE_SECONDS = 86_400;
 
 function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"], log: Log): Deno.HttpServer {
@@ -115,5 +115,5 @@ function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"],
 
 /** How long requests under way may take when the service closes; after that their work is cancelled. */
 const CLOSE_GRACE_MS = 5_000;
-/** How long the answers that say so may take; after that their connections are dropped. */
+/** How long the answers to cancelled requests may take; after that their connections are dropped. */
 const CANCELLED_MS = 1_000;

@@ -3,7 +3,7 @@
 import { Http3Listener, type ListenerOptions } from "../http3/listener.ts";
 import { authorityOf, notFree } from "./addresses.ts";
 
-/** Errors: the address cannot be listened on; the message names it and its setting. */
+/** Opens the listener. Errors: the address cannot be listened on; the message names it and its setting. */
 export function openHttp3(options: ListenerOptions): Http3Listener {
   try {
     const listener = new Http3Listener(options);

@@ -1,7 +1,7 @@
 /** Opens live media: the sessions' registry, Workers and budgets, and the two ways to start a session. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import { NEVER_ABORTED } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -45,7 +45,7 @@ export interface Live {
   readonly named: NamedSources;
   readonly alwaysOn: AlwaysOn;
   readonly armed: ArmedSources;
-  /** Which models its sessions ask. */
+  /** The models that sessions ask. */
   readonly models: LiveModelChoice;
   /** The policies of runs, which the sessions that start later begin with. */
   readonly revisions: PolicyRevisions;
@@ -57,7 +57,7 @@ export interface LiveOptions {
   readonly broker: BrokerClient;
   readonly places: Pick<Places, "dataDir" | "socketDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
-  /** Workers of this process when absent. */
+  /** The Workers of live sessions; Workers of this process when absent. */
   readonly liveWorkers: LiveWorkers | undefined;
   readonly store: Store;
   readonly media: Media;
@@ -149,7 +149,7 @@ interface OpenLiveModels {
   readonly choice: LiveModelChoice;
 }
 
-/** What is not served of the models of live sessions is said once in the log. */
+/** Opens the models of live sessions. What is not served of them is said once in the log. */
 function openLiveModels(
   { config, backends, models: { inference }, world }: LiveOptions,
 ): OpenLiveModels {
@@ -164,7 +164,7 @@ function openLiveModels(
   return { models, choice };
 }
 
-/** Null where the models of live sessions are served as far as is known. */
+/** Why the models of live sessions are not served; null where they are, as far as is known. */
 function liveModelFault(
   { secondPassModel }: LiveModels,
   choice: LiveModelChoice,
@@ -217,7 +217,10 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
   });
 }
 
-/** One per processor is enough for a hundred sessions of 720p on many processors; each costs some 50 MB. */
+/**
+ * The most Workers of live sessions: one per processor is enough for a hundred sessions of 720p on many
+ * processors, and each costs some 50 MB.
+ */
 const LIVE_WORKERS_MAX = 8;
 
 function openWorkers(
@@ -232,7 +235,7 @@ function openWorkers(
   });
 }
 
-/** Null where no embedding sidecar is configured. */
+/** Opens novelty by embeddings; null where no embedding sidecar is configured. */
 function openNovelty(
   opening: AsyncDisposableStack,
   { novelty: { embeddingAddress, embeddingTimeoutMs, ...settings } }: Pick<Config, "novelty">,
@@ -245,7 +248,7 @@ function openNovelty(
   return new SemanticNovelty({ sidecar, settings, metrics });
 }
 
-/** Null where no socket is configured. */
+/** Opens the sender of trigger datagrams; null where no socket is configured. */
 function openDatagrams(
   opening: AsyncDisposableStack,
   { triggerLocalOutputSocket: path }: Pick<Config, "triggerLocalOutputSocket">,

@@ -1,9 +1,9 @@
 /** Opens what decodes recorded media: the decoder, the extractor and the gate kernel. */
 
-import type { Metrics } from "../base/metrics.ts";
-import type { Config } from "../base/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
+import type { Config } from "../contract/config.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
-import { RunningWork } from "../base/sharing/running_work.ts";
+import { RunningWork } from "../sharing/running_work.ts";
 import type { World } from "../base/world.ts";
 import { AboutFfmpeg } from "../media/ffmpeg_facts.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
@@ -31,7 +31,7 @@ export interface MediaOptions {
   readonly tempDir: Places["tempDir"];
   readonly world: World;
   readonly metrics: Metrics;
-  /** What should decode, and the hardware that may. */
+  /** What should decode; `devices` are the hardware that may. */
   readonly backend: Config["decodeBackend"];
   readonly devices: DecodeDevices;
   readonly memoryBudgetBytes: Config["decodeMemoryBudgetBytes"];
@@ -41,7 +41,7 @@ export interface MediaOptions {
   readonly knownTools: boolean;
 }
 
-/** Errors: a kernel that does not load. */
+/** Opens all that decodes recorded media. Errors: a kernel that does not load. */
 export async function openMedia(
   opening: AsyncDisposableStack,
   { runner, tempDir, world, metrics, backend, devices, memoryBudgetBytes, isShared, knownTools }:

@@ -1,7 +1,7 @@
 /** Opens the way to the models: their providers, the admission in front of them, and the audio sidecar. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import { Inference } from "../flow/infer/inference.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
@@ -10,9 +10,9 @@ import { Providers } from "../remote/models/providers.ts";
 import type { AudioSidecar } from "../remote/sidecars/audio_sidecar.ts";
 
 export interface Models {
-  /** The caller disposes it, before what its calls belong to. */
+  /** Calls of models. The caller disposes it, before what its calls belong to. */
   readonly inference: Inference;
-  /** Null where SERVICE_AUDIO_SIDECAR_ADDR is not set. */
+  /** Calls of the audio sidecar; null where SERVICE_AUDIO_SIDECAR_ADDR is not set. */
   readonly audioSidecar: AudioSidecar | null;
 }
 
@@ -35,7 +35,7 @@ export async function openModels(
   return { inference, audioSidecar: await openAudioSidecar(opening, { config, world, metrics, isShared }) };
 }
 
-/** Its protocol is loaded only where one is configured. */
+/** Opens the calls of the audio sidecar. Their protocol is loaded only where a sidecar is configured. */
 async function openAudioSidecar(
   opening: AsyncDisposableStack,
   { config, world, metrics, isShared }: Omit<ModelsOptions, "backends" | "outbound">,

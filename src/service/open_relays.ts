@@ -1,7 +1,7 @@
 /** Opens what remote sources are read through: Workers, so that no server of a source keeps the HTTP thread busy. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { RelayWorkers } from "../remote/sources/relay_workers.ts";
@@ -13,7 +13,7 @@ export interface RelayOptions {
   readonly world: World;
   readonly metrics: Metrics;
   readonly socketDir: string;
-  /** Of a test, whose replacements stay in its thread; null in production. */
+  /** The outbound connections of a test, whose replacements stay in its thread; null in production. */
   readonly outbound: TrustedOutbound | null;
 }
 
@@ -27,5 +27,5 @@ export function openRelays({ config, world, metrics, socketDir, outbound }: Rela
   return new RelayWorkers({ ...options, socketDir, workersMax });
 }
 
-/** Each takes the memory of a runtime, and reads some hundred Mbit/s. */
+/** The most relay Workers. Each takes the memory of a runtime, and reads some hundred Mbit/s. */
 const RELAY_WORKERS_MAX = 4;

@@ -1,6 +1,6 @@
 /** Opens what the service keeps on disk: the timeline, its search index, blobs and uploads. */
 
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { EVENTS_REMOVED } from "../model/runs/run.ts";
@@ -38,7 +38,7 @@ export interface StoreOptions {
   readonly runBytes: number | undefined;
 }
 
-/** Errors: another process owns the data directory. */
+/** Opens the store. Errors: another process owns the data directory. */
 export async function openStore(
   opening: AsyncDisposableStack,
   { places, walSync, apiKeys, world, metrics, storageQuotaBytes: quotaBytes, runBytes }: StoreOptions,

@@ -1,7 +1,7 @@
 /** Opens the webhooks: the connections of their deliveries, the registered hooks and a worker for each. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import type { NamedSources } from "../flow/sources/named_sources.ts";
 import { HookRegistry, type WebhookSending } from "../flow/webhooks/hook_registry.ts";
@@ -40,7 +40,7 @@ export function openWebhooks(
   return new Webhooks({ timeline, world, hooks, allowPrivate });
 }
 
-/** Without a root secret webhooks are off. */
+/** Opens what sends webhooks; without a root secret they are off. */
 function openSending(
   opening: AsyncDisposableStack,
   { webhookSecret: secret, webhookTimeoutMs: timeoutMs }: OpenWebhooksOptions["config"],

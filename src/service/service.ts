@@ -1,10 +1,10 @@
 /** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
 
-import { type Config, hasSeveralPrincipals } from "../base/config.ts";
-import { FAMILIES } from "../base/metric_families.ts";
-import { Metrics } from "../base/metrics.ts";
+import { type Config, hasSeveralPrincipals } from "../contract/config.ts";
+import { FAMILIES } from "../contract/metric_families.ts";
+import { Metrics } from "../contract/metrics.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
-import { giveBackMemory, onceQuiet } from "../spare_memory.ts";
+import { giveBackMemory, onceQuiet } from "../process/spare_memory.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
@@ -52,7 +52,10 @@ export interface ServiceOptions {
   readonly broker: BrokerClient;
   /** How the broker's programs are caged; the metrics tell it, and a scrape waits for it. */
   readonly cageLevel?: CageLevel | Promise<CageLevel>;
-  /** Which network its programs have for streams; that of the machine when absent. Sources that are streams wait for it. */
+  /**
+   * The network of the broker's programs for streams; that of the machine when absent. Sources that are
+   * streams wait for it.
+   */
   readonly streams?: StreamsBy | Promise<StreamsBy>;
   readonly places: Places;
   /** The hardware decoders that this machine may have; none when absent. */
@@ -63,9 +66,9 @@ export interface ServiceOptions {
   readonly backends?: readonly BackendSettings[];
   /** The zone of live sessions that bring none of their own; none when absent. */
   readonly restrictedZone?: RestrictedZone | null;
-  /** Of the file of named sources; none when absent. */
+  /** The sources of the file of named sources; none when absent. */
   readonly namedSources?: readonly NamedSource[];
-  /** Of the HTTP/3 listener; absent or null where there is none. */
+  /** The certificate of the HTTP/3 listener; absent or null where there is none. */
   readonly certificate?: Certificate | null;
   readonly world: World;
   /** Looks at the system's list of connections; absent where nobody can. */
@@ -85,13 +88,19 @@ export interface Service extends AsyncDisposable {
   readonly hostname: string;
   readonly port: number;
   readonly timeline: Timeline;
-  /** The file of named sources was read again; null where it cannot be used. Resolves when what has changed is applied. */
+  /**
+   * Takes the file of named sources that was read again; null where it cannot be used. Resolves when what has
+   * changed is applied.
+   */
   applySources(sources: readonly NamedSource[] | null): Promise<void>;
   /** Answers a request without a socket. */
   respond(request: Request): Response | Promise<Response>;
 }
 
-/** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
+/**
+ * Opens the service. Errors: the data directory is owned by another process, the address is taken, a kernel
+ * does not load.
+ */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { config, broker, places, backends = [], restrictedZone = null } = options;
   const { liveWorkers, devices = {} } = options;
@@ -272,13 +281,16 @@ function sourcesNaming(names: PrincipalNames, sources: readonly NamedSource[]): 
   }));
 }
 
-/** The same of the label maps. */
+/** The label maps, which name tenants as the data do: by their sealed names. */
 function labelMapsNaming(names: PrincipalNames, maps: LabelMaps): LabelMaps {
   const tenants = Object.entries(maps.tenants ?? {}).map(([name, map]) => [names.sealed(name), map]);
   return { ...maps, tenants: Object.fromEntries(tenants) };
 }
 
-/** The same world with traces, where a collector is configured; their packages are not loaded otherwise. */
+/**
+ * The world with traces where a collector is configured, else as it is; the packages for traces are not
+ * loaded then.
+ */
 async function tracedWorld(
   opening: AsyncDisposableStack,
   world: World,
@@ -308,7 +320,7 @@ interface MirrorOfOptions extends Omit<OpenMirrorOptions, "url" | "schema" | "ro
   readonly config: Config;
 }
 
-/** Null where no mirror is configured; its package is not loaded then. */
+/** Opens the mirror; null where none is configured, and then its package is not loaded. */
 async function openMirrorOf(
   opening: AsyncDisposableStack,
   { config: { mirror: { url, module: schema } }, roots, ...options }: MirrorOfOptions,
@@ -319,7 +331,10 @@ async function openMirrorOf(
   return openMirror(opening, { url, schema, roots: roots(), ...options });
 }
 
-/** Without a request or an event for so long, the start counts as over: what it left in memory is given back, and ffmpeg is tried. */
+/**
+ * How long no request and no event must come before the start counts as over: then the memory that it left is
+ * given back, and ffmpeg is tried.
+ */
 const QUIET_MS = 3_000;
 
 /** Reads the certificates once, for media sources and webhooks alike. */

@@ -1,13 +1,13 @@
 /** What calls have said of cameras, armed or disarmed: a small file that survives a restart. */
 
 import { errorText } from "../base/log.ts";
-import { refuse } from "../base/refusal.ts";
+import { refuse } from "../contract/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { ArmedByCall } from "../model/sources/arming.ts";
 import { readSmallFile, replaceSmallFile } from "./files/small_file.ts";
 
 export interface ArmedCallsOptions {
-  /** The caller must own its lock. */
+  /** The data directory. The caller must own its lock. */
   readonly dataDir: string;
   readonly world: World;
 }
@@ -24,7 +24,7 @@ export class ArmedCalls {
   readonly #options: ArmedCallsOptions;
   #calls: ReadonlyMap<string, ArmedByCall>;
 
-  /** A file that cannot be read counts as none, which leaves the schedules. */
+  /** Reads the file. One that cannot be read counts as none, which leaves the schedules. */
   static open(options: ArmedCallsOptions): ArmedCalls {
     const { dataDir, world } = options;
     try {
@@ -41,7 +41,7 @@ export class ArmedCalls {
     this.#calls = calls;
   }
 
-  /** By the name of the source. */
+  /** What calls have said, by the name of the source. */
   get all(): ReadonlyMap<string, ArmedByCall> {
     return this.#calls;
   }
@@ -50,7 +50,10 @@ export class ArmedCalls {
     return this.#calls.get(name) ?? null;
   }
 
-  /** Refuses with `storage_unavailable` when the disk is full or fails; then everything is as it was. */
+  /**
+   * Replaces all of it. Refuses with `storage_unavailable` when the disk is full or fails; then everything is
+   * as it was.
+   */
   replace(calls: ReadonlyMap<string, ArmedByCall>): void {
     const text = `${JSON.stringify({ sources: Object.fromEntries(calls) })}\n`;
     try {

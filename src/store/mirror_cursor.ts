@@ -6,9 +6,9 @@ import type { World } from "../base/world.ts";
 import { readSmallFile, replaceSmallFile } from "./files/small_file.ts";
 
 export interface MirrorCursorOptions {
-  /** The caller must own its lock. */
+  /** The data directory. The caller must own its lock. */
   readonly dataDir: string;
-  /** Where the rows go: another place has none of them yet. */
+  /** The place to which the rows go: another place has none of them yet. */
   readonly place: string;
   readonly world: World;
 }
@@ -57,14 +57,14 @@ export class MirrorCursor {
     return this.#seq;
   }
 
-  /** Errors: the disk is full or fails; then the cursor is where it was. */
+  /** Moves the cursor. Errors: the disk is full or fails; then it is where it was. */
   moveTo(seq: number): void {
     const text = JSON.stringify({ place: this.#place, seq });
     replaceSmallFile(this.#folder, "cursor.json", { text, isSynced: false });
     this.#seq = seq;
   }
 
-  /** From here on rows have a new instance id: numbers that were used under the old one are used again. */
+  /** Gives rows a new instance id from here on: numbers that were used under the old one are used again. */
   startOver(seq: number): void {
     this.#instanceId = this.#newInstance();
     this.moveTo(seq);

@@ -11,17 +11,17 @@ import { linesIn, scanSegment } from "./timeline/segment_scan.ts";
 import { readAt } from "./files/file_bytes.ts";
 
 export interface DeliveryLogOptions {
-  /** The caller must own its lock. */
+  /** The data directory. The caller must own its lock. */
   readonly dataDir: string;
   readonly world: World;
-  /** The log is compacted when it reaches the larger of this size and eight times its live content; 4 MiB. */
+  /** The size at which the log is compacted, unless eight times its live content is larger; 4 MiB. */
   readonly compactBytes?: number;
 }
 
 const FILE_NAME = "webhook-delivery.wal";
 const TEMPORARY_NAME = `${FILE_NAME}.new`;
 const COMPACT_BYTES = 4 * 1024 * 1024;
-/** The log is compacted when it is this many times as large as its live content. */
+/** How many times its live content the log must have when it is compacted. */
 const COMPACT_FACTOR = 8;
 
 /**
@@ -38,15 +38,15 @@ export class DeliveryLog implements AsyncDisposable {
   readonly #log: Log;
   readonly #dataDir: string;
   readonly #compactBytes: number;
-  /** By webhook id. */
+  /** The states by webhook id. */
   readonly #states: Map<string, DeliveryState>;
   readonly #batch = new RecordBatch();
   #writer: SegmentWriter;
-  /** Number of the last record. */
+  /** The number of the last record. */
   #number: number;
   #compactAtBytes: number;
   #compacting: Promise<void> | undefined;
-  /** Appended since the running compaction has copied the live content. */
+  /** Records that were appended since the running compaction has copied the live content. */
   #appended: Appended[] = [];
   #isClosed = false;
 
@@ -193,9 +193,9 @@ interface Appended {
 
 /** The content of the log. */
 interface ReadDeliveries {
-  /** By webhook id. */
+  /** The states by webhook id. */
   readonly states: Map<string, DeliveryState>;
-  /** Number of the last record. */
+  /** The number of the last record. */
   readonly lastNumber: number;
   /** Whether the last record is whole except for its line break. */
   readonly lacksLineBreak: boolean;

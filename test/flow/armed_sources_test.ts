@@ -1,8 +1,8 @@
 /** Which cameras are armed: schedules are followed, calls hold as long as they say, and both survive a restart. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/base/metrics.ts";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import { ArmedSources } from "../../src/flow/sources/armed_sources.ts";
 import { NamedSources } from "../../src/flow/sources/named_sources.ts";
 import { type ArmedTimes, weekRange } from "../../src/model/sources/armed_times.ts";

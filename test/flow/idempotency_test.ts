@@ -1,7 +1,7 @@
 /** What a request with an idempotency key is told after one that was interrupted. See docs/api.md#idempotency-keys. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { event } from "../../src/model/events/event_table.ts";
 import { type AnswerAgain, FirstRequest, Idempotency, type KeyedWork } from "../../src/flow/idempotency.ts";
 import { KeptAnswers } from "../../src/store/answers/kept_answers.ts";

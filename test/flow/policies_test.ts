@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import {
   type OpenSessions,

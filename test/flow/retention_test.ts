@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { AgeClock } from "../../src/flow/retention/age_clock.ts";
 import { Retention, type RetentionRules } from "../../src/flow/retention/retention.ts";
 import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";

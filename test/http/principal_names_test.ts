@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openLog } from "../../src/base/log.ts";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { keyScope, textDigest } from "../../src/model/idempotency_key.ts";
 import { EVENTS_REMOVED, summaryOf } from "../../src/model/runs/run.ts";
 import { makeBackup } from "../../src/store/backup/backup.ts";

@@ -1,7 +1,7 @@
 /** One direct inference: asks the model, writes the event where there is a run, and chooses the error that the caller gets. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { type Refusal, RefusalForNow, refuse } from "../../base/refusal.ts";
+import { type Refusal, RefusalForNow, refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import { event } from "../../model/events/event_table.ts";
 import {

@@ -1,7 +1,7 @@
 /** Live sources that the service pulls itself, cameras and HLS streams: opens and ends their sessions. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import { clipVideo } from "../../media/live/clip_codecs.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";

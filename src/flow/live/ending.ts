@@ -1,6 +1,6 @@
 /** How a live session ends: for which reason, in which order, and what is waited for. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { OutOfTime, pause, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { ReportOf } from "../../live/messages/messages.ts";

@@ -1,6 +1,6 @@
 /** What goes wrong in a live session: counts its faults, and tells of bugs and of restarts of its decoder. */
 
-import type { LabelsOf, Metrics } from "../../base/metrics.ts";
+import type { LabelsOf, Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import type { ReportOf } from "../../live/messages/messages.ts";
 import { sessionEvent } from "../../model/events/event_table.ts";

@@ -1,7 +1,7 @@
 /** What callers read of their open live sessions: state, frames, the last picture, what is asked of the model. See docs/live.md#state-of-a-session. */
 
 import { isSameExtent } from "../../model/frames/coordinates.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { LiveSessionLook, LiveSignals, WatchedSession } from "../../model/api/live.ts";
 import type { Snapshot } from "../../live/messages/messages.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";

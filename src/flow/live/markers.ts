@@ -1,6 +1,6 @@
 /** What the detectors of a live session have found: its markers, bounded in number, and its loops. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import type { FrameFacts } from "../../live/messages/messages.ts";
 import { sessionEvent } from "../../model/events/event_table.ts";
@@ -8,7 +8,7 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { Labels } from "../../model/frames/label_map.ts";
 import { type MarkedRange, rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { unitScore } from "../../model/live/live_frame.ts";
 import { LOOP_CONFIDENCE, LOOP_DESCRIPTION, observationPayload } from "../../model/live/observation_event.ts";
 import type { Enricher } from "./describing/enricher.ts";

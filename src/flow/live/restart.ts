@@ -1,8 +1,8 @@
 /** After a restart of the service: fails the live runs whose sessions ended with the last process. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import { event } from "../../model/events/event_table.ts";
 import { lackingExplanations } from "./describing/enricher.ts";

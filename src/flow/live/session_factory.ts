@@ -4,7 +4,7 @@ import type { IceSettings, SessionSettings } from "../../live/messages/messages.
 import type { LiveWorkers } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
 import { segmentBytesMax } from "../../model/sources/recording_plan.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";

@@ -1,6 +1,6 @@
 /** What the publisher of a live session is answered: its offer, and each restart of ICE. */
 
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import { within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { ReportOf } from "../../live/messages/messages.ts";

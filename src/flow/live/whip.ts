@@ -1,7 +1,7 @@
 /** Live sessions of WHIP publishers: answers offers, takes ICE candidates, changes prompts, ends sessions. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings } from "../../live/messages/messages.ts";
 import type { LiveCodecs } from "../../media/live/live_codecs.ts";
@@ -11,7 +11,7 @@ import type { PromptBody } from "../../model/api/live.ts";
 import { event } from "../../model/events/event_table.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import { newRunId } from "../../model/identifiers.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type AttachContext, checkAttachHeader, parseAttach } from "../../model/live/attach.ts";
 import { emptyOffer, readOffer } from "../../model/live/offer.ts";
 import { pictureBound } from "../../model/live/picture_limits.ts";

@@ -1,7 +1,7 @@
 /** Moves a policy revision: writes the request, applies the revision to the live session, writes the outcome. */
 
-import { Refusal, refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { PolicyApplication, PolicyBook } from "../../model/policies/policy.ts";
 import { isSameZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";

@@ -1,6 +1,6 @@
 /** What the policies of a run need of its live session. */
 
-import { type Refusal, refuse } from "../../base/refusal.ts";
+import { type Refusal, refuse } from "../../contract/refusal.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 
 export interface PromptChange {

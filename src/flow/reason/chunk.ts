@@ -1,6 +1,6 @@
 /** One chunk: takes its pictures, clip or audio, asks the model about them, and makes the events of the result. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import { type Clip, ExtractionFailed, type Extractor } from "../../media/windows/extractor.ts";

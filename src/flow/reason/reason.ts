@@ -1,7 +1,7 @@
 /** Reason: analyzes a recording chunk by chunk with a model, in addition to the deterministic analysis. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
@@ -15,7 +15,7 @@ import { event } from "../../model/events/event_table.ts";
 import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import { type RowColumns, type RowContext, saidFrames, typedFrames } from "../../model/frames/frame_row.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { deriveMarkers, type Marker, ordinalsOf } from "../../model/frames/marker.ts";
 import { isNative, readReason, type ReasonPlan } from "../../model/reason/request.ts";
 import { rowRanges, withRangeMarkers } from "../../model/frames/row_range.ts";

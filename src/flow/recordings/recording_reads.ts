@@ -1,7 +1,7 @@
 /** What callers read of the recordings of a named source: the list, one segment, one file of a range. See docs/cameras.md#recording. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RecordedSegmentLook } from "../../model/api/recordings.ts";
 import {
   ptsMsOf,

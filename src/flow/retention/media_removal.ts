@@ -1,7 +1,7 @@
 /** Which media of which runs go before the events that name them: by age and by size, kind by kind. Decides, removes nothing. */
 
 import { join } from "node:path";
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";

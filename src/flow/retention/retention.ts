@@ -2,14 +2,14 @@
 
 import { basename } from "node:path";
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { pause, yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { RemovalReason } from "../../model/events/run_payloads.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { NO_ROOM_WANTED, RemovalPlan, type RoomWanted, type RunChoice } from "../../model/runs/removal.ts";
 import { type NewEvent, summaryOf } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";

@@ -1,7 +1,7 @@
 /** The life of a run: create, list, read, stop, keep alive, delete. See docs/api.md#runs. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { CreateRunBody } from "../../model/api/runs.ts";

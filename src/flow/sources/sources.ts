@@ -1,8 +1,8 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
 import { join } from "node:path";
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import {

@@ -1,10 +1,10 @@
 /** What became of the last deliveries of a webhook, and what was sent. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { ListedDelivery, SentDelivery } from "../../model/api/webhooks.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import { isForAnyPayload, type Webhook } from "../../model/webhooks/webhook.ts";

@@ -1,13 +1,13 @@
 /** Delivers one webhook's events in sequence order, one at a time: attempts, retries with delays, dead letters. */
 
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { inRootSpan } from "../../base/tracing.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import type { DeliveryRecord, DeliveryState, Gone } from "../../model/webhooks/delivery.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   type CooldownEntry,
   cooldownKey,

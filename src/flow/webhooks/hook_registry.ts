@@ -1,12 +1,12 @@
 /** The registered webhooks of the process, and a delivery worker for each: rebuilt at start, ended at close. */
 
-import { isWithinShare } from "../../base/sharing/fair_share.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { isWithinShare } from "../../sharing/fair_share.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { OutOfTime, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { signingKey } from "../../model/webhooks/signature.ts";
 import { event } from "../../model/events/event_table.ts";
 import {

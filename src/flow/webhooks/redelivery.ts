@@ -1,6 +1,6 @@
 /** Schedules events that a webhook has passed to be delivered again. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { RedeliverBody, ScheduledRedelivery } from "../../model/api/webhooks.ts";
 import type { DeliveryState, Redelivery } from "../../model/webhooks/delivery.ts";

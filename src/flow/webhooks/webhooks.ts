@@ -1,6 +1,6 @@
 /** Webhooks of runs: registers, lists and deletes them, and has events delivered again. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type {
   ListedDelivery,

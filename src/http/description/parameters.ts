@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { count, sha256, text } from "../../model/events/payload_shapes.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { runIdField, sessionIdField, webhookIdField } from "../../model/api/answers/answer_fields.ts";
 
 /** What a part of a path, a query value or a header is. */

@@ -1,6 +1,6 @@
 /** The refusals of the API description: which statuses a route has, and what an answer of each status is. */
 
-import { REFUSALS } from "../../base/refusal.ts";
+import { REFUSALS } from "../../contract/refusal.ts";
 import type { Route } from "../call.ts";
 import { REJECTIONS } from "../reply.ts";
 import { JSON_TYPE, type Operation, refTo } from "./operation.ts";

@@ -1,6 +1,6 @@
 /** Routes of uploads and files. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { parameter, type Route } from "../call.ts";
 import { fileResponse } from "../file_response.ts";
 import { json } from "../reply.ts";

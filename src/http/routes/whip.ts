@@ -1,9 +1,9 @@
 /** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { ForeignSession } from "../../flow/live/registry.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { readJson, readText } from "../body.ts";
 import { CORS_METHODS } from "../cors.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";

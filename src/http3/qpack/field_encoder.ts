@@ -2,7 +2,7 @@
 
 import { STATIC_TABLE } from "./static_table.ts";
 
-/** Of each name its first field, and its fields by their values. */
+/** The static table by name: the first field with the name, and all of them by their values. */
 const KNOWN = new Map(
   [...Map.groupBy(STATIC_TABLE.keys(), (number) => STATIC_TABLE[number]![0])].map(([name, numbers]) =>
     [name, {
@@ -21,12 +21,12 @@ export class FieldEncoder {
   #bytes = new Uint8Array(FIRST_BYTES);
   #length: number;
 
-  /** Leaves a few bytes before the block to the caller. */
+  /** Leaves `bytesBefore` bytes before the block to the caller. */
   constructor(bytesBefore = 0) {
     this.#length = bytesBefore + 2; // no insert count and no base: two bytes of zero
   }
 
-  /** Both consist of characters up to 255, a byte each; the name is in lower case. */
+  /** Adds a field. Name and value consist of characters up to 255, a byte each; the name is in lower case. */
   add(name: string, value: string): void {
     const known = KNOWN.get(name);
     const field = known?.byValue.get(value);
@@ -36,13 +36,13 @@ export class FieldEncoder {
     this.#text(0x00, 7, value);
   }
 
-  /** What was added so far, with the bytes before it and so many behind it that are the caller's. */
+  /** What was added so far, with the caller's bytes before it and `bytesBehind` behind it. */
   block(bytesBehind = 0): Uint8Array<ArrayBuffer> {
     this.#makeRoom(bytesBehind);
     return this.#bytes.subarray(0, this.#length + bytesBehind);
   }
 
-  /** See `PrefixReader.integer`; `start` has the bits before the number. */
+  /** Writes a number as `PrefixReader.integer` reads it; `start` has the bits before the number. */
   #number(start: number, bits: number, value: number): void {
     this.#makeRoom(NUMBER_BYTES);
     const all = (1 << bits) - 1;

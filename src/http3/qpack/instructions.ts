@@ -1,11 +1,11 @@
 /** Checks the instructions of a client's QPACK streams (RFC 9204 4.3, 4.4): without a dynamic table nearly none is allowed. */
 
-import { ConnectionFault } from "../faults.ts";
+import { ConnectionFault } from "../wire/faults.ts";
 
-/** `001 capacity 5` with capacity 0, the only one that is allowed. */
+/** The instruction `001 capacity 5` with capacity 0, the only capacity that is allowed. */
 const SET_CAPACITY_0 = 0x20;
 
-/** What a client does to the table of its requests: it may say that it uses none. */
+/** Checks what a client does to the table of its requests: it may only say that it uses none. */
 export function checkEncoderBytes(bytes: Uint8Array): void {
   if (bytes.some((byte) => byte !== SET_CAPACITY_0)) {
     throw new ConnectionFault("QPACK_ENCODER_STREAM_ERROR", "the dynamic table has no room");
@@ -15,8 +15,8 @@ export function checkEncoderBytes(bytes: Uint8Array): void {
 const CANCELLATION_BITS = 0x3f;
 
 /**
- * What a client tells of the answers that it has decoded. It may say that it has given up a stream (`01 stream 6`); answers that
- * need the dynamic table, which it could acknowledge, there are none.
+ * Checks what a client tells of the answers that it has decoded. It may say that it has given up a stream
+ * (`01 stream 6`). It may not acknowledge an answer that needs the dynamic table: there are none.
  */
 export class DecoderCheck {
   #isInNumber = false;

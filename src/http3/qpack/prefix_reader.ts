@@ -1,9 +1,9 @@
 /** Reads numbers and texts of QPACK (RFC 9204 4.1): a number begins in the last bits of a byte whose first bits say what it is. */
 
-import { ConnectionFault } from "../faults.ts";
+import { ConnectionFault } from "../wire/faults.ts";
 import { decodeHuffman } from "./huffman.ts";
 
-/** No number of a request comes close. */
+/** The largest number that is read; no number of a request comes close. */
 const INTEGER_MAX = 2 ** 30;
 
 export class PrefixReader {
@@ -53,7 +53,7 @@ export class PrefixReader {
   }
 }
 
-/** At once, as a text that grows by a character leaves one of each length behind. */
+/** The bytes as a text, made at once: one that grows by a character leaves a text of each length behind. */
 function plain(bytes: Uint8Array): string {
   return String.fromCharCode.apply(null, bytes as unknown as number[]);
 }

@@ -6,7 +6,7 @@ import type { PictureSize } from "../../media/live/picture_sizes.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { CandidateSender } from "../../model/live/candidate.ts";
 import type { ClipSettings } from "../../model/live/clip.ts";
 import type { Offer } from "../../model/live/offer.ts";

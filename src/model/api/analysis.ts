@@ -12,7 +12,7 @@ import {
   sourceUri,
   videoStreamIndex,
 } from "./described_fields.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
 
 const MAX_U64 = 18446744073709551615n;
@@ -37,12 +37,12 @@ const UNSIGNED_64 = z.union([
   z.bigint().nonnegative().refine((value) => value <= MAX_U64, "must be at most 18446744073709551615"),
 ], { error: "must be an integer from 0 to 18446744073709551615" });
 
-/** The rules say which names there are, in one message for the whole list. */
+/** Names of detectors in a request. The rules say which there are, in one message for the whole list. */
 export const DETECTOR_NAMES = boundedList(z.string().meta({ enum: [...DETECTORS] }));
 
 const SCORE = z.number().meta({ minimum: 0, maximum: 1 });
 
-/** See docs/api.md#analyze. */
+/** A frame that the caller supplies. See docs/api.md#analyze. */
 const CALLER_FRAME = z.strictObject({
   frame_index: z.int().nonnegative(),
   pts_ms: z.int().nonnegative(),

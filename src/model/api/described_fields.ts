@@ -1,7 +1,7 @@
 /** Fields of request bodies with what the published schemas say of them: the rules themselves are checked by the flows. */
 
 import * as z from "zod";
-import { LIMITS, type Range } from "../limits.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import { MODES } from "../runs/mode.ts";
 import { named } from "../schemas/named_shapes.ts";
 
@@ -44,7 +44,7 @@ export const sourceUri = textWithin(
   `A file of an ingest root or an upload, or the URL of a remote source; at most ${LIMITS.ingest.sourceUriBytesMax} bytes`,
 );
 
-/** Of a source with several; see docs/api.md#ingest. */
+/** The video stream to take of a source with several; see docs/api.md#ingest. */
 export const videoStreamIndex = z.int().nonnegative().nullish().describe(
   "The index of a video stream, among all streams of the source; the default or the largest one unless given",
 );

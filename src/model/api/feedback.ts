@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { textWithin } from "./described_fields.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export const FEEDBACK_BODY = z.strictObject({
   rating: z.int().meta({ ...LIMITS.feedback.rating }),

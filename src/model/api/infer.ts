@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { modelId, numberWithin, textWithin } from "./described_fields.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { jsonObject } from "../events/payload_shapes.ts";
 
 export const INFER_BODY = z.strictObject({

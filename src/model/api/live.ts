@@ -6,10 +6,16 @@ import { sourceUri } from "./described_fields.ts";
 import type { Extent } from "../frames/coordinates.ts";
 import type { RestrictedZone } from "../policies/zone.ts";
 
-/** An empty or null prompt restores the built-in one; a body without one is at fault, as it may be a misspelt one. */
+/**
+ * A new prompt. An empty or null one restores the built-in one; a body without one is at fault, as it may be
+ * a misspelt one.
+ */
 export const PROMPT_BODY = z.strictObject({
   prompt: livePrompt.nullable(),
-  /** Any JSON value: one that is no object is refused with the name of the field. */
+  /**
+   * The schema of the answers: any JSON value, as one that is no object is refused with the name of the
+   * field.
+   */
   output_schema: z.unknown().optional(),
 });
 export type PromptBody = z.infer<typeof PROMPT_BODY>;
@@ -24,7 +30,7 @@ export interface LiveSessionLook {
   readonly session_id: string;
   readonly generation: number;
   readonly source: "whip" | "live";
-  /** Empty for a publisher. */
+  /** The `source_uri` of a pulled source; empty for a publisher. */
   readonly source_uri: string;
   readonly state: "connecting" | "live" | "interrupted" | "ending";
   readonly opened_at_ms: number;
@@ -52,7 +58,7 @@ export interface LiveSessionLook {
   readonly picture: { readonly seq: number; readonly sha256: string } | null;
 }
 
-/** Columns of one length. */
+/** The signals of a session, as columns of one length. */
 export interface LiveSignals {
   readonly pts_ms: readonly number[];
   readonly motion: readonly number[];

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { POLICY_STAGES } from "../policies/policy.ts";
 import { named } from "../schemas/named_shapes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { liveCrop, textWithin } from "./described_fields.ts";
 
 const SEQ = z.int().nonnegative();
@@ -28,7 +28,10 @@ export const CREATE_POLICY_BODY = z.strictObject({
     { minimum: 0, maximum: LIMITS.policy.promptBytesMax },
     `At most ${LIMITS.policy.promptBytesMax} bytes`,
   ).nullish(),
-  /** Any JSON value: a value that is no object is refused together with the faults of the other fields. */
+  /**
+   * The schema of the answers: any JSON value, as one that is no object is refused together with the faults
+   * of the other fields.
+   */
   output_schema: z.unknown().optional(),
   parameters: z.strictObject({ restricted_zone: ZONE_BODY.nullish() }).nullish(),
 });

@@ -12,10 +12,10 @@ export type QueryBody = z.infer<typeof QUERY_BODY>;
 
 /** Which frames of which decode are wanted; the whole of the latest unless given. */
 export interface DecodeRange {
-  /** Media times, milliseconds, both included. */
+  /** The first media time, milliseconds; this and the last one are included. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
-  /** A `frames_decoded` event of the run; the latest unless given. */
+  /** The number of a `frames_decoded` event of the run; the latest unless given. */
   readonly sourceSeq?: number | undefined;
 }
 

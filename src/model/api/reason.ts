@@ -4,7 +4,7 @@ import * as z from "zod";
 import { DETECTOR_NAMES } from "./analysis.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   callName,
   countWithin,
@@ -18,12 +18,12 @@ import {
 } from "./described_fields.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
-/** The parser makes a bigint of an integer beyond 2^53. */
+/** An integer from 0. The parser makes a bigint of one beyond 2^53. */
 const UNSIGNED = z.union([z.int().nonnegative(), z.bigint().nonnegative()], {
   error: "must be an integer from 0",
 });
 
-/** Any integer, as the value is clamped. */
+/** Any integer, as the value is clamped to its range. */
 const INTEGER = z.union([z.int(), z.bigint()], { error: "must be an integer" });
 
 const CROP = z.strictObject({ x: z.number(), y: z.number(), width: z.number(), height: z.number() });

@@ -2,13 +2,16 @@
 
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { triggerSample } from "../triggers/samples.ts";
 
 export const COMPILE_BODY = z.strictObject({ source: z.string() });
 
-/** The number of samples is checked first, so that the faults of a million bad samples are never collected. */
+/**
+ * The samples of an evaluation. Their number is checked first, so that the faults of a million bad samples
+ * are never collected.
+ */
 const samples = z.array(z.unknown())
   .min(LIMITS.trigger.samples.minimum)
   .max(LIMITS.trigger.samples.maximum)

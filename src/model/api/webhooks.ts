@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { textWithin } from "./described_fields.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter, DeliveryOutcome } from "../webhooks/delivery.ts";
 import { ARMED_CHOICES, type WebhookFilter } from "../webhooks/filter.ts";
@@ -39,7 +39,7 @@ export const REGISTER_WEBHOOK_BODY = z.strictObject({
 
 export type RegisterWebhookBody = z.infer<typeof REGISTER_WEBHOOK_BODY>;
 
-/** Both ends belong to the range. */
+/** The events to send again, by sequence numbers: both ends belong to the range. */
 export const REDELIVER_BODY = z.strictObject({
   from_seq: z.int().nonnegative().nullish(),
   to_seq: z.int().nonnegative().nullish(),
@@ -56,7 +56,7 @@ export interface RegisteredWebhook {
   readonly filter: WebhookFilter | null;
   readonly cooldown: Cooldown | null;
   readonly registered_seq: number;
-  /** 64 hex digits. */
+  /** The key of the signatures: 64 hex digits. */
   readonly signing_secret: string;
 }
 
@@ -67,7 +67,7 @@ export interface ListedWebhook {
   readonly event_kinds: readonly string[];
   readonly filter: WebhookFilter | null;
   readonly cooldown: Cooldown | null;
-  /** Null for one that a caller registered. */
+  /** The webhook of the file of sources that this is; null for one that a caller registered. */
   readonly source: WebhookOfSource | null;
   readonly registered_seq: number;
   /** Every event up to here is delivered, given up, or not for this webhook. */
@@ -84,14 +84,17 @@ export interface ListedWebhook {
   readonly retry: {
     readonly seq: number;
     readonly attempts: readonly number[];
-    /** Null while an attempt is under way. */
+    /** When the next attempt begins, epoch milliseconds; null while one is under way. */
     readonly next_attempt_ms: number | null;
   } | null;
-  /** `gone` after the receiver answered 410: nothing is sent to it until its owner has events sent again. */
+  /**
+   * The state of the receiver: `gone` after it answered 410, and then nothing is sent to it until its owner
+   * has events sent again.
+   */
   readonly state: "active" | "gone";
   /** Since when it is gone, epoch milliseconds; null while it is active. */
   readonly gone_since_ms: number | null;
-  /** The newest ones; see LIMITS.webhook.recentDeadLettersMax. */
+  /** The newest events that were given up; see LIMITS.webhook.recentDeadLettersMax. */
   readonly recent_dead_letters: readonly DeadLetter[];
   /** The events that are still to be sent again. */
   readonly redelivery: { readonly from_seq: number; readonly to_seq: number } | null;
@@ -107,7 +110,10 @@ export interface WebhookOfRun extends ListedWebhook {
 export interface ScheduledRedelivery {
   readonly run_id: string;
   readonly webhook_id: string;
-  /** The range without the events that were not delivered a first time yet; nothing is scheduled when it is empty. */
+  /**
+   * The first event that is sent again. The range is without events that were not delivered a first time yet;
+   * nothing is scheduled when it is empty.
+   */
   readonly from_seq: number;
   readonly to_seq: number;
   /** How many events are sent again. */
@@ -117,23 +123,23 @@ export interface ScheduledRedelivery {
 /** The outcome of one event; see LIMITS.webhook.recentDeliveriesMax. */
 export interface ListedDelivery {
   readonly seq: number;
-  /** Null where an older version of the service wrote the record. */
+  /** The kind of the event; null where an older version of the service wrote the record. */
   readonly kind: string | null;
   readonly outcome: DeliveryOutcome;
   readonly error: string | null;
   readonly attempts: readonly number[];
-  /** Of the last attempt. */
+  /** How long the last attempt took. */
   readonly took_ms: number | null;
-  /** How many withheld events it told of. */
+  /** How many withheld events the delivery told of. */
   readonly withheld: number;
 }
 
-/** What was sent. */
+/** What was sent to the receiver. */
 export interface SentDelivery {
   readonly seq: number;
   readonly kind: string;
-  /** Of the last attempt; null where its time is not known any more, or nothing was sent. */
+  /** The headers of the last attempt; null where its time is not known any more, or nothing was sent. */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** Null where it is too long to be sent. */
+  /** The body as it was sent; null where it is too long to be sent. */
   readonly body: string | null;
 }

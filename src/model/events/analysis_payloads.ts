@@ -25,7 +25,10 @@ import { named, namedEnum } from "../schemas/named_shapes.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 
-/** With an index name where reason had one, with a session where a live session wrote it. */
+/**
+ * A marker of an analysis: with an index name where reason had one, with a session where a live session wrote
+ * it.
+ */
 export const markerEmitted = open({
   ...markerFields,
   index_name: text.optional(),
@@ -33,11 +36,11 @@ export const markerEmitted = open({
   enrichment_deadline_ms: positive.optional().describe("Of a live scene cut that is explained later"),
 });
 
-/** The coordinates are present when the signals came from decoded video. */
 const truncated = z.boolean().optional().describe(
   "Whether `max_frames` ended the decode, and not the source",
 );
 
+/** The end of an analysis. The coordinates are present when the signals came from decoded video. */
 const analysisGeneratedByAnalyze = open({
   request_id: text,
   stream_id: text,
@@ -55,7 +58,7 @@ const analysisGeneratedByAnalyze = open({
   ...sourceEndFields,
 });
 
-/** Present where the model gave no valid answer about a chunk. */
+/** Fields that are present where the model gave no valid answer about a chunk. */
 export const failedChunksFields = {
   chunks_failed: positive.optional().describe("Chunks without a valid answer; present where there are any"),
   first_chunk_error: text.optional().describe("The `semantic_error` of the first of these chunks"),
@@ -147,7 +150,10 @@ export const chunkMoment = named(
   }),
 );
 
-/** For a failed chunk the fields of the overlay are null and `semantic_error` names the reason. */
+/**
+ * What a model said of a chunk. For a failed chunk the fields of the overlay are null and `semantic_error`
+ * names the reason.
+ */
 const chunkInferredFields = {
   request_id: text,
   stream_id: text,
@@ -198,7 +204,10 @@ const chunkInferredFromClip = open({
   feedback_audio: feedbackAudio.nullish(),
 });
 
-/** Times are relative to the first RTP timestamp of the track. See docs/live.md#live-audio. */
+/**
+ * What a model said of a chunk of live sound. Times are relative to the first RTP timestamp of the track. See
+ * docs/live.md#live-audio.
+ */
 const chunkInferredFromLiveAudio = open({
   request_id: text,
   stream_id: text,
@@ -222,7 +231,7 @@ export const semanticChunkInferred = z.union([
   chunkInferredFromLiveAudio,
 ]);
 
-/** Offsets are milliseconds from the start of the clip, pts from the start of the source. */
+/** A moment in a chunk. Offsets are milliseconds from the clip's start, pts from the start of the source. */
 const momentFields = {
   moment_id: text,
   request_id: text,
@@ -251,7 +260,10 @@ const liveAudioMoment = open({ ...momentFields, session_id: text, track_id: coun
 
 export const multimodalMoment = z.union([recordedMoment, liveAudioMoment]);
 
-/** `lag_ms` is how much longer the processing took than the media of the chunk last, never below 0. */
+/**
+ * The costs of a chunk. `lag_ms` is how much longer the processing took than the media of the chunk last,
+ * never below 0.
+ */
 export const semanticChunkGenerated = open({
   request_id: text,
   stream_id: text,

@@ -8,7 +8,7 @@ export function mayNameBlobs(kind: string): boolean {
   return row === undefined || row.blobs.length > 0;
 }
 
-/** What every payload contains that names a blob. */
+/** The text that every payload contains that names a blob. */
 export const BLOB_KEY_END = 'sha256"';
 
 /** All blobs that an event names: those that it grants, and those named anywhere in `payload`, which is parsed JSON of any shape. */

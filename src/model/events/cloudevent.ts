@@ -28,7 +28,7 @@ export function cloudEvent(event: LoggedEvent, withheld = 0): string {
   return envelopeHead(event, withheld) + data + "}";
 }
 
-/** How many bytes the text has, for a payload of so many bytes. */
+/** The bytes of the envelope with a payload of `payloadBytes`. */
 export function cloudEventBytes(event: Omit<LoggedEvent, "payload">, payloadBytes: number): number {
   return utf8Length(envelopeHead(event)) + payloadBytes + 1;
 }
@@ -46,8 +46,9 @@ export function envelopeHead(event: Omit<LoggedEvent, "payload">, withheld = 0):
 }
 
 /**
- * The log writes each payload as one JSON object under a checksum, so a text in braces is known to be an object and is
- * not parsed. Text with a line break is handled like any other text, because a line break would end an SSE data line.
+ * Whether the payload is a JSON object on one line. The log writes each payload as one JSON object under a
+ * checksum, so a text in braces is known to be an object and is not parsed. Text with a line break is handled
+ * like any other text, because a line break would end an SSE data line.
  */
 function isOwnObject(payload: string): boolean {
   return payload.startsWith("{") && payload.endsWith("}") && !payload.includes("\n") &&
@@ -64,7 +65,7 @@ export function jsonOrString(text: string): string {
   return onOneLine(text);
 }
 
-/** JSON allows line breaks only between tokens, where a blank means the same. */
+/** The JSON on one line. JSON allows line breaks only between tokens, where a blank means the same. */
 export function onOneLine(json: string): string {
   return /[\r\n]/.test(json) ? json.replaceAll(/[\r\n]/g, " ") : json;
 }

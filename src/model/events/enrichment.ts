@@ -3,17 +3,17 @@
 import type { PayloadOf } from "./event_table.ts";
 import type { ENRICHMENT_REASONS } from "./live_payloads.ts";
 
-/** What may be explained. */
+/** Causes of events that may be explained. */
 export const ENRICHED_CAUSES = ["zone", "trigger", "scene_cut"] as const;
 export type EnrichedCause = typeof ENRICHED_CAUSES[number];
 
 export interface EnrichPlan {
   readonly on: readonly EnrichedCause[];
-  /** From the event to the latest time of its explanation. */
+  /** The time from the event to the latest time of its explanation. */
   readonly deadlineMs: number;
 }
 
-/** The description, or why there is none. */
+/** The explanation of an event: a description, or why there is none. */
 export type Enrichment =
   | { readonly description: string }
   | { readonly reason: typeof ENRICHMENT_REASONS[number] };
@@ -22,22 +22,22 @@ export type Enrichment =
 export interface ExplainedEvent {
   readonly seq: number;
   readonly kind: string;
-  /** As it was written, or parsed from the log. */
+  /** The payload as it was written, or parsed from the log. */
   readonly payload: unknown;
 }
 
-/** Which kinds of events may say so. */
+/** Whether events of this kind may say that an explanation follows. */
 export function mayBeExplained(kind: string): boolean {
   return kind === "restricted_zone_activity_entered" || kind === "marker_emitted" ||
     kind.startsWith("trigger.");
 }
 
-/** Whether it says so, which it does with its deadline. */
+/** Whether the event says that an explanation follows. It does so by having a deadline. */
 export function isToBeExplained({ kind, payload }: Omit<ExplainedEvent, "seq">): boolean {
   return mayBeExplained(kind) && typeof fieldsOf(payload).enrichment_deadline_ms === "number";
 }
 
-/** The frame of such an event. */
+/** The frame of an event that is to be explained. */
 export function explainedFrame(payload: unknown): number | null {
   const { frame_index, start_frame } = fieldsOf(payload);
   return numberOf(frame_index) ?? numberOf(start_frame);

@@ -14,9 +14,12 @@ export interface BlobGrant {
   readonly route: "keyframes" | "media";
   /** The path of keys to the object with the reference; empty for the payload itself. */
   readonly at: readonly string[];
-  /** The reference is valid only when `provenance.pipeline_generation` names the generation that wrote it. */
+  /**
+   * Set where the reference is valid only when `provenance.pipeline_generation` names the generation that
+   * wrote it.
+   */
   readonly needsGeneration?: true;
-  /** The object names its blob by `sha256` alone, and this is what the blob is. */
+  /** The media type of the blob, where the object names it by `sha256` alone. */
   readonly mediaType?: "video/mp4";
 }
 
@@ -24,9 +27,12 @@ export interface BlobGrant {
 export interface EventRow {
   /** When the event is written, in one sentence. */
   readonly summary: string;
-  /** Tolerant when read, exact when written: see `open` in payload_shapes.ts. */
+  /** The shape of the payload: tolerant when read, exact when written. See `open` in payload_shapes.ts. */
   readonly payload: z.ZodType;
-  /** Records about webhooks, never delivered to one: exactly the kinds that start with `webhook_`. */
+  /**
+   * Whether these are records about webhooks, never delivered to one: exactly the kinds that start with
+   * `webhook_`.
+   */
   readonly bookkeeping: boolean;
   readonly blobs: readonly BlobGrant[];
 }
@@ -42,7 +48,7 @@ const SPOKEN_FEEDBACK: BlobGrant = { route: "media", at: ["feedback_audio"] };
 /** The row that stands for every `trigger.<event_type>`. */
 const TRIGGER_FAMILY = "trigger.*";
 
-/** See docs/events.md#kinds. */
+/** Every kind of event. See docs/events.md#kinds. */
 export const EVENTS = {
   run_created: row("A run was created by a request or by a WHIP offer.", run.runCreated),
   ingest_received: row("A source was accepted by ingest or by reason.", run.ingestReceived),
@@ -202,13 +208,13 @@ export function eventTypeOf(kind: string): string {
   return `dev.service.timeline.${kind}`;
 }
 
-/** Never delivered to a webhook; unknown kinds with the prefix are not either. */
+/** Whether events of the kind, known or not, are never delivered to a webhook. */
 export function isBookkeeping(kind: string): boolean {
   return kind.startsWith("webhook_");
 }
 
 export interface NamedBlob {
-  /** 64 lower-case hexadecimal digits. */
+  /** The hash of the blob: 64 lower-case hexadecimal digits. */
   readonly sha256: string;
   readonly mediaType: string;
 }
@@ -242,7 +248,7 @@ export function grantedBlobs(kind: string, payload: unknown): GrantedBlob[] {
   });
 }
 
-/** Null where the two values of a payload name no blob. */
+/** The blob that two values of a payload name; null where they name none. */
 export function blobOf(sha256: unknown, mediaType: unknown): NamedBlob | null {
   const isNamed = typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256) &&
     typeof mediaType === "string";

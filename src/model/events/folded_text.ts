@@ -24,11 +24,11 @@ export function foldedText(text: string): string {
 }
 
 const ASCII = /^[\0-\x7f]*$/;
-/** Such as soft hyphens, joiners and variants of an emoji. */
+/** Characters that nobody sees, such as soft hyphens, joiners and variants of an emoji. */
 const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;
 const BLANKS = /[\s\x85]+/g;
 
-/** Marks that keyboards do not have, and models write. */
+/** The text with plain marks in the place of those that keyboards do not have, and models write. */
 function withPlainMarks(text: string): string {
   return text.replace(/[‘’‚‛ʻʼʹ′´＇]/g, "'").replace(/[“”„‟«»″]/g, '"').replace(
     /[\p{Dash_Punctuation}−]/gu,

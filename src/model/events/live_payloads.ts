@@ -26,7 +26,10 @@ const frameFields = {
   coordinates,
 };
 
-/** `description` of a state_transition is itself JSON text: from_state, to_state, trigger, confidence. */
+/**
+ * What a session describes. `description` of a state_transition is itself JSON text: from_state, to_state,
+ * trigger, confidence.
+ */
 export const observation = named(
   "Observation",
   open({
@@ -37,9 +40,7 @@ export const observation = named(
   }),
 );
 
-/**
- * This service writes the session and the confidence; a reader must not require them.
- */
+/** A stored keyframe. This service writes the session and the confidence; a reader must not require them. */
 export const keyframeStored = open({
   session_id: text.optional(),
   ...frameFields,
@@ -97,7 +98,7 @@ export const sourceArmed = named(
   }),
 );
 
-/** Of an always-on camera. */
+/** The field of events of an always-on camera. */
 const armed = { armed: z.boolean().optional().describe("Of an always-on camera: whether it was armed") };
 
 /** The encoded stream around a cause became an MP4. */
@@ -129,7 +130,7 @@ export const ENRICHMENT_REASONS = [
   "service_restarted",
 ] as const;
 
-/** What announces a second event. */
+/** The fields that announce a second event. */
 const announcement = {
   enrichment_deadline_ms: positive.optional().describe(
     "One `event_enriched` with this `seq` as its `cause_seq` follows within so long",
@@ -183,7 +184,7 @@ export const restrictedZoneActivityEntered = open({
   ...armed,
 });
 
-/** An input that the frame did not have is null. */
+/** A trigger fired. An input that the frame did not have is null. */
 export const triggerFired = open({
   session_id: text,
   ...frameFields,

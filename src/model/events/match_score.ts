@@ -2,16 +2,19 @@
 
 import { foldedText } from "./folded_text.ts";
 
-/** By how the best occurrence stands in the description: as whole words, at the start of a word, inside of one. */
+/**
+ * The factor for how the best occurrence stands in the description: as whole words, at the start of a word,
+ * inside of one.
+ */
 const QUALITY = { wholeWords: 1, wordStart: 0.8, inside: 0.6 } as const;
-/** So many characters that were not searched for weigh as much as one that was. */
+/** How many characters that were not searched for weigh as much as one that was. */
 const OTHER_CHARACTERS = 8;
 const WORD_END = /[\p{L}\p{N}\p{M}]$/u;
 const WORD_BEGIN = /^[\p{L}\p{N}\p{M}]/u;
 
 /**
- * Above 0, and 1 where the description is the text and nothing else. Both are compared as `foldedText` has them. For a description that
- * is known to contain the text.
+ * How well a description matches, above 0, and 1 where it is the text and nothing else. Both are compared as
+ * `foldedText` has them. The description is known to contain the text.
  */
 export function matchScore(description: string, text: string): number {
   const [searched, wanted] = [foldedText(description), foldedText(text)];
@@ -26,7 +29,10 @@ export function matchScore(description: string, text: string): number {
   return rounded(quality * covered / (covered + (searched.length - covered) / OTHER_CHARACTERS));
 }
 
-/** Two characters, as one outside the basic plane has two units. */
+/**
+ * How an occurrence stands in the text. Two characters are looked at before and behind it, as one outside the
+ * basic plane has two units.
+ */
 function qualityAt(text: string, start: number, end: number): number {
   if (WORD_END.test(text.slice(Math.max(0, start - 2), start))) return QUALITY.inside;
   return WORD_BEGIN.test(text.slice(end, end + 2)) ? QUALITY.wordStart : QUALITY.wholeWords;

@@ -57,7 +57,7 @@ export const jsonValue = z.union([
 ]);
 
 export const mode = namedEnum("RunMode", MODES);
-/** The canonical names, whichever alias the caller used. */
+/** The sampling policies by their canonical names, whichever alias the caller used. */
 export const samplingPolicy = named("SamplingPolicy", z.enum(["source_fps_adaptive", "fixed"]));
 /** The kind of backend that answered a semantic question. */
 export const provider = named("ChunkProvider", z.enum(["vllm", "sglang", "gemini", "mlx", "local_audio"]));
@@ -78,7 +78,10 @@ const extent = named("Extent", z.strictObject({ width: positive, height: positiv
 /** The version of the meaning of `coordinates`. */
 export const coordinateSchema = z.literal(COORDINATE_SCHEMA);
 
-/** `service.image.v1`. Closed: a new field would make it a new version. See docs/frames.md#coordinates. */
+/**
+ * Coordinates `service.image.v1`. Closed: a new field would make it a new version. See
+ * docs/frames.md#coordinates.
+ */
 export const coordinates = named(
   "ImageCoordinates",
   z.strictObject({
@@ -149,7 +152,7 @@ export const feedbackAudio = named(
   }),
 );
 
-/** See docs/api.md#early-ends. */
+/** Fields of a source that ended early. See docs/api.md#early-ends. */
 export const sourceEndFields = {
   ended_early: named(
     "EarlyEnd",

@@ -21,7 +21,7 @@ export const policyStatus = named(
 );
 const stage = named("PolicyStage", z.enum(["shadow", "canary", "active"]));
 
-/** See docs/triggers-policies.md#restricted-zone. */
+/** A zone of a policy. See docs/triggers-policies.md#restricted-zone. */
 export const restrictedZone = open({
   policy_id: text,
   policy_version: positive,
@@ -33,7 +33,7 @@ export const restrictedZone = open({
   exit_after_frames: positive,
 });
 
-/** The number of the revision is the sequence number of this event. */
+/** The parameters of a revision, whose number is the sequence number of this event. */
 export const policyParameters = named(
   "PolicyParameters",
   open({ restricted_zone: restrictedZone.optional() }),

@@ -5,7 +5,7 @@ import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { FIELD_ORDERS } from "../frames/field_order.ts";
 import { MEDIA_KINDS } from "../files/media_kind.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import {
   coordinates,
@@ -100,7 +100,7 @@ const videoStartMs = count.optional().describe(
 
 const uploadLabel = text.optional().describe("The name that an upload had; absent for other sources");
 
-/** `ingest` is the request body as given, with null for absent fields. */
+/** The receipt of an ingest; `ingest` is the request body as given, with null for absent fields. */
 const ingestReceivedByIngest = open({
   request_id: text,
   ingest: open({
@@ -120,7 +120,7 @@ const ingestReceivedByIngest = open({
   sample_fps: fps,
 });
 
-/** The last four fields are null when the media are read as frames. */
+/** The receipt of a reason request. The last four fields are null when the media are read as frames. */
 const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
@@ -139,7 +139,7 @@ const ingestReceivedByReason = open({
 
 export const ingestReceived = z.union([ingestReceivedByIngest, ingestReceivedByReason]);
 
-/** See docs/frames.md#signals. */
+/** The signals of one sampled frame. See docs/frames.md#signals. */
 export const frameSignals = named(
   "FrameSignals",
   open({
@@ -159,7 +159,7 @@ export const frameSignals = named(
   }),
 );
 
-/** See docs/frames.md#ranges. */
+/** A range that a detector found. See docs/frames.md#ranges. */
 export const rowRange = named(
   "DetectedRange",
   open({
@@ -218,13 +218,13 @@ export const inferenceCompleted = open({
 export const LIVE_SOURCES = ["whip", "live"] as const;
 export type LiveSource = typeof LIVE_SOURCES[number];
 
-/** See docs/live.md#session-end. */
+/** The end of a live session. See docs/live.md#session-end. */
 export const sessionEnded = named(
   "SessionEnded",
   open({ source: namedEnum("LiveSourceKind", LIVE_SOURCES), session_id: text, reason: text }),
 );
 
-/** See docs/cameras.md#always-on-cameras. */
+/** The end of a run that another one follows. See docs/cameras.md#always-on-cameras. */
 const rolledOver = open({
   source: z.literal("live"),
   session_id: text,
@@ -257,10 +257,13 @@ export const runCompleted = z.union([analysisCompleted, rolledOver, sessionEnded
 /** Payload of an event that names only its request. */
 export const requested = named("RequestOnly", open({ request_id: text }));
 
-/** The second form removes the run of a live session that failed after the run was created. */
+/** A deleted run. The second form removes the run of a live session that failed after the run was created. */
 export const runDeleted = z.union([requested, sessionEnded]);
 
-/** `session_id` is always empty in this version; `feedback` is empty when the caller gave none. */
+/**
+ * Feedback of an operator. `session_id` is always empty in this version; `feedback` is empty when the caller
+ * gave none.
+ */
 export const operatorFeedbackSubmitted = open({
   session_id: z.string(),
   rating: z.int().min(LIMITS.feedback.rating.minimum).max(LIMITS.feedback.rating.maximum),
@@ -268,7 +271,7 @@ export const operatorFeedbackSubmitted = open({
   feedback: z.string(),
 });
 
-/** See docs/events.md#filters. */
+/** The filter of a webhook. See docs/events.md#filters. */
 export const webhookFilter = named(
   "WebhookFilter",
   open({
@@ -282,7 +285,7 @@ export const webhookFilter = named(
   }),
 );
 
-/** See docs/events.md#cooldown. */
+/** The cooldown of a webhook. See docs/events.md#cooldown. */
 export const webhookCooldown = named(
   "WebhookCooldown",
   open({

@@ -1,6 +1,6 @@
 /** The `Range` header: the requested bytes of a file, by RFC 9110 section 14. See docs/api.md#ranges-and-conditions. */
 
-/** Both ends belong to the range. */
+/** A range of bytes; both ends belong to it. */
 export interface ByteRange {
   readonly first: number;
   readonly last: number;
@@ -28,7 +28,7 @@ export function requestedRange(
   return { first: Number(first), last: last === "" ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1) };
 }
 
-/** For integers of any length: as doubles, 2^53 and 2^53 + 1 would be equal. */
+/** Compares integers of any length as texts: as doubles, 2^53 and 2^53 + 1 would be equal. */
 function isBelow(left: string, right: string): boolean {
   return BigInt(left) < BigInt(right);
 }

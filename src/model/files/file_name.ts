@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { utf8Length } from "../../base/bytes.ts";
 import { normalForm } from "../../base/normal_form.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
 
 /** How the name of every upload of this principal begins. */
@@ -21,9 +21,9 @@ export function ownerPrefixIn(name: string): string | null {
 
 /** How an upload is named. */
 export interface UploadName {
-  /** Under which it is stored, unless another upload has it already. */
+  /** The name under which the upload is stored, unless another upload has it already. */
   readonly name: string;
-  /** The name that the file had at its caller's. */
+  /** The name that the file had at the caller. */
   readonly label: string;
 }
 
@@ -51,7 +51,7 @@ export function uploadName(ownerPrefix: string, given: string): UploadName {
   return { name: ownerPrefix + name, label: isKept ? last : name };
 }
 
-/** Another stored name for other bytes under the same name; equal bytes get the same one again. */
+/** A stored name for other bytes under a name that is taken; equal bytes get the same one again. */
 export function distinctName(name: string, sha256: string): string {
   const dot = name.lastIndexOf(".");
   return `${name.slice(0, dot)}-${sha256.slice(0, DISTINCT_DIGITS)}${name.slice(dot)}`;
@@ -65,8 +65,9 @@ export function bareName(name: string): string {
 }
 
 /**
- * Some clients percent-encode names in a form, as RFC 7578 (section 2) has it, and nothing says which. So a name that is
- * written as an encoder would write it is decoded, and any other is as it is meant: `%2e` and `50% of it` are no code.
+ * A name without its percent-encoding. Some clients percent-encode names in a form, as RFC 7578 (section 2)
+ * has it, and nothing says which. So a name that is written as an encoder would write it is decoded, and any
+ * other is as it is meant: `%2e` and `50% of it` are no code.
  */
 function percentDecoded(given: string): string {
   try {
@@ -79,7 +80,10 @@ function percentDecoded(given: string): string {
   }
 }
 
-/** A letter with the marks on it, as many scripts write their vowels; a digit, a space, `.`, `_`, `-`; or one other character. */
+/**
+ * One character of a name. Kept are a letter with the marks on it, as many scripts write their vowels, a
+ * digit, a space, `.`, `_` and `-`; any other character is not.
+ */
 const KEPT_OR_NOT = /(\p{L}\p{M}*|[\p{Nd} ._-])|[^]/gu;
 
 /**

@@ -10,15 +10,15 @@ const KIND_OF = new Map<string, MediaKind>([
   ["audio/wav", "sound"],
 ]);
 
-/** Undefined for a type that no blob has. */
+/** The kind of a media type; undefined for one that no blob has. */
 export function mediaKindOf(mediaType: string): MediaKind | undefined {
   return KIND_OF.get(mediaType);
 }
 
-/** Of each kind, the last event whose media were removed; 0 where none were. */
+/** The last event of each kind whose media were removed; 0 where none were. */
 export type RemovedMedia = Readonly<Record<MediaKind, number>>;
 
-/** Of a run that has lost none. */
+/** The value of a run that has lost no media. */
 export const NONE_REMOVED: RemovedMedia = { picture: 0, clip: 0, sound: 0 };
 
 /** Whether the media of this type that the event names were removed from its run. */
@@ -27,7 +27,7 @@ export function isMediaRemoved(removed: RemovedMedia, mediaType: string, seq: nu
   return kind !== undefined && seq <= removed[kind];
 }
 
-/** With what the payload of a `media_removed` says. Of any shape, as it is read from a log. */
+/** Adds what the payload of a `media_removed` says, which may have any shape, as it is read from a log. */
 export function withRemoved(removed: RemovedMedia, payload: unknown): RemovedMedia {
   const { media, through_seq: throughSeq } = (payload ?? {}) as { media?: unknown; through_seq?: unknown };
   const kind = MEDIA_KINDS.find((known) => known === media);

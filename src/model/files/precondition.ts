@@ -2,13 +2,16 @@
 
 /** The values that distinguish one version of a file from another. */
 export interface Validators {
-  /** Strong: quotes included, no `W/`. */
+  /** The strong tag of the version: quotes included, no `W/`. */
   readonly etag: string;
-  /** Epoch milliseconds; null when the content can never change. */
+  /** When the file was changed last, epoch milliseconds; null when the content can never change. */
   readonly modifiedMs: number | null;
 }
 
-/** `not_modified` means 304, `failed` means 412. The order of the checks is that of RFC 9110 section 13.2.2. */
+/**
+ * Checks the conditions of a request: `not_modified` means 304, `failed` means 412. The order of the checks
+ * is that of RFC 9110 section 13.2.2.
+ */
 export function precondition(
   headers: Headers,
   { etag, modifiedMs }: Validators,
@@ -45,13 +48,13 @@ export function httpDate(ms: number): string {
   return new Date(ms).toUTCString();
 }
 
-/** `*`, or a list of tags; a comma may be part of a tag. */
+/** Whether a header lists a tag: it is `*`, or a list of tags; a comma may be part of a tag. */
 function listsTag(header: string, matchesTag: (tag: string) => boolean): boolean {
   if (header.trim() === "*") return true;
   return (header.match(/(W\/)?"[^"]*"/g) ?? []).some(matchesTag);
 }
 
-/** Null for a text that is no HTTP date: such a condition is ignored. */
+/** The time of an HTTP date; null for a text that is none: such a condition is ignored. */
 function dateMs(text: string | null): number | null {
   if (text === null || !/^[A-Za-z]{3,9}, .* GMT$|^[A-Za-z]{3} [A-Za-z]{3} /.test(text.trim())) return null;
   // The oldest of the three formats names no time zone; it is in GMT like the others.
@@ -60,7 +63,7 @@ function dateMs(text: string | null): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** HTTP dates have no fractions of a second. */
+/** A time in whole seconds, as HTTP dates have no fractions. */
 function wholeSecond(ms: number): number {
   return Math.floor(ms / 1000) * 1000;
 }

@@ -1,10 +1,10 @@
 /** Coordinates `service.image.v1`: which rectangle of a picture was analyzed. See docs/frames.md#coordinates. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 
 export const COORDINATE_SCHEMA = "service.image.v1";
 
-/** Pixels. */
+/** The size of a picture or of a part of it, in pixels. */
 export interface Extent {
   readonly width: number;
   readonly height: number;
@@ -22,10 +22,10 @@ export interface Region {
   readonly height: number;
 }
 
-/** Fractions of the picture, [0,1]. */
+/** A region in fractions of the picture, [0,1]. */
 export type NormalizedRegion = Region;
 
-/** The value of `coordinates` in rows and events. */
+/** What the picture of a frame was: the value of `coordinates` in rows and events. */
 export interface ImageCoordinates {
   /** Decoded extent, as displayed, before crop or resize. */
   readonly source_extent: Extent;

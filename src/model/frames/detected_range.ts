@@ -8,13 +8,13 @@ export type Detector = typeof DETECTORS[number];
 /** A stretch of frames that a detector found. Frames count all decoded frames from 0. */
 export interface DetectedRange {
   readonly type: Detector;
-  /** First and last frame, both inside. */
+  /** The first frame, inside the range, as the last one is. */
   readonly startFrame: number;
   readonly endFrame: number;
-  /** Media time of those two frames, milliseconds from the first frame. */
+  /** The media time of the first frame, milliseconds from the first decoded frame. */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
-  /** [0,1], at least .5 */
+  /** How certain the range is: [0,1], at least .5. */
   readonly confidence: number;
 }
 
@@ -30,7 +30,7 @@ export const ARTIFACT_KINDS = [
 
 export type ArtifactKind = typeof ARTIFACT_KINDS[number];
 
-/** A kind as a number in columns: 0 for none, else 1 + its index in ARTIFACT_KINDS. */
+/** The code of a kind in columns: 0 for none, else 1 + its index in ARTIFACT_KINDS. */
 export function artifactCode(kind: ArtifactKind | undefined): number {
   return kind === undefined ? 0 : 1 + ARTIFACT_KINDS.indexOf(kind);
 }

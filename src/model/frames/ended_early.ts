@@ -20,23 +20,32 @@ export interface SourceEnd {
 export interface DecodeFacts {
   /** The end of the video as the container has it, milliseconds from its first frame; null where it has none, or guesses it. */
   readonly announcedMs: number | null;
-  /** When the last decoded frame ends. */
+  /** When the last decoded frame ends, milliseconds from the first one. */
   readonly endMs: number;
-  /** The longest distance of two frames. */
+  /** The longest distance of two frames, milliseconds. */
   readonly longestMs: number;
-  /** Why it must be incomplete, such as a file that is shorter than its container says; null where nothing shows it. */
+  /**
+   * Why the source must be incomplete, such as a file that is shorter than its container says; null where
+   * nothing shows it.
+   */
   readonly missing: string | null;
   /** What the decoder says is wrong, which may be of any part; null for nothing. */
   readonly complaint: string | null;
 }
 
-/** Where something is known to be missing, an end counts as early from here on: containers round, and sound ends a little later. */
+/**
+ * How much earlier an end counts as early where something is known to be missing: containers round, and sound
+ * ends a little later.
+ */
 const MISSING_MS = 250;
-/** Where the decoder only complains, it has to be much: the last picture of a film may be shown for long. */
+/**
+ * How much earlier an end counts as early where the decoder only complains. It has to be much: the last
+ * picture of a film may be shown for long.
+ */
 const UNEXPLAINED_MS = 2_000;
 const UNEXPLAINED_SHARE = 0.05;
 
-/** Null where the source did not end early, or nothing but its length speaks for it. */
+/** Whether a source ended early; null where it did not, or nothing but its length speaks for it. */
 export function endedEarly(end: DecodeFacts): EndedEarly | null {
   const { announcedMs, endMs, longestMs, missing, complaint } = end;
   const reason = missing ?? complaint;

@@ -5,15 +5,18 @@ import { RATE_MAX } from "./frame_rate.ts";
 /** Frames that may wait for the ones behind them, until it is decided which of their times are wrong. */
 export const CLOCK_LOOK_AHEAD = 32;
 
-/** A frame that comes up to this many usual intervals behind the one before is believed at once. */
+/** Usual intervals that a frame may come after the one before to be believed at once. */
 const USUAL_INTERVALS = 1.6;
-/** A step that is shorter than both is none, as some readers give frames of one time such steps; films without a fixed rate have short ones. */
+/**
+ * Steps that are shorter than both of these are no steps: some readers give frames of one time such steps.
+ * Films without a fixed rate have short ones.
+ */
 const LEAST_INTERVALS = 1 / 16;
 const LEAST_S = 0.002;
-/** Intervals that tell the usual one, and after how many new ones it is computed again. */
+/** How many intervals tell the usual one, and after how many new ones it is computed again. */
 const INTERVALS = 31;
 const RENEWED_AFTER = 8;
-/** So many frames in order begin a film. */
+/** How many frames in order begin a film. */
 const BEGINNING = 4;
 /** The interval where nothing tells of one, seconds. */
 const ASSUMED_S = 1 / 25;
@@ -63,7 +66,10 @@ export class FrameClock {
   #last = NaN;
   /** What is added to times of the source since the clock began anew. */
   #offset = 0;
-  /** The same before the clock last began anew: a source may have two clocks, and ffmpeg takes the last frames from the other one. */
+  /**
+   * The offset before the clock last began anew: a source may have two clocks, and ffmpeg takes the last
+   * frames from the other one.
+   */
   #otherOffset = NaN;
   readonly #intervals = new Float64Array(INTERVALS);
   readonly #sorted = new Float64Array(INTERVALS);
@@ -71,9 +77,12 @@ export class FrameClock {
   #usual = NaN;
   #expected = NaN;
   #ticksPerSecond = 1;
-  /** A longer step is a clock that was set forward. */
+  /** The longest step that is believed, in ticks; a longer one is a clock that was set forward. */
   #gapMax = Infinity;
-  /** Of the search for the cheapest explanation, by frame; 0 stands for the last decided one. */
+  /**
+   * The least costs in the search for the cheapest explanation, by frame; 0 stands for the last decided one.
+   * Then the right frame before, on the cheapest way.
+   */
   readonly #cost = new Float64Array(CLOCK_LOOK_AHEAD + 2);
   readonly #from = new Int8Array(CLOCK_LOOK_AHEAD + 2);
 
@@ -130,7 +139,7 @@ export class FrameClock {
     return step > this.#leastStep && step <= USUAL_INTERVALS * this.interval;
   }
 
-  /** Times that are no further apart are equal. */
+  /** The longest step that counts as none, in ticks: times that are no further apart are equal. */
   get #leastStep(): number {
     const isKnown = !Number.isNaN(this.#usual) || !Number.isNaN(this.#expected);
     return isKnown
@@ -138,7 +147,7 @@ export class FrameClock {
       : this.#shortest;
   }
 
-  /** No film has so short intervals. */
+  /** An interval so short that no film has it. */
   get #shortest(): number {
     return this.#ticksPerSecond / (2 * RATE_MAX);
   }
@@ -257,7 +266,10 @@ export class FrameClock {
     return doublings > 0 ? Math.min(COST.longerMax, doublings * COST.longer) : -doublings * COST.shorter;
   }
 
-  /** The frame `right`, from 1 on, is right, or begins a new clock; those before it are spread evenly. */
+  /**
+   * Decides that the frame `right`, from 1 on, is right, or begins a new clock; those before it are spread
+   * evenly.
+   */
   #place(right: number): void {
     const isFirst = Number.isNaN(this.#last);
     const step = this.#timeOf(right) - this.#last;
@@ -272,7 +284,7 @@ export class FrameClock {
     this.#drop(right);
   }
 
-  /** The frame `first`, from 1 on, begins a new clock: the film goes on at its usual rate. */
+  /** Decides that the frame `first`, from 1 on, begins a new clock: the film goes on at its usual rate. */
   #beginAnew(first: number): void {
     this.isSteady = false;
     this.#otherOffset = this.#offset;
@@ -284,7 +296,7 @@ export class FrameClock {
     return step > this.#gapMax;
   }
 
-  /** Nothing that waits is right: the film goes on at its usual rate. */
+  /** Decides times where nothing that waits is right: the film goes on at its usual rate. */
   #extrapolate(): void {
     const count = this.#openCount;
     const interval = this.interval;
@@ -294,7 +306,10 @@ export class FrameClock {
     this.#drop(count);
   }
 
-  /** From the times that wait, before any is decided. A clock that is too coarse gives several frames one time, and never falls. */
+  /**
+   * Guesses the usual interval from the times that wait, before any is decided. A clock that is too coarse
+   * gives several frames one time, and never falls.
+   */
   #guessInterval(): void {
     const steps = this.#openCount - 1;
     let count = 0;

@@ -1,6 +1,6 @@
 /** The rate of a video as a person would call it, judged by the times of its frames and not by what a header claims. */
 
-/** Frames a second that a film may have. Times that say more say nothing. */
+/** The most frames a second that a film may have. Times that say more say nothing. */
 export const RATE_MAX = 1000;
 
 /**
@@ -74,7 +74,7 @@ const CLAIM_MAX = 240;
 const TYPICAL_SHARE = 0.8;
 /** The coarsest unit in which containers count time: FLV and Matroska round to milliseconds. */
 const TICK_S = 0.001;
-/** For clocks that are a little wrong. */
+/** The part of a rate by which a measured one may be wrong, as clocks are. */
 const SLACK = 0.0002;
 
 /** The average of the frames that were seen, or the claim, if it is an average that those frames could have. */
@@ -106,7 +106,7 @@ function called(measured: number, claimed: number | null, tolerance: number): nu
 const HALVES = [7.5, 12.5];
 /** How far a claim may be from what was measured over a few seconds of an unsteady clock. */
 const CLAIM_SLACK = 0.03;
-/** Two spellings of one rate, such as 2997/100 and 30000/1001, differ by less. */
+/** The relative difference below which two rates are equal, such as 2997/100 and 30000/1001. */
 const EXACT = 0.00002;
 
 function rounded(rate: number): number {

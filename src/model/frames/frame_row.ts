@@ -18,7 +18,7 @@ export const FRAME_EVENT_TYPES = [
 ] as const;
 export type FrameEventType = typeof FRAME_EVENT_TYPES[number];
 
-/** A hard cut, an artifact, another kept frame, or a frame without any trigger. */
+/** The event type of each reason: a hard cut, an artifact, another kept frame, or no trigger. */
 const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
   initial_frame: "keyframe_keep",
   scene_cut: "scene_cut",
@@ -66,7 +66,7 @@ export interface RowContext {
   readonly traceId: string;
   /** Renames the labels for this caller. */
   readonly labels: Labels;
-  /** Absent for frames that the caller supplied: nothing is known of their pictures. */
+  /** What the picture was; absent for frames that the caller supplied, of whose pictures nothing is known. */
   readonly coordinates?: ImageCoordinates;
 }
 
@@ -94,7 +94,7 @@ export interface RowOverlay {
 
 /** The result of the semantic path for a frame. */
 export interface RowSemantics {
-  /** Null when the frame keeps its deterministic values. */
+  /** The model's result; null when the frame keeps its deterministic values. */
   readonly overlay: RowOverlay | null;
   readonly isFallback: boolean;
   readonly finishReason: string | null;
@@ -216,7 +216,10 @@ function reasonOf(gate: RowColumns["gate"], row: number): GateReason {
   return GATE_REASONS[gate.reason[row]!]!;
 }
 
-/** Says the kind of an artifact, and the time of a cut that lies between the row before and this one. */
+/**
+ * The description of a row: it says the kind of an artifact, and the time of a cut that lies between the row
+ * before and this one.
+ */
 function describe(reason: GateReason, signals: RowColumns["signals"], row: number): string {
   const kind = artifactKindOf(signals.artifactKind?.[row]);
   if (kind && EVENT_TYPE_OF[reason] === "artifact_suspected") return DESCRIPTION_OF_ARTIFACT[kind];
@@ -227,7 +230,7 @@ function describe(reason: GateReason, signals: RowColumns["signals"], row: numbe
   return DESCRIPTION_OF[reason];
 }
 
-/** Such as `novelty=0.875, stability=0.960, motion=0.875`. */
+/** The scores of a frame as text: `novelty=0.875, stability=0.960, motion=0.875`. */
 function contextSummary(gate: RowColumns["gate"], row: number): string {
   const [novelty, stability, motion] = [gate.novelty[row]!, gate.temporalStability[row]!, gate.motion[row]!];
   return `novelty=${novelty.toFixed(3)}, stability=${stability.toFixed(3)}, motion=${motion.toFixed(3)}`;

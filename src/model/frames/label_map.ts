@@ -11,7 +11,7 @@ const MAPS = z.strictObject({ default: MAP.optional(), tenants: z.record(z.strin
 /** The file of SERVICE_TENANT_LABEL_MAPS_PATH; `tenants` is by principal key. See docs/frames.md#label-maps. */
 export type LabelMaps = z.infer<typeof MAPS>;
 
-/** Throws an Error that names all faults of the text in one line. */
+/** Reads label maps. Throws an Error that names all faults of the text in one line. */
 export function parseLabelMaps(text: string): LabelMaps {
   const parsed = MAPS.safeParse(JSON.parse(text), { error: shapeMessage });
   if (parsed.success) return parsed.data;
@@ -22,7 +22,7 @@ export function parseLabelMaps(text: string): LabelMaps {
 /** A label after the label maps. */
 export interface MappedLabel {
   readonly label: string;
-  /** The caller's own map has no entry for it: then `fallback.used` of a row is true. */
+  /** Whether the caller's own map has no entry for the label: then `fallback.used` of a row is true. */
   readonly isMissed: boolean;
 }
 
@@ -33,8 +33,9 @@ export interface Labels {
 }
 
 /**
- * Looks in the principal's own map, then in the default map, then takes the label itself. A label counts as missed only
- * when maps are configured and the principal has a key: the principal of open mode has no map of its own.
+ * The labels of a principal: by its own map, then by the default map, then the label itself. A label counts
+ * as missed only when maps are configured and the principal has a key: the principal of open mode has no map
+ * of its own.
  */
 export function labelsOf(maps: LabelMaps | null, principalKey: string): Labels {
   const own = principalKey === PUBLIC_PRINCIPAL ? undefined : entry(maps?.tenants, principalKey);
@@ -49,7 +50,10 @@ export function labelsOf(maps: LabelMaps | null, principalKey: string): Labels {
   return { event: (label) => mapped("events", label), object: (label) => mapped("objects", label) };
 }
 
-/** Own properties only: a label may be named like an inherited property, such as `toString`. */
+/**
+ * The entry of a record, of its own properties only: a label may be named like an inherited one, such as
+ * `toString`.
+ */
 function entry<T>(record: Record<string, T> | undefined, key: string): T | undefined {
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }

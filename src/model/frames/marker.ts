@@ -1,7 +1,7 @@
 /** From frames to markers: consecutive frames of one event type become a segment, each segment a marker. */
 
 import { hex8 } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export type MarkerStatus = "exact" | "provisional" | "finalized";
 
@@ -9,7 +9,7 @@ export type MarkerStatus = "exact" | "provisional" | "finalized";
 export const MARKER_ORIGINS = ["model"] as const;
 export type MarkerOrigin = typeof MARKER_ORIGINS[number];
 
-/** The fields on the wire, exactly these. See docs/frames.md#markers. */
+/** A marker, with exactly the fields on the wire. See docs/frames.md#markers. */
 export interface Marker {
   readonly marker_id: string;
   readonly run_id: string;
@@ -22,11 +22,11 @@ export interface Marker {
   readonly end_pts_ms: number;
   readonly confidence: number;
   readonly supersedes_marker_id: string | null;
-  /** Absent from what was measured. */
+  /** Who says it; absent from what was measured. */
   readonly origin?: MarkerOrigin;
 }
 
-/** `scene_cut` of what was measured, `model:scene_cut` of what a model says. */
+/** The type with its origin: `scene_cut` of what was measured, `model:scene_cut` of what a model says. */
 export function typeWithOrigin({ event_type, origin }: Pick<Marker, "event_type" | "origin">): string {
   return origin === undefined ? event_type : `${origin}:${event_type}`;
 }
@@ -49,7 +49,7 @@ interface MarkerSegment {
   endPtsMs: number;
   confidenceSum: number;
   frames: number;
-  /** Whether its last frame is a cut. */
+  /** Whether the last frame of the segment is a cut. */
   endsInCut: boolean;
 }
 
@@ -64,9 +64,9 @@ export interface MarkerOwner {
   readonly runId: string;
   readonly streamId: string;
   readonly correctionWindowFrames?: number;
-  /** Of all its markers; measured unless given. */
+  /** The origin of all its markers; measured unless given. */
   readonly origin?: MarkerOrigin;
-  /** The number of its first segment; 0. */
+  /** The number of its first segment; 0 unless given. */
   readonly firstOrdinal?: number;
 }
 
@@ -174,7 +174,7 @@ export function ordinalsOf(markers: readonly Marker[]): number {
   return markers.filter((marker) => marker.supersedes_marker_id === null).length;
 }
 
-/** Covers both segments, with the mean of their confidences. */
+/** The correction of a provisional marker. It covers both segments, with the mean of their confidences. */
 function correctionOf(provisional: Marker, next: MarkerSegment, ordinal: number): Marker {
   const nextConfidence = clampUnit(next.confidenceSum / next.frames);
   return {
@@ -192,7 +192,10 @@ function clampUnit(value: number): number {
   return Math.min(1, Math.max(0, value));
 }
 
-/** Seven decimals: finer than a 32-bit float near 1, and the same text for the same input on every machine. */
+/**
+ * A score with seven decimals: finer than a 32-bit float near 1, and the same text for the same input on
+ * every machine.
+ */
 export function roundScore(score: number): number {
   return Math.round(score * 1e7) / 1e7;
 }

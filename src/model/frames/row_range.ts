@@ -1,31 +1,37 @@
 /** Detected ranges in numbers of rows, and the markers that they become: only sampled frames have a row. */
 
 import { hex8 } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type DetectedRange, type Detector, DETECTORS } from "./detected_range.ts";
 import type { Labels } from "./label_map.ts";
 import { type Marker, type MarkerOwner, ordinalsOf, roundScore } from "./marker.ts";
 
-/** One of `frames_decoded.ranges[]`. See docs/frames.md#ranges. */
+/** A range in numbers of rows: one of `frames_decoded.ranges[]`. See docs/frames.md#ranges. */
 export interface RowRange {
   readonly type: Detector;
-  /** `frame_index` of the first and the last row inside; where no row lies inside, both name the row before the range. */
+  /**
+   * The `frame_index` of the first row inside, and below of the last one; where no row lies inside, both name
+   * the row before the range.
+   */
   readonly start_frame: number;
   readonly end_frame: number;
-  /** Media time of the range itself, whole milliseconds. */
+  /** When the range itself begins: media time, whole milliseconds. */
   readonly start_pts_ms: number;
   readonly end_pts_ms: number;
   readonly confidence: number;
 }
 
 export interface RowRanges {
-  /** Sorted by start; at most `LIMITS.detection.rangesMax`. */
+  /** The ranges, sorted by start; at most `LIMITS.detection.rangesMax`. */
   readonly ranges: readonly RowRange[];
-  /** Whether there were more: the ones that begin later are left out. */
+  /** Whether there were more ranges: those that begin later are left out. */
   readonly isTruncated: boolean;
 }
 
-/** `ptsMs` are the times of the rows, never decreasing and at least one; rounded or not. */
+/**
+ * Ranges in numbers of rows. `ptsMs` are the times of the rows, never decreasing and at least one; rounded or
+ * not.
+ */
 export function rowRanges(ranges: readonly DetectedRange[], ptsMs: ArrayLike<number>): RowRanges {
   const rangesMax = LIMITS.detection.rangesMax;
   const inOrder = ranges.toSorted(byStart).slice(0, rangesMax);
@@ -35,7 +41,10 @@ export function rowRanges(ranges: readonly DetectedRange[], ptsMs: ArrayLike<num
   };
 }
 
-/** By start, then end, then type, so that the order does not depend on the order in which the detectors are asked. */
+/**
+ * Sorts by start, then end, then type, so that the order does not depend on the order in which the detectors
+ * are asked.
+ */
 function byStart(left: DetectedRange, right: DetectedRange): number {
   return left.startPtsMs - right.startPtsMs || left.endPtsMs - right.endPtsMs ||
     DETECTORS.indexOf(left.type) - DETECTORS.indexOf(right.type);
@@ -73,7 +82,7 @@ function rowsBefore(ptsMs: ArrayLike<number>, limitMs: number): number {
 export interface RangeMarkerOptions {
   readonly owner: MarkerOwner;
   readonly labels: Labels;
-  /** Ranges of other detectors become no markers. */
+  /** The detectors whose ranges become markers; those of others become none. */
   readonly detectors: ReadonlySet<Detector>;
 }
 
@@ -94,7 +103,7 @@ export function withRangeMarkers(
 /** What becomes one marker. */
 export type MarkedRange = Omit<RowRange, "type"> & { readonly type: RowRange["type"] | "scene_cut" };
 
-/** Always exact, also where a label map renames the type. */
+/** The marker of a range: always exact, also where a label map renames the type. */
 export function rangeMarker(
   range: MarkedRange,
   ordinal: number,

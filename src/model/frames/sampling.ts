@@ -1,13 +1,13 @@
 /** Which frames of a recording are analyzed, and at which rate. See docs/api.md#sampling. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export type SamplingPolicy = "source_fps_adaptive" | "fixed";
 
 export interface SamplingPlan {
   readonly policy: SamplingPolicy;
-  /** Frames per second of media time. */
+  /** The rate of the samples: frames per second of media time. */
   readonly sampleFps: number;
   /** The rate of the source by its frames' own times; null when they do not tell. */
   readonly sourceFps: number | null;
@@ -21,9 +21,9 @@ export interface SamplingRequest {
 }
 
 /**
- * Decides the rate. 422 on `sampling_policy` (unknown policy), on `fixed_fps` and `sample_fps` (out of range under any
- * policy), and on `fixed_fps` where a fixed rate is missing. Under the adaptive policy the rates of the caller are used only
- * for a source of unknown rate.
+ * Decides the rate. Refuses with 422 on `sampling_policy` (unknown policy), on `fixed_fps` and `sample_fps`
+ * (out of range under any policy), and on `fixed_fps` where a fixed rate is missing. Under the adaptive
+ * policy the rates of the caller are used only for a source of unknown rate.
  */
 export function planSampling(
   request: SamplingRequest,
@@ -38,7 +38,7 @@ export function planSampling(
   return { policy, sampleFps, sourceFps };
 }
 
-/** Media time at which a decode of at most so many frames will end; null where that is not known. */
+/** The media time at which a decode of at most so many frames will end; null where that is not known. */
 export function plannedEndMs(
   { sampleFps }: SamplingPlan,
   maxFrames: number,

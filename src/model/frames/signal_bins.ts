@@ -27,21 +27,21 @@ export interface BinColumns {
   readonly mean: readonly (number | null)[];
 }
 
-/** All columns have one entry for each bin that has frames. */
+/** Signals in bins. All columns have one entry for each bin that has frames. */
 export interface SignalBins {
-  /** Frames of the range. */
+  /** The number of frames of the range. */
   readonly frames: number;
   /** Media time of the first frame of each bin, milliseconds. */
   readonly ptsMs: readonly number[];
   /** Frames of each bin. */
   readonly counts: readonly number[];
-  /** Those that the decode has measured. */
+  /** The signals that the decode has measured. */
   readonly signals: Readonly<Partial<Record<BinnedScore, BinColumns>>>;
 }
 
 /**
- * The frames from `fromMs` to `toMs`, both included, in at most `points` bins of equal media time. Bins without frames are left
- * out; where there are no more frames than bins, each frame is a bin of its own.
+ * Bins of equal media time, at most `points`, with the frames from `fromMs` to `toMs`, both included. Bins
+ * without frames are left out; where there are no more frames than bins, each frame is a bin of its own.
  */
 export function signalBins(
   signals: BinnedColumns,
@@ -66,7 +66,7 @@ export function signalBins(
   };
 }
 
-/** Media times, milliseconds, both included. */
+/** Two media times, milliseconds, both included. */
 export interface TimeRange {
   readonly fromMs: number;
   readonly toMs: number;
@@ -121,7 +121,7 @@ function binned(column: Float32Array, starts: readonly number[], ends: readonly 
   return { min, max, mean };
 }
 
-/** Four decimals: more than a plot can show. */
+/** A score with four decimals: more than a plot can show. */
 function compact(score: number): number {
   return Math.round(score * 1e4) / 1e4;
 }

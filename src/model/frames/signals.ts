@@ -6,17 +6,17 @@
  */
 export interface SignalColumns {
   readonly count: number;
-  /** Media time, milliseconds from the first frame, never decreasing. */
+  /** The media time of each frame, milliseconds from the first one, never decreasing. */
   readonly ptsMs: Float64Array;
-  /** Unsigned 64-bit DCT hash of the luma plane; 0 for a uniform frame. */
+  /** The hash of each frame: unsigned 64-bit DCT hash of the luma plane; 0 for a uniform frame. */
   readonly perceptualHash: BigUint64Array;
-  /** Mean luma / 255, [0,1]. */
+  /** The mean luma / 255, [0,1]. */
   readonly lumaMean: Float32Array;
-  /** |luma mean - previous luma mean|, [0,1]; 0 for the first frame. */
+  /** The change of the mean luma since the frame before, [0,1]; 0 for the first frame. */
   readonly flickerScore: Float32Array;
-  /** Hamming distance to the previous hash / 64, [0,1]; 0 for the first frame. */
+  /** The Hamming distance to the previous hash / 64, [0,1]; 0 for the first frame. */
   readonly ghostingScore: Float32Array;
-  /** min(1, luma variance / 4096). */
+  /** The variance of the luma as a score: min(1, luma variance / 4096). */
   readonly noiseVarianceScore: Float32Array;
   /** How likely a new shot has begun since the sampled frame before, [0,1]; absent when it was not measured. */
   readonly cutScore?: Float32Array;
@@ -56,7 +56,7 @@ export interface GateThresholds {
 /** The results of the gate and of the context pass for each frame. Columns of length `count`. See docs/frames.md#context-pass. */
 export interface GateColumns {
   readonly count: number;
-  /** Index into GATE_REASONS. */
+  /** The reason of each frame: an index into GATE_REASONS. */
   readonly reason: Uint8Array;
   readonly gateConfidence: Float64Array;
   readonly novelty: Float64Array;

@@ -3,7 +3,10 @@
 import { artifactCode, type ArtifactKind, artifactKindOf } from "./detected_range.ts";
 import type { SignalColumns } from "./signals.ts";
 
-/** Six decimals: finer than the steps of a mean over the reduced plane, and a third of the text of a full double. */
+/**
+ * A score with six decimals: finer than the steps of a mean over the reduced plane, and a third of the text
+ * of a full double.
+ */
 function compact(score: number): number {
   return Math.round(score * 1e6) / 1e6;
 }
@@ -75,8 +78,8 @@ export interface FrameColumns {
 }
 
 /**
- * Columns and frame numbers of `rows`. A row without a cut score or an artifact score has NaN there: then the rules for
- * frames without that score decide.
+ * The columns and frame numbers of `rows`. A row without a cut score or an artifact score has NaN there: then
+ * the rules for frames without that score decide.
  */
 export function columnsOf(rows: readonly SignalRow[]): FrameColumns {
   const columns = emptyColumns(rows.length, {

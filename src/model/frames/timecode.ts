@@ -4,16 +4,19 @@
 export interface TimecodeRate {
   /** Frames that one second of timecode counts. */
   readonly nominal: number;
-  /** The time in which they are shown: 1000 ms, or 1001 at the rates of NTSC, such as 30000/1001. */
+  /** The time for so many frames: 1000 ms, or 1001 at the rates of NTSC, such as 30000/1001. */
   readonly secondMs: 1000 | 1001;
 }
 
-/** A timecode has two digits for frames. */
+/** The highest rate with timecodes, which have two digits for frames. */
 const NOMINAL_MAX = 100;
-/** Two spellings of one rate, such as 2997/100 and 30000/1001, differ by less. */
+/** The relative difference below which two rates are equal, such as 2997/100 and 30000/1001. */
 const SAME_RATE = 0.00002;
 
-/** Null where the rate is unknown, an average of a variable one such as 23.42, or too high for two digits. */
+/**
+ * The rate in timecodes; null where the rate is unknown, an average of a variable one such as 23.42, or too
+ * high for two digits.
+ */
 export function timecodeRate(fps: number | null): TimecodeRate | null {
   if (fps === null) return null;
   const nominal = Math.round(fps);
@@ -29,7 +32,7 @@ export function frameAt(ms: number, { nominal, secondMs }: TimecodeRate): number
   return Math.round(ms * nominal / secondMs);
 }
 
-/** `HH:MM:SS:FF`, which begins again after 24 hours. */
+/** The timecode of a frame, `HH:MM:SS:FF`, which begins again after 24 hours. */
 export function timecode(frame: number, { nominal }: TimecodeRate): string {
   const seconds = Math.floor(frame / nominal);
   const parts = [

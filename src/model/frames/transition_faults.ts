@@ -3,10 +3,13 @@
 import type { DetectedRange } from "./detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD, GATE_REASONS, type SignalColumns } from "./signals.ts";
 
-/** A fault whose first row has this score is certain, such as one that the decoder reports. */
+/** The score in its first row from which a fault is certain, such as one that the decoder reports. */
 const CERTAIN = 0.8;
 
-/** A frame of a film of 24 a second: at a higher rate the first frames of a transition are more, and may lie before its range. */
+/**
+ * How long before a transition a fault may begin: a frame of a film of 24 a second. At a higher rate the
+ * first frames of a transition are more, and may lie before its range.
+ */
 const LEAD_MS = 45;
 
 const FAULT = GATE_REASONS.indexOf("temporal_fault");
@@ -31,7 +34,7 @@ export function clearTransitionFaults(
   }
 }
 
-/** The same where the gate has decided already: `reasons` are those of the rows. */
+/** Like `clearTransitionFaults` where the gate has decided already: `reasons` are those of the rows. */
 export function clearTransitionReasons(
   reasons: Uint8Array,
   rows: Scores,
@@ -42,7 +45,7 @@ export function clearTransitionReasons(
   }
 }
 
-/** First row and the row behind the last one of each such fault. */
+/** The faults in transitions: of each the first row, and the row behind the last one. */
 function faultsInTransitions(
   { count, ptsMs, artifactScore }: Scores,
   ranges: readonly Transition[],

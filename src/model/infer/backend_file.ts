@@ -1,10 +1,10 @@
 /** The configured model backends, from two variables or from a TOML file. See docs/models.md#backend-file. */
 
-import type { Config } from "../../base/config.ts";
-import { httpUrl } from "../../base/setting_parsers.ts";
+import type { Config } from "../../contract/config.ts";
+import { httpUrl } from "../../contract/setting_parsers.ts";
 import { canonicalModel } from "./catalog.ts";
 import { FieldRules } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { isToken, parsedToml, TOKEN_RULE, TomlFault, TomlTable } from "../toml_table.ts";
 
@@ -13,25 +13,25 @@ export interface OpenaiCompatSettings {
   readonly type: "openai_compat";
   readonly name: string;
   readonly kind: OpenaiKind;
-  /** Without a slash at the end and without `/v1`, which each request adds. */
+  /** The URL of the server, without a slash at the end and without `/v1`, which each request adds. */
   readonly baseUrl: string;
-  /** Sent as a bearer token; null sends none. */
+  /** The key that is sent as a bearer token; null sends none. */
   readonly apiKey: string | null;
-  /** The only id that it serves; null when it serves every id of the catalog and of its server. */
+  /** The only id that the backend serves; null when it serves every id of the catalog and of its server. */
   readonly model: string | null;
   /** The name of that model on the server; null when it is the id. */
   readonly upstreamModel: string | null;
-  /** Backends with smaller numbers are asked first. */
+  /** The place among the backends: those with smaller numbers are asked first. */
   readonly priority: number;
 }
 
 export interface GeminiSettings {
   readonly type: "gemini";
   readonly name: string;
-  /** Without a slash at the end. */
+  /** The URL of the server, without a slash at the end. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** The only id that it serves. */
+  /** The only id that the backend serves. */
   readonly model: string;
   readonly priority: number;
 }
@@ -42,7 +42,7 @@ const OPENAI_KINDS = ["vllm", "sglang", "mlx"] as const;
 type OpenaiKind = typeof OPENAI_KINDS[number];
 
 export interface BackendFile {
-  /** By priority; those of equal priority in the order of the file. */
+  /** The backends by priority; those of equal priority in the order of the file. */
   readonly backends: readonly BackendSettings[];
   /** The zone of live sessions that give none of their own. */
   readonly restrictedZone: RestrictedZone | null;
@@ -62,7 +62,10 @@ export class BackendFaults extends Error {
 export const GEMINI_BASE_URL = "https://generativelanguage.googleapis.com";
 const GEMINI_MODEL = "gemini-3.5-flash-lite";
 
-/** Null when neither URL variable is set: then the file is read. Errors: `BackendFaults`. */
+/**
+ * The backends of the two URL variables; null when neither is set: then the file is read. Errors:
+ * `BackendFaults`.
+ */
 export function backendsOfVariables(
   config: Partial<Pick<Config, "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey">>,
 ): BackendFile | null {
@@ -87,7 +90,10 @@ export function backendsOfVariables(
   return backends.length === 0 ? null : { backends, restrictedZone: null };
 }
 
-/** `${NAME}` inside a string stands for the variable of that name in `env`. Errors: `BackendFaults`. */
+/**
+ * Reads the backend file. `${NAME}` inside a string stands for the variable of that name in `env`. Errors:
+ * `BackendFaults`.
+ */
 export function parseBackendFile(
   text: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -118,7 +124,7 @@ function toml(text: string): Record<string, unknown> {
   }
 }
 
-/** Undefined, with a fault, for a backend of unknown type. */
+/** Reads a backend; undefined, with a fault, for one of unknown type. */
 function readBackend(table: TomlTable): BackendSettings | undefined {
   const type = table.word("type", ["openai_compat", "gemini"]);
   if (type === undefined) return undefined;
@@ -183,12 +189,18 @@ function readModel(table: TomlTable): string | undefined {
   return canonicalModel(model) ?? model;
 }
 
-/** Without the `/v1` that the pages of most servers print, and without what follows it there. */
+/**
+ * The URL of a server without the `/v1` that the pages of most servers print, and without what follows it
+ * there.
+ */
 function serverUrl(url: string): string {
   return url.replace(/\/v1(\/chat\/completions|\/models)?$/i, "");
 }
 
-/** The rules are those of every zone. An unreadable field, already a fault, gets a value that breaks none of them. */
+/**
+ * Reads a zone. The rules are those of every zone. An unreadable field, already a fault, gets a value that
+ * breaks none of them.
+ */
 function readZone(table: TomlTable, faults: string[]): RestrictedZone {
   const zone = {
     policy_id: table.text("policy_id") ?? "-",

@@ -10,7 +10,7 @@ export interface CatalogModel {
   readonly aliases: readonly string[];
 }
 
-/** In catalog order: medium, small, experimental, cloud. */
+/** The models in catalog order: medium, small, experimental, cloud. */
 export const CATALOG: readonly CatalogModel[] = [
   { id: "Qwen/Qwen3.5-35B-A3B-FP8", tier: "medium", aliases: [] },
   { id: "Qwen/Qwen3.5-9B", tier: "medium", aliases: [] },
@@ -94,7 +94,7 @@ export function canonicalModel(id: string): string | undefined {
 /** The id that events have for what a caller names: of the catalog, or of a model server. Undefined where nobody knows it. */
 export type IdentifyModel = (model: string) => string | undefined;
 
-/** Changes A to Z only, so that no other letter is mapped to one in the name of a model. */
+/** The text in lower case, A to Z only, so that no other letter is mapped to one in the name of a model. */
 export function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

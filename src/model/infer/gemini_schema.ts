@@ -97,7 +97,10 @@ function typeOf(schema: Schema): { type: string; isNullable: boolean } {
   throw new NotExpressible();
 }
 
-/** Gemini knows enums of strings only; others are left out, as the type alone is still right. */
+/**
+ * The choices of a schema. Gemini knows enums of strings only; others are left out, as the type alone is
+ * still right.
+ */
 function wordsOf(schema: Schema): readonly string[] | undefined {
   const words = "const" in schema ? [schema.const] : schema.enum;
   const areWords = Array.isArray(words) && words.every((word) => typeof word === "string" && word !== "");
@@ -109,7 +112,10 @@ function withoutNull(choices: readonly unknown[]): { isNullable: boolean; others
   return { isNullable: others.length < choices.length, others };
 }
 
-/** Only references inside the schema, such as `#/$defs/moment`, and none that leads to itself. */
+/**
+ * The schema that a reference leads to. Only references inside the schema count, such as `#/$defs/moment`,
+ * and none that leads to itself.
+ */
 function referenced(
   reference: string,
   { root, references, count }: ConversionScope,

@@ -4,7 +4,7 @@
 export const PROVIDER_KINDS = ["vllm", "sglang", "gemini", "mlx"] as const;
 export type ProviderKind = typeof PROVIDER_KINDS[number];
 
-/** The four counts of events and answers; zeros for a backend that reports none. */
+/** The counts of tokens, the four of events and answers; zeros for a backend that reports none. */
 export interface TokenCounts {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
@@ -28,15 +28,15 @@ export interface InferenceVideo {
 }
 
 export interface InferenceRequest {
-  /** An id or alias of the catalog in any case, or any other id, which no backend serves. */
+  /** The model: an id or alias of the catalog in any case, or any other id, which no backend serves. */
   readonly model: string;
   readonly prompt: string;
-  /** Whole JPEG files, in the order in which the model gets them. */
+  /** Pictures: whole JPEG files, in the order in which the model gets them. */
   readonly images: readonly Uint8Array[];
   readonly video?: InferenceVideo;
   readonly maxTokens: number;
   readonly temperature: number;
-  /** The backend is asked for JSON of this schema. */
+  /** The schema of the JSON for which the backend is asked. */
   readonly outputSchema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
   /** Whether a later backend may be asked when an earlier one fails with a retryable error. */
   readonly allowFallback: boolean;
@@ -55,7 +55,10 @@ export interface InferenceAnswer {
   readonly inferenceLatencyMs: number;
 }
 
-/** Why there is no answer. `http_status`: the backend answered with an error; `invalid_response`: an unreadable answer. */
+/**
+ * Why there is no answer. `http_status`: the backend answered with an error; `invalid_response`: an
+ * unreadable answer.
+ */
 export const INFERENCE_FAILURES = [
   "no_provider",
   "unsupported_model",
@@ -71,15 +74,18 @@ export type InferenceFailure = typeof INFERENCE_FAILURES[number];
 /** A failed inference. The message names the backend and the rule, never a key, a prompt or an answer. */
 export class InferenceFailed extends Error {
   override readonly name = "InferenceFailed";
-  /** The status for `http_status`, else null. */
+  /** The HTTP status of the backend for `http_status`, else null. */
   readonly status: number | null;
   /** The backend that failed last; null when none was called. */
   readonly provider: ProviderKind | null;
-  /** The backend reports that its quota is used up, so it will refuse the next request as well. */
+  /** Whether the backend reports that its quota is used up, so it will refuse the next request as well. */
   readonly isQuotaSpent: boolean;
   /** When the backend, which is busy, wants to be asked again; null where it does not say. */
   readonly retryAfterMs: number | null;
-  /** What callers may read of the failure, a sentence without its full stop: of an unknown model, which there are. Else null. */
+  /**
+   * What callers may read of the failure, a sentence without its full stop: for an unknown model, which
+   * models there are. Else null.
+   */
   readonly told: string | null;
 
   constructor(
@@ -108,7 +114,7 @@ export function isBusy({ failure, status, isQuotaSpent, retryAfterMs }: Inferenc
   return BUSY.includes(status!) || status! >= 500 && retryAfterMs !== null;
 }
 
-/** 529 is that of servers which are overloaded. */
+/** Statuses of a busy backend; 529 is that of servers which are overloaded. */
 const BUSY: readonly number[] = [429, 503, 529];
 
 /** Whether another backend may be asked. */

@@ -1,13 +1,13 @@
 /** What a model server says of its models, and what follows from it. See docs/models.md#list. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { asciiLowerCase, canonicalModel } from "./catalog.ts";
 
 export interface ModelList {
-  /** As the server spells them, in its order, each once. Never empty. */
+  /** The models as the server spells them, in its order, each once. Never empty. */
   readonly ids: readonly string[];
-  /** Whether these are all: a list that was cut off does not say what the server has not. */
+  /** Whether the list names all models: one that was cut off does not say what the server does not have. */
   readonly isComplete: boolean;
 }
 
@@ -45,12 +45,15 @@ export function hasModel(list: ModelList | null, model: string): boolean | null 
   return list.isComplete ? false : null;
 }
 
-/** Models that turn texts into numbers: they stand in the lists of some servers and answer no question. */
+/**
+ * Whether a model answers questions. Models that turn texts into numbers do not; they stand in the lists of
+ * some servers.
+ */
 export function answersQuestions(id: string): boolean {
   return !/embed|rerank/i.test(id);
 }
 
-/** A sentence without its full stop, for people. `has` is what the server has. */
+/** Says that a model is unknown: a sentence without full stop, for people. `has` is what the server has. */
 export function unknownModelText(model: string, has: readonly string[]): string {
   return `The model server does not know the model ${model}; it has: ${namesText(has)}`;
 }
@@ -62,7 +65,7 @@ export function namesText(ids: readonly string[]): string {
   return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** `data` of OpenAI, `models` of others, or the bare list. */
+/** The entries of a list: `data` of OpenAI, `models` of others, or the bare list. */
 function entriesOf(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer;
   if (typeof answer !== "object" || answer === null) return [];
@@ -70,7 +73,7 @@ function entriesOf(answer: unknown): readonly unknown[] {
   return Array.isArray(data) ? data : Array.isArray(models) ? models : [];
 }
 
-/** Null for an entry without an id that a caller could name. */
+/** The id of an entry; null for one without an id that a caller could name. */
 function idOf(entry: unknown): string | null {
   const { id, model, name } = typeof entry === "object" && entry !== null
     ? entry as Readonly<Record<string, unknown>>

@@ -2,14 +2,17 @@
 
 import { jsonSizeFault } from "../json_size.ts";
 
-/** See docs/models.md#words-of-a-model. Linear in the length of the text. */
+/**
+ * The text without thinking and without tokens of the format. Takes time linear in its length. See
+ * docs/models.md#words-of-a-model.
+ */
 export function spokenText(text: string): string {
   const whole = text.toWellFormed();
   if (isJson(whole)) return whole; // a text within the JSON may name such a mark
   return withoutTokens(withoutThinking(finalChannel(afterThoughtInWords(whole))));
 }
 
-/** Granite says in words where its thinking begins and ends. */
+/** The text behind thinking in words: Granite says in words where its thinking begins and ends. */
 function afterThoughtInWords(text: string): string {
   if (!/^\s*Here(?:'s| is) my thought process:/i.test(text)) return text;
   return /\bHere(?:'s| is) my response:(.*)$/is.exec(text)?.[1] ?? "";
@@ -39,7 +42,10 @@ const MESSAGE = "<|message|>";
 const CHANNEL = /<\|channel\|>(?=[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>)/;
 const END_OF_MESSAGE = /<\|(?:end|return|call)\|>/;
 
-/** Some servers take the tokens away, and leave the names of the channels. */
+/**
+ * The text behind the bare name of the last channel: some servers take the tokens away, and leave the names
+ * of the channels.
+ */
 function afterBareFinal(text: string): string {
   const at = text.lastIndexOf(BARE_FINAL);
   return at < 0 ? text : text.slice(at + BARE_FINAL.length);
@@ -67,9 +73,9 @@ const MARK = new RegExp(
 );
 
 /**
- * A form of thinking ends with its own mark only. What stands before an end without a beginning is thinking too, and so is
- * all that follows a beginning without an end: the model was stopped while it thought. Many servers leave out the beginning, as
- * it is part of their prompt.
+ * The text without thinking. A form of thinking ends with its own mark only. What stands before an end
+ * without a beginning is thinking too, and so is all that follows a beginning without an end: the model was
+ * stopped while it thought. Many servers leave out the beginning, as it is part of their prompt.
  */
 function withoutThinking(text: string): string {
   let kept = "";
@@ -89,7 +95,7 @@ function withoutThinking(text: string): string {
   return opened === null ? kept + text.slice(from) : kept;
 }
 
-/** Tags of one name, and the two marks of a form, have the same kind. */
+/** The kind of a mark: tags of one name, and the two marks of a form, have the same kind. */
 function markOf(mark: string): { readonly kind: string; readonly isEnd: boolean } {
   const written = mark.toLowerCase();
   for (const [start, end] of FORMS) {
@@ -98,7 +104,7 @@ function markOf(mark: string): { readonly kind: string; readonly isEnd: boolean 
   return { kind: /[^</>\s]+/.exec(written)![0], isEnd: written.startsWith("</") };
 }
 
-/** After one of these the turn of the model is over; what follows is invented. */
+/** Marks after which the turn of the model is over; what follows is invented. */
 const END_OF_TURN =
   /<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|eot|end|end_of_turn|END_OF_TURN_TOKEN|return)\|>|<(?:end_of_turn|eos|end_of_utterance)>|<｜end▁of▁sentence｜>/;
 const TOKEN =

@@ -4,13 +4,13 @@ import type { Offer, OfferedSection, ServedCodec } from "./offer.ts";
 
 /** The transport on the side of this service. */
 export interface AnswerTransport {
-  /** Up to 19 digits. */
+  /** The id of the SDP session: up to 19 digits. */
   readonly sessionId: string;
   readonly ufrag: string;
   readonly password: string;
   readonly fingerprint: { readonly algorithm: string; readonly value: string };
   readonly setup: "active" | "passive";
-  /** `candidate:…` lines without `a=`. */
+  /** The candidates of this service: `candidate:…` lines without `a=`. */
   readonly candidates: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export function writeAnswer(offer: Offer, transport: AnswerTransport): string {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** The candidates are in the first served section only, as the others share its transport. */
+/** The lines of a served section. Candidates are in the first one only: the others share its transport. */
 function servedLines(
   section: OfferedSection,
   codec: ServedCodec,

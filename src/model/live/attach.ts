@@ -3,13 +3,13 @@
 import * as z from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
 import { utf8Length } from "../../base/bytes.ts";
-import type { Config } from "../../base/config.ts";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import type { Config } from "../../contract/config.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
 import { boundedList } from "../bounded_list.ts";
-import { LIMITS, type Range } from "../limits.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import {
   AUDIO_PROFILES,
   type AudioProfile,
@@ -30,7 +30,7 @@ import { liveCrop, textWithin } from "../api/described_fields.ts";
 export interface AttachContext {
   /** SERVICE_WEBRTC_CROP. */
   readonly crop: NormalizedRegion | null;
-  /** `[restricted_zone]` of the config file. */
+  /** The zone of the config file, `[restricted_zone]`. */
   readonly zone: RestrictedZone | null;
   /** SERVICE_WEBRTC_MAX_OUTPUT_TOKENS_PER_SECOND. */
   readonly tokensPerSecond: number;
@@ -53,7 +53,10 @@ export function attachContext(
   };
 }
 
-/** What a policy revision sets; it goes before the session's own configuration. Null for what it leaves to that. */
+/**
+ * What a policy revision sets; it goes before the session's own configuration. Null for a field that it
+ * leaves to that.
+ */
 export interface AttachPolicy {
   readonly prompt: string | null;
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
@@ -62,20 +65,20 @@ export interface AttachPolicy {
 
 /** The checked configuration. All of it but the prompt is fixed for the generation of the session. */
 export interface AttachConfig {
-  /** Null for the built-in one. */
+  /** The prompt; null for the built-in one. */
   readonly prompt: string | null;
-  /** Output tokens; 0 for no cap. */
+  /** The cap on output tokens a second; 0 for none. */
   readonly tokensPerSecond: number;
-  /** Null in keyframe mode. */
+  /** How clips are made; null in keyframe mode. */
   readonly clip: ClipSettings | null;
   /** The analyzed region, which is that of the zone if there is one; null for the whole picture. */
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
   readonly trigger: ValidProgram | null;
   readonly localAudio: LiveAudioPlan | null;
-  /** Null without evidence clips. */
+  /** How evidence clips are made; null without any. */
   readonly record: RecordPlan | null;
-  /** Null where no event is explained by a second one. */
+  /** How events are explained by a second one; null where none is. */
   readonly enrich: EnrichPlan | null;
 }
 
@@ -86,19 +89,22 @@ export interface LiveAudioPlan {
   readonly maxEvents: number;
 }
 
-/** Fewer frames show no motion; the default settings give exactly this many. */
+/**
+ * The least number of frames of a clip: fewer show no motion, and the default settings give exactly this
+ * many.
+ */
 const CLIP_FRAMES_MIN = 3;
 
 const { minimum: TOKENS_MIN, maximum: TOKENS_MAX } = LIMITS.live.outputTokensPerSecond;
 const TOKENS = z.int().min(TOKENS_MIN).max(TOKENS_MAX).nullish();
 
-/** An empty text is no prompt. */
+/** A prompt of a live session; an empty text is none. */
 export const livePrompt = textWithin(
   { minimum: 0, maximum: LIMITS.policy.promptBytesMax },
   `At most ${LIMITS.policy.promptBytesMax} bytes`,
 );
 
-/** Closed, except that unknown keys of regions are accepted and dropped. */
+/** The configuration as JSON. Closed, except that unknown keys of regions are accepted and dropped. */
 export const ATTACH = z.strictObject({
   prompt: livePrompt.nullish(),
   max_output_tokens_per_second: TOKENS,
@@ -199,7 +205,7 @@ function refused(why: string): Refusal {
   return refuse.because("bad_request", `Cannot use x-attach-config: ${why}`);
 }
 
-/** Base64url without padding, in its canonical form, of UTF-8 text. */
+/** The text in a header: base64url without padding, in its canonical form, of UTF-8. */
 function textOf(header: string): string {
   const isBase64Url = /^[A-Za-z0-9_-]+$/.test(header) && header.length % 4 !== 1;
   if (!isBase64Url) throw refused("must be base64url without padding");
@@ -223,7 +229,7 @@ function unusedBits(base64Url: string): number {
   return last & mask;
 }
 
-/** The message of the parser is not used, because it may quote the prompt. */
+/** The JSON of a text. The message of the parser is not used, because it may quote the prompt. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -241,7 +247,7 @@ function faultOf({ path, message, ...issue }: z.core.$ZodIssue): string {
   return place ? `${place}: ${message}` : "must be a JSON object";
 }
 
-/** The field has two older names. */
+/** The cap on output tokens, which has two older names. */
 function readTokens(rules: FieldRules, body: AttachBody): number | null {
   const given = (["max_output_tokens_per_second", "token_cap", "token-cap"] as const)
     .filter((name) => body[name] != null);
@@ -324,7 +330,10 @@ function readTrigger(
 
 const LIVE_SIGNALS: readonly Signal["kind"][] = ["motion_score", "novelty_score", "confidence"];
 
-/** `voice_feedback` is accepted without effect: a live session has no spoken feedback. */
+/**
+ * The plan of local audio. `voice_feedback` is accepted without effect: a live session has no spoken
+ * feedback.
+ */
 function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): LiveAudioPlan | null {
   if (!asked) return null;
   const plan: LiveAudioPlan = {
@@ -338,7 +347,7 @@ function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): 
   return plan;
 }
 
-/** What is not named is explained as far as the session has it. */
+/** The plan of explanations. Where no causes are named, all are explained that the session can have. */
 function readEnrich(
   rules: FieldRules,
   { enrich: asked }: AttachBody,
@@ -353,7 +362,10 @@ function readEnrich(
   return { on: ENRICHED_CAUSES.filter((cause) => on.includes(cause)), deadlineMs };
 }
 
-/** `zone` is that of the policy revision, of the session or of the server. */
+/**
+ * Checks the fields that must fit together; `zone` is that of the policy revision, of the session or of the
+ * server.
+ */
 function checkCombination(
   rules: FieldRules,
   body: AttachBody,

@@ -7,11 +7,14 @@ export interface IceCandidate {
   readonly address: string;
   readonly port: number;
   readonly type: "host" | "srflx" | "prflx" | "relay";
-  /** The username fragment that it belongs to, if the publisher names one. */
+  /** The username fragment to which the candidate belongs, if the publisher names one. */
   readonly ufrag: string | null;
 }
 
-/** Who sends candidates. To one that is not on this machine, and of one, an address of loopback is of no use. */
+/**
+ * Who sends candidates. Between this machine and a sender on another one, an address of loopback is of no
+ * use, whoever names it.
+ */
 export interface CandidateSender {
   readonly isOnLoopback: boolean;
 }
@@ -31,8 +34,9 @@ const CANDIDATE =
 const ICE_CHARACTERS = /^[A-Za-z0-9+/=_-]+$/;
 
 /**
- * One `candidate:` line, with or without its `a=`. Null for one that cannot be used: TCP, the component of RTCP, or a
- * host name (`….local` hides the address of a browser, which is learned from its checks instead).
+ * Reads one `candidate:` line, with or without its `a=`. Null for one that cannot be used: TCP, the component
+ * of RTCP, or a host name (`….local` hides the address of a browser, which is learned from its checks
+ * instead).
  */
 export function readCandidate(line: string): IceCandidate | null {
   const match = CANDIDATE.exec(line.trim().replace(/^a=/i, ""));
@@ -51,7 +55,10 @@ export function readCandidate(line: string): IceCandidate | null {
   };
 }
 
-/** RFC 8840 and 9725: credentials, `m=`, `a=mid`, candidates, end of candidates; or one bare line. Empty is the end. */
+/**
+ * Reads a body of the ICE route (RFC 8840 and 9725): credentials, `m=`, `a=mid`, candidates, end of
+ * candidates; or one bare line. An empty body is the end of candidates.
+ */
 export function readTrickle(body: string): TrickleFragment {
   const lines = body.split(/\r\n|\n|\r/).map((line) => line.trim()).filter((line) => line !== "");
   const candidates = lines.map(readCandidate).filter((candidate) => candidate !== null);
@@ -79,12 +86,15 @@ export function writeTrickle(
   ].join("\r\n");
 }
 
-/** RFC 8839: 4 to 256 ICE characters. `-`, `_` and `=` are accepted too, as some publishers use them. */
+/**
+ * Whether a text is a user name of ICE (RFC 8839): 4 to 256 ICE characters. `-`, `_` and `=` are accepted
+ * too, as some publishers use them.
+ */
 export function isUfrag(text: string | undefined): text is string {
   return text !== undefined && text.length >= 4 && text.length <= 256 && ICE_CHARACTERS.test(text);
 }
 
-/** RFC 8839: 22 to 256 characters. */
+/** Whether a text is a password of ICE (RFC 8839): 22 to 256 characters. */
 export function isPassword(text: string | undefined): text is string {
   return text !== undefined && text.length >= 22 && text.length <= 256 && ICE_CHARACTERS.test(text);
 }

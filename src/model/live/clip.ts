@@ -1,20 +1,20 @@
 /** Clip mode: which frames of a live stream form a clip, and when. See docs/live.md#clip-mode. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
-/** `clip_mode` of an attach configuration. */
+/** The field `clip_mode` of an attach configuration. */
 export interface ClipSettings {
-  /** Frames a second of a clip. */
+  /** The frames a second of a clip. */
   readonly targetFps: number;
-  /** Media time of a clip. */
+  /** The media time of a clip. */
   readonly clipSeconds: number;
   /** The least time from the end of one clip to the end of the next one. */
   readonly delaySeconds: number;
 }
 
-/** Media times are rounded to milliseconds, so a frame on the grid may seem early by one. */
+/** How much too early a frame may seem: media times are rounded to milliseconds. */
 const EARLY_MS = 1;
-/** Products such as 0.7 * 10 = 6.999999999999999 must not lose a frame. */
+/** What is added before rounding down: 0.7 * 10 = 6.999999999999999 must not lose a frame. */
 const ROUNDING = 1e-9;
 
 /**

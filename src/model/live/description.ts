@@ -2,11 +2,11 @@
 
 import { truncatedUtf8 } from "../../base/bytes.ts";
 
-/** Words of a description that are compared. See docs/live.md#state-transitions. */
+/** The words of a description that are compared. See docs/live.md#state-transitions. */
 const WORDS_MAX = 128;
-/** With a smaller share of common words the state is another one. */
+/** The share of common words below which the state is another one. */
 const SAME_STATE_OVERLAP = 0.5;
-/** How much of a description prompts and transitions repeat. */
+/** Bytes of a description that prompts and transitions repeat. */
 const PREVIOUS_BYTES_MAX = 200;
 
 /** The last description, cut to PREVIOUS_BYTES_MAX. */
@@ -18,12 +18,12 @@ export interface PreviousState {
 /** Why the frame was chosen, and the confidence of that; both are part of a transition. */
 export interface StateTrigger {
   readonly trigger: string;
-  /** [0,1]. */
+  /** How certain the choice of the frame is, [0,1]. */
   readonly confidence: number;
 }
 
 export interface DescriptionStep {
-  /** The same text as the last one: its `vlm` event is left out. */
+  /** Whether the text is the same as the last one: then its `vlm` event is left out. */
   readonly isRepeated: boolean;
   /** The description of the `state_transition` to write, or null when the state is still the same. */
   readonly transition: string | null;
@@ -33,13 +33,13 @@ export interface DescriptionStep {
 export class Descriptions {
   #last: { readonly ptsMs: number; readonly text: string } | null = null;
 
-  /** For the prompt of the next frame; null before the first description. */
+  /** The last description, for the prompt of the next frame; null before the first one. */
   get previous(): PreviousState | null {
     return this.#last &&
       { ptsMs: this.#last.ptsMs, text: truncatedUtf8(this.#last.text, PREVIOUS_BYTES_MAX) };
   }
 
-  /** A blank description is ignored: it neither repeats nor changes anything. */
+  /** Takes the next description. A blank one is ignored: it neither repeats nor changes anything. */
   next(ptsMs: number, description: string, because: StateTrigger): DescriptionStep {
     if (description.trim() === "") return { isRepeated: false, transition: null };
     const last = this.#last;
@@ -60,8 +60,9 @@ export function isAnotherState(before: string, after: string): boolean {
 }
 
 /**
- * Words in both texts over words in either, [0,1]; 1 for two texts without words. Words are separated by white space and
- * compared as they are: "Dock", "dock" and "dock." are three words.
+ * How much two texts have in common: words in both over words in either, [0,1]; 1 for two texts without
+ * words. Words are separated by white space and compared as they are: "Dock", "dock" and "dock." are three
+ * words.
  */
 export function wordOverlap(one: string, other: string): number {
   const words = wordsOf(one);
@@ -75,7 +76,7 @@ function wordsOf(text: string): Set<string> {
   return new Set(text.split(/\s+/u).filter((word) => word !== "").slice(0, WORDS_MAX));
 }
 
-/** `description` of a `state_transition` is JSON text. */
+/** The `description` of a `state_transition` event, which is JSON text. */
 function stateTransition(from: string, to: string, { trigger, confidence }: StateTrigger): string {
   return JSON.stringify({
     from_state: truncatedUtf8(from, PREVIOUS_BYTES_MAX),

@@ -4,9 +4,9 @@ import { COORDINATE_SCHEMA, type ImageCoordinates } from "../frames/coordinates.
 
 /** The frame of an event. */
 export interface LiveFrame {
-  /** Counts the session's access units from 0. */
+  /** The number of the frame: counts the session's access units from 0. */
   readonly frameIndex: number;
-  /** Media time on the RTP clock. */
+  /** The media time of the frame on the RTP clock. */
   readonly ptsMs: number;
   readonly coordinates: ImageCoordinates;
 }
@@ -27,7 +27,7 @@ export function frameFields({ frameIndex, ptsMs, coordinates }: LiveFrame) {
   } as const;
 }
 
-/** Spread into `evidence`, or into the payload of a keyframe itself. */
+/** The fields of a stored image, for `evidence` or for the payload of a keyframe itself. */
 export function storedImageFields({ ref, sizeBytes, sha256 }: StoredImage) {
   return {
     image_ref: ref,

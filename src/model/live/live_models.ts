@@ -1,21 +1,21 @@
 /** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live.md#descriptions. */
 
-import type { Config } from "../../base/config.ts";
+import type { Config } from "../../contract/config.ts";
 import type { BackendSettings } from "../infer/backend_file.ts";
 import { canonicalModel } from "../infer/catalog.ts";
 
-/** SERVICE_WEBRTC_*_PASS_*: the models are any ids or aliases. */
+/** The settings SERVICE_WEBRTC_*_PASS_*; the models are any ids or aliases. */
 export type LiveModelSettings = Pick<
   Config["webrtc"],
   "firstPassModel" | "secondPassModel" | "secondPassThreshold" | "secondPassMaxTokens"
 >;
 
-/** The same with canonical ids; an id outside the catalog stays as it is. */
+/** The models with canonical ids; an id outside the catalog stays as it is. */
 export interface LiveModels {
   readonly firstPassModel: string;
   /** Whether a setting or the backend file names the first model; if not, another may be chosen. */
   readonly isNamed: boolean;
-  /** Null for no second pass; never the first model. */
+  /** The model of the second pass; null for no second pass; never the first model. */
   readonly secondPassModel: string | null;
   readonly secondPassThreshold: number;
   readonly secondPassMaxTokens: number;

@@ -4,7 +4,7 @@
 const RING_FRAMES = 8;
 /** How many of them must look the same. */
 const SIMILAR_MIN = 3;
-/** Bits of 64 in which two hashes differ; with this many or more the frames do not look the same. */
+/** The bits of 64 in which two hashes differ that do not look the same: this many or more. */
 const DISTANCE_END = 6;
 
 /**
@@ -22,7 +22,7 @@ export class LoopDetector {
   #next = 0;
   #isLooping = false;
 
-  /** As of the last frame. While it is true, no model is asked about keyframes. */
+  /** Whether the last frame was in a loop. While it is so, no model is asked about keyframes. */
   get isLooping(): boolean {
     return this.#isLooping;
   }

@@ -2,13 +2,13 @@
 
 /** The settings SERVICE_NOVELTY_*. */
 export interface NoveltySettings {
-  /** Distance up to which the last description is reused, [0,1). */
+  /** The distance up to which the last description is reused, [0,1). */
   readonly reuseThreshold: number;
-  /** Media time after which it is made anew in any case; 0 turns reuse off. */
+  /** The media time after which the description is made anew in any case; 0 turns reuse off. */
   readonly maxReuseMs: number;
-  /** Sum of the distances of reused frames after which it is made anew in any case; above 0. */
+  /** The sum of the distances of reused frames after which it is made anew in any case; above 0. */
   readonly maxCumulativeDrift: number;
-  /** Share of the reuses for which the model is asked all the same, [0,1]. */
+  /** The share of the reuses for which the model is asked all the same, [0,1]. */
   readonly shadowSampleRate: number;
 }
 
@@ -25,7 +25,8 @@ export type Quantized = Int8Array;
 const STEPS = 127;
 
 /**
- * For one session. The frame of the last committed description is the anchor with which later frames are compared.
+ * The novelty of one session. The frame of the last committed description is the anchor with which later
+ * frames are compared.
  *
  * ```
  *   decide(frame) ─▶ run │ forced ─▶ ask the model ─▶ a description? ─▶ commit(frame), the new anchor
@@ -43,7 +44,7 @@ export class Novelty {
     this.#settings = settings;
   }
 
-  /** The first frame always runs. `ptsMs` is media time. */
+  /** Decides about the next frame. The first one always runs. `ptsMs` is media time. */
   decide(embedding: Quantized, ptsMs: number): NoveltyVerdict {
     const wentBack = ptsMs < this.#lastPtsMs;
     this.#lastPtsMs = ptsMs;
@@ -65,7 +66,10 @@ export class Novelty {
   }
 }
 
-/** The last one of every 1/rate reuses, so that the share is exact and the same input gives the same samples. */
+/**
+ * Whether a reuse is a sample: the last one of every 1/rate reuses, so that the share is exact and the same
+ * input gives the same samples.
+ */
 function isSampled(reuse: number, rate: number): boolean {
   return Math.floor(reuse * rate) > Math.floor((reuse - 1) * rate);
 }
@@ -84,7 +88,7 @@ export function quantized(embedding: Float32Array): Quantized | null {
   return largest === 0 ? null : Int8Array.from(embedding, (value) => Math.round(value / largest * STEPS));
 }
 
-/** 1 - cosine, clamped to [0,1]; 1 for vectors of different lengths. */
+/** The distance of two directions: 1 - cosine, clamped to [0,1]; 1 for vectors of different lengths. */
 export function cosineDistance(one: Quantized, other: Quantized): number {
   if (one.length !== other.length) return 1;
   let dot = 0;

@@ -7,7 +7,7 @@ import { frameFields, type LiveFrame, type StoredImage, storedImageFields, unitS
 export interface Observation {
   readonly sessionId: string;
   readonly frame: LiveFrame;
-  /** [0,1]. */
+  /** How certain the observation is, [0,1]. */
   readonly confidence: number;
   readonly description: string;
 }
@@ -37,7 +37,7 @@ export type KeyframeEventType =
   | `clip_${string}`
   | `trigger.${string}`;
 
-/** For a frame that the gate kept; the first frame counts as a keepalive. */
+/** Why a frame that the gate kept is a keyframe; the first frame counts as a keepalive. */
 export function keyframeEventType(reason: GateReason): "scene_cut" | "periodic_keepalive" {
   return reason === "scene_cut" ? "scene_cut" : "periodic_keepalive";
 }

@@ -1,8 +1,8 @@
 /** A WHIP offer, checked before anything is created for it: what is served of it, or why nothing is. */
 
-import { type Refusal, refuse } from "../../base/refusal.ts";
+import { type Refusal, refuse } from "../../contract/refusal.ts";
 import { CANDIDATES_MAX, type IceCandidate, isPassword, isUfrag, readCandidate } from "./candidate.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { readSdp, type SdpAttributes, SdpFault, type SdpMedia, type SdpSession } from "./sdp.ts";
 
 export type VideoCodec = "vp8" | "h264" | "h265" | "vp9" | "av1";
@@ -15,31 +15,31 @@ export interface ServedCodec {
   readonly clockRate: number;
   /** The offered value of `a=fmtp` without the payload type; null when there is none. */
   readonly fmtp: string | null;
-  /** The payload type of its retransmissions. */
+  /** The payload type of the codec's retransmissions; null when there is none. */
   readonly rtxPayloadType: number | null;
   readonly feedback: readonly string[];
 }
 
 export interface OfferedSection {
-  /** Its index in the offer, which it has in the answer too. */
+  /** The index of the section in the offer; in the answer it is the same. */
   readonly index: number;
   readonly kind: string;
   readonly mid: string;
   readonly protocol: string;
-  /** The first format, which a refused section repeats. */
+  /** The first format of the section, which a refused one repeats. */
   readonly firstFormat: string;
-  /** Null for a section that the answer refuses. */
+  /** What is served of the section; null for one that the answer refuses. */
   readonly served: ServedCodec | null;
   /** Id of the header extension for the mid, or null. */
   readonly midExtension: number | null;
-  /** Streams that the offer announces, without those of retransmissions. */
+  /** The streams that the offer announces, without those of retransmissions. */
   readonly ssrcs: readonly number[];
 }
 
 export interface Offer {
   readonly sections: readonly OfferedSection[];
   readonly video: { readonly codec: VideoCodec; readonly section: OfferedSection } | null;
-  /** In the order of the offer; the index is the number of the track. */
+  /** The audio sections in the order of the offer; the index is the number of the track. */
   readonly audio: readonly OfferedSection[];
   readonly isBundled: boolean;
   readonly ice: { readonly ufrag: string; readonly password: string; readonly isLite: boolean };
@@ -57,15 +57,16 @@ const AUDIO_SECTIONS_MAX = LIMITS.mediaWindow.audioStreamsMax;
 
 /** What a session needs of its offer. */
 export interface OfferNeeds {
-  /** Only codecs of evidence clips are served, and there must be video. */
+  /** Whether evidence clips are made: then only codecs of such clips are served, and there must be video. */
   readonly isRecorded?: boolean;
 }
 
 /**
- * `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See docs/live.md#codecs.
+ * Reads an offer. `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See
+ * docs/live.md#codecs.
  *
- * Errors: 400 where there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the offer can be served, or it
- * has more than one video.
+ * Errors: 400 where there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the
+ * offer can be served, or it has more than one video.
  */
 export function readOffer(text: string, decodes: ReadonlySet<VideoCodec>, needs: OfferNeeds = {}): Offer {
   if (text.trim() === "") throw emptyOffer();
@@ -143,7 +144,7 @@ function bundleOf(session: SdpSession): string[] | null {
   return bundle?.slice(1) ?? null;
 }
 
-/** A section of port 0 has been stopped, unless it is bundle-only. */
+/** Whether a section is in use. One of port 0 has been stopped, unless it is bundle-only. */
 function isActive(media: SdpMedia): boolean {
   return media.port !== 0 || media.attributes.has("bundle-only");
 }
@@ -222,7 +223,7 @@ function sectionOf(
   };
 }
 
-/** Streams of the section; only the first one of a group with retransmissions or error correction. */
+/** The streams of the section; only the first one of a group with retransmissions or error correction. */
 function primarySsrcs(attributes: SdpAttributes): number[] {
   const repairs = attributes.all("ssrc-group").filter((group) => /^(FID|FEC-FR) /.test(group))
     .flatMap((group) => group.split(/ +/).slice(2));
@@ -241,7 +242,10 @@ const CODEC_NAMES: Readonly<Record<string, VideoCodec>> = {
   AV1: "av1",
 };
 
-/** VP8 and H.264 have the same rank, so the order of the offer decides between them. */
+/**
+ * The order in which codecs are preferred. VP8 and H.264 have the same rank, so the order of the offer
+ * decides between them.
+ */
 const RANK: Readonly<Record<VideoCodec, number>> = { vp8: 0, h264: 0, vp9: 1, h265: 2, av1: 3 };
 
 function videoChoice(
@@ -258,7 +262,10 @@ function videoChoice(
   return choices.sort((one, other) => RANK[one.codec] - RANK[other.codec])[0] ?? null;
 }
 
-/** False when access units are sent in another order than they are decoded: interleaved H.264, reordered H.265. */
+/**
+ * Whether access units are sent in the order in which they are decoded: not with interleaved H.264 or
+ * reordered H.265.
+ */
 function isDepacketized(codec: VideoCodec, fmtp: string | null): boolean {
   if (codec === "h264") return Number(fmtpParameter(fmtp, "packetization-mode") ?? 0) < 2;
   if (codec !== "h265") return true;

@@ -2,13 +2,13 @@
 
 import { fmtpParameter, type Offer } from "./offer.ts";
 
-/** A picture has at most `width * height` pixels; it may still be wider or higher than these. */
+/** The largest picture: at most `width * height` pixels; it may still be wider or higher than these. */
 export interface PictureBound {
   readonly width: number;
   readonly height: number;
 }
 
-/** Assumed for an offer that announces no size. */
+/** The largest picture of an offer that announces no size. */
 export const PICTURE_DEFAULT: PictureBound = { width: 1920, height: 1080 };
 
 /**
@@ -37,20 +37,20 @@ export function pictureBound(offer: Offer): PictureBound {
   return isAsymmetric && level <= blocksOf(PICTURE_DEFAULT) ? PICTURE_DEFAULT : sizeOf(level);
 }
 
-/** Pictures of more pixels are scaled down to as many. */
+/** The largest picture that is kept as it is: one of more pixels is scaled down to as many. */
 export const LARGEST_PICTURE: PictureBound = { width: 3840, height: 2160 };
 
 export function pixelsOf({ width, height }: PictureBound): number {
   return width * height;
 }
 
-/** The picture, or the largest one. */
+/** The smaller one of the picture and {@link LARGEST_PICTURE}. */
 export function bounded(picture: PictureBound): PictureBound {
   const { width, height } = pixelsOf(picture) > pixelsOf(LARGEST_PICTURE) ? LARGEST_PICTURE : picture;
   return { width, height };
 }
 
-/** `MaxFS` by `level_idc`. Level 1b has 1.1's number and is smaller. */
+/** The macroblocks of a picture (`MaxFS`) by `level_idc`. Level 1b has 1.1's number and is smaller. */
 const LEVEL_BLOCKS: Readonly<Record<number, number>> = {
   10: 99,
   11: 396,

@@ -7,11 +7,11 @@ import type { PreviousState } from "./description.ts";
 export interface GateFacts {
   /** The gate's reason, `restricted_zone_activity`, or the event type of a trigger program. */
   readonly trigger: string;
-  /** All three in [0,1]. */
+  /** How certain the reason is; this and the two scores below are in [0,1]. */
   readonly confidence: number;
   readonly novelty: number;
   readonly motion: number;
-  /** Media time. */
+  /** The media time of the frame. */
   readonly ptsMs: number;
 }
 
@@ -25,7 +25,7 @@ export interface KeyframePrompt {
 export interface ClipPrompt {
   readonly prompt: string | null;
   readonly frames: number;
-  /** Media time of the first and of the last frame. */
+  /** The media time of the first frame; below, that of the last one. */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
 }
@@ -37,7 +37,10 @@ export function noProviderDescription(model: string, { hasBackends }: { hasBacke
     : "no inference provider is configured";
 }
 
-/** The prompt of the session as it is. To the built-in one come the last description and why this frame was chosen. */
+/**
+ * The prompt for a keyframe: that of the session as it is. To the built-in one come the last description and
+ * why this frame was chosen.
+ */
 export function keyframePrompt({ prompt, previous, gate }: KeyframePrompt): string {
   if (isOwn(prompt)) return prompt;
   return [
@@ -47,13 +50,16 @@ export function keyframePrompt({ prompt, previous, gate }: KeyframePrompt): stri
   ].join("\n");
 }
 
-/** The prompt of the session as it is. To the built-in one come the number of frames and their times. */
+/**
+ * The prompt for a clip: that of the session as it is. To the built-in one come the number of frames and
+ * their times.
+ */
 export function clipPrompt({ prompt, frames, startPtsMs, endPtsMs }: ClipPrompt): string {
   if (isOwn(prompt)) return prompt;
   return `${CLIP_PROMPT}\n[clip: frames=${frames}, pts_start_ms=${startPtsMs}, pts_end_ms=${endPtsMs}]`;
 }
 
-/** A blank prompt means the built-in one. */
+/** Whether the session has a prompt of its own; a blank one means the built-in one. */
 function isOwn(prompt: string | null): prompt is string {
   return prompt !== null && prompt.trim() !== "";
 }
@@ -76,7 +82,7 @@ function gateLine({ trigger, confidence, novelty, motion, ptsMs }: GateFacts): s
   return `[gate: trigger=${trigger}, ${measured}, pts_ms=${ptsMs}]`;
 }
 
-/** A description of a model must not look like lines of the prompt. */
+/** A description in one line: that of a model must not look like lines of the prompt. */
 function onOneLine(text: string): string {
   return text.replace(/\s+/gu, " ").trim();
 }

@@ -1,9 +1,9 @@
 /** SDP: parses a session description without checking what it asks for. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface SdpMedia {
-  /** `video`, `audio`, `application` … */
+  /** The kind of media: `video`, `audio`, `application` … */
   readonly kind: string;
   readonly port: number;
   readonly protocol: string;
@@ -17,7 +17,7 @@ export interface SdpSession {
   readonly media: readonly SdpMedia[];
 }
 
-/** The text is not SDP; `message` names the line and the fault. */
+/** The error of a text that is not SDP; `message` names the line and the fault. */
 export class SdpFault extends Error {
   override readonly name = "SdpFault";
 }
@@ -26,7 +26,7 @@ export class SdpFault extends Error {
 export class SdpAttributes {
   readonly #values = new Map<string, string[]>();
 
-  /** `line` without its `a=`. */
+  /** Adds an attribute; `line` is without its `a=`. */
   add(line: string): void {
     const colon = line.indexOf(":");
     const name = colon === -1 ? line : line.slice(0, colon);
@@ -49,15 +49,20 @@ export class SdpAttributes {
   }
 }
 
-/** Sections of one description: far more than any publisher sends. */
+/** The most sections of one description: far more than any publisher sends. */
 const MEDIA_MAX = 32;
 
-/** Work and memory that a text may cause are bounded by its length, its lines and the formats of each section. */
+/**
+ * The longest text. Its length, its lines and the formats of each section bound the work and memory that it
+ * may cause.
+ */
 const offerBytesMax = LIMITS.whip.offerBytesMax;
 const offerLinesMax = LIMITS.whip.offerLinesMax;
 const offerFormatsMax = LIMITS.whip.offerFormatsMax;
 
-/** RFC 8866 as far as WebRTC needs it: `v=0`, `o=`, `s=`, `t=` in this order, then the sections. */
+/**
+ * Reads SDP: RFC 8866 as far as WebRTC needs it, `v=0`, `o=`, `s=`, `t=` in this order, then the sections.
+ */
 export function readSdp(text: string): SdpSession {
   const session = new SdpAttributes();
   const media: SdpMedia[] = [];

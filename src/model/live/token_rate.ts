@@ -3,7 +3,10 @@
 import { utf8Length } from "../../base/bytes.ts";
 
 const WINDOW_MS = 1_000;
-/** With this many answers the second counts as full, whatever they cost, so that the list is bounded. */
+/**
+ * The most answers in a second: with so many the second counts as full, whatever they cost, so that the list
+ * is bounded.
+ */
 const ANSWERS_MAX = 4_096;
 
 /**
@@ -15,7 +18,7 @@ export class TokenRate {
   readonly #answers: { readonly atMs: number; readonly tokens: number }[] = [];
   #spent = 0;
 
-  /** 0 means no cap. */
+  /** `perSecond`: the cap; 0 means none. */
   constructor(perSecond: number) {
     this.#perSecond = perSecond;
   }
@@ -38,7 +41,7 @@ export class TokenRate {
   }
 }
 
-/** An estimate: four bytes are one token, and every answer is at least one. */
+/** An estimate of the tokens of an answer: four bytes are one, and every answer has at least one. */
 export function tokensOf(answer: string): number {
   return Math.max(1, Math.floor(utf8Length(answer) / 4));
 }

@@ -2,7 +2,10 @@
 
 import type { PayloadOf } from "../events/event_table.ts";
 
-/** Feedback, and the descriptions of live sessions. See docs/deployment.md#mirror-database. */
+/**
+ * The mirrored kinds: feedback, and the descriptions of live sessions. See
+ * docs/deployment.md#mirror-database.
+ */
 export const MIRRORED_KINDS: ReadonlySet<string> = new Set(
   ["operator_feedback_submitted", "vlm", "vlm_tiered", "clip_vlm", "clip_vlm_tiered"],
 );
@@ -12,9 +15,9 @@ export interface MirroredEvent {
   readonly seq: number;
   readonly runId: string;
   readonly kind: string;
-  /** Epoch milliseconds. */
+  /** The time of the event, epoch milliseconds. */
   readonly ptsMs: number;
-  /** JSON text. */
+  /** The payload as JSON text. */
   readonly payload: string;
 }
 
@@ -24,11 +27,11 @@ export type MirrorTable = "feedback" | "descriptions";
 export interface MirrorRow {
   readonly table: MirrorTable;
   readonly seq: number;
-  /** By column, see `MIRROR_COLUMNS`. */
+  /** The values by column, see `MIRROR_COLUMNS`. */
   readonly values: Readonly<Record<string, string | number>>;
 }
 
-/** `event` is of one of `MIRRORED_KINDS`. */
+/** The row of an event, which is of one of `MIRRORED_KINDS`. */
 export function mirrorRow({ seq, runId, kind, ptsMs, payload }: MirroredEvent): MirrorRow {
   const common = { seq, run_id: runId, recorded_ms: ptsMs };
   if (kind === "operator_feedback_submitted") {
@@ -64,7 +67,7 @@ export function mirrorRow({ seq, runId, kind, ptsMs, payload }: MirroredEvent): 
   };
 }
 
-/** A text of PostgreSQL has no character 0, and no half of a surrogate pair. */
+/** A text as PostgreSQL takes it: without character 0, and without half of a surrogate pair. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll("\0", "\uFFFD");
 }

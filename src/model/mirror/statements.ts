@@ -2,7 +2,10 @@
 
 import type { MirrorTable } from "./rows.ts";
 
-/** Column to type, without those of the key. `recorded_ms` arrives as a number and is kept as `recorded_at`. */
+/**
+ * The columns with their types, without those of the key. `recorded_ms` arrives as a number and is kept as
+ * `recorded_at`.
+ */
 const MIRROR_COLUMNS: Readonly<Record<MirrorTable, Readonly<Record<string, string>>>> = {
   feedback: {
     run_id: "text",
@@ -32,12 +35,15 @@ export class MirrorStatements {
     this.#schema = quoted(schema);
   }
 
-  /** `exists` is whether there is such a table that this user may name. */
+  /** Asks whether there is such a table that this user may name: the answer is `exists`. */
   exists(table: MirrorTable): string {
     return `SELECT to_regclass(${literal(this.#nameOf(table))}) IS NOT NULL AS "exists"`;
   }
 
-  /** `exists` is whether there is such a schema: to make one again is refused to a user who may make none. */
+  /**
+   * Asks whether there is such a schema: the answer is `exists`. A user who may make no schema is also
+   * refused to make one that exists.
+   */
   get schemaExists(): string {
     return `SELECT to_regnamespace(${literal(this.#schema)}) IS NOT NULL AS "exists"`;
   }
@@ -55,7 +61,10 @@ export class MirrorStatements {
     }, recorded_at timestamptz NOT NULL, PRIMARY KEY (instance_id, seq))`;
   }
 
-  /** Takes the instance id, and the rows as the JSON of an array. Rows that are there already stay as they are. */
+  /**
+   * Inserts rows: takes the instance id, and the rows as the JSON of an array. Rows that are there already
+   * stay as they are.
+   */
   insert(table: MirrorTable): string {
     const names = Object.keys(MIRROR_COLUMNS[table]);
     const types = Object.entries(MIRROR_COLUMNS[table]).map(([name, type]) => `${name} ${type}`);
@@ -67,7 +76,10 @@ export class MirrorStatements {
       "ON CONFLICT DO NOTHING";
   }
 
-  /** Takes the instance id; `seq` is the highest number of its rows in any table, as text, or null. */
+  /**
+   * Asks for the highest number of an instance's rows in any table: takes its id; `seq` is the number as
+   * text, or null.
+   */
   get lastSeq(): string {
     const highest = MIRROR_TABLES.map((table) =>
       `(SELECT max(seq) FROM ${this.#nameOf(table)} WHERE instance_id = $1::text)`

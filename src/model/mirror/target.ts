@@ -4,7 +4,7 @@
 export type TlsMode = "disable" | "prefer" | "require" | "verify-full";
 
 export interface MirrorTarget {
-  /** A name or an address, IPv6 without brackets. */
+  /** The host: a name or an address, IPv6 without brackets. */
   readonly hostname: string;
   readonly port: number;
   readonly user: string;
@@ -16,7 +16,7 @@ export interface MirrorTarget {
 const PORT = 5432;
 const TLS_MODE = "prefer" satisfies TlsMode;
 
-/** Of a URL that the table of settings has accepted. */
+/** The target that a URL names, which the table of settings has accepted. */
 export function mirrorTarget(url: string): MirrorTarget {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
   const user = decodeURIComponent(username);

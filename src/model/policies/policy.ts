@@ -1,7 +1,7 @@
 /** Policy revisions of a run: the fold of their events, and the allowed transitions. See docs/triggers-policies.md#policy-stages. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export type PolicyStatus = "draft" | "shadow" | "canary" | "active" | "retired" | "rolled_back";
 
@@ -21,7 +21,7 @@ export interface PolicyApplication {
 
 /** One revision as it follows from its events. Its contents (prompt, schema, zone) stay in the log. */
 export interface RevisionView {
-  /** The sequence number of the event that created it. */
+  /** The number of the revision: the sequence number of the event that created it. */
   readonly revision: number;
   readonly parentRevision: number | null;
   readonly status: PolicyStatus;
@@ -35,7 +35,7 @@ export interface RevisionView {
 
 type Revision = { -readonly [Field in keyof RevisionView]: RevisionView[Field] };
 
-/** The kinds that the fold reads. */
+/** The kinds of events that the fold reads. */
 export const POLICY_KINDS: ReadonlySet<string> = new Set([
   "policy_revision_created",
   "policy_deployment_acknowledged",
@@ -53,14 +53,14 @@ export const POLICY_KINDS: ReadonlySet<string> = new Set([
  * ```
  */
 export class PolicyBook {
-  /** By number, which is the sequence number of an event, so the last one is the newest. */
+  /** The revisions by number, which is the sequence number of an event, so the last one is the newest. */
   readonly #revisions = new Map<number, Revision>();
 
   get count(): number {
     return this.#revisions.size;
   }
 
-  /** In the order of their numbers. */
+  /** All revisions, in the order of their numbers. */
   all(): Iterable<RevisionView> {
     return this.#revisions.values();
   }
@@ -75,14 +75,14 @@ export class PolicyBook {
     return this.#active();
   }
 
-  /** 404 on `revision` for a number that is no revision of this run. */
+  /** The revision with the number. Refuses with 404 on `revision` a number that is none of this run. */
   revision(number: number): RevisionView {
     const revision = this.#revisions.get(number);
     if (!revision) throw refuse.notFound("Policy revision", "revision");
     return revision;
   }
 
-  /** `payload` is that of an event of one of `POLICY_KINDS`. */
+  /** Folds one event; `payload` is that of an event of one of `POLICY_KINDS`. */
   fold(seq: number, ptsMs: number, kind: string, payload: unknown): void {
     if (kind === "policy_revision_created") {
       this.#revisions.set(seq, {
@@ -107,7 +107,7 @@ export class PolicyBook {
     change(revision, status, ptsMs, application);
   }
 
-  /** A generation starts with the active revision, zone included. */
+  /** Folds the start of a generation, which begins with the active revision, zone included. */
   #startGeneration({ pipeline_generation: generation }: Opened): void {
     const active = this.#active();
     if (!active) return;
@@ -143,7 +143,7 @@ function change(
   revision.deferredFields = application?.deferred_fields ?? [];
 }
 
-/** 409 unless `parent` is the newest revision, or null for the first one. */
+/** Refuses with 409 unless `parent` is the newest revision, or null for the first one. */
 export function checkParent(book: PolicyBook, parent: number | null): void {
   const newest = book.newest?.revision ?? null;
   if (parent === newest) return;
@@ -153,7 +153,7 @@ export function checkParent(book: PolicyBook, parent: number | null): void {
   );
 }
 
-/** 409 when the run has the largest allowed number of revisions. */
+/** Refuses with 409 when the run has the largest allowed number of revisions. */
 export function checkCount(book: PolicyBook): void {
   if (book.count < LIMITS.policy.revisionsMax) return;
   throw refuse.conflict("run_id", `Cannot create a revision as the run has ${book.count} already`);
@@ -165,7 +165,7 @@ const STAGE_BEFORE: Record<PolicyStage, PolicyStatus> = {
   active: "canary",
 };
 
-/** 409 unless the revision has the status that must come before `stage`. */
+/** Refuses with 409 unless the revision has the status that must come before `stage`. */
 export function checkStage({ revision, status }: RevisionView, stage: PolicyStage): void {
   if (status === STAGE_BEFORE[stage]) return;
   throw refuse.conflict(
@@ -176,7 +176,10 @@ export function checkStage({ revision, status }: RevisionView, stage: PolicyStag
   );
 }
 
-/** The revision that a rollback to `target` replaces; 409 unless one is active and `target` was active before it. */
+/**
+ * The revision that a rollback to `target` replaces. Refuses with 409 unless one is active and `target` was
+ * active before it.
+ */
 export function rolledBackFrom(book: PolicyBook, target: RevisionView): RevisionView {
   const refused = (why: string) =>
     refuse.conflict("revision", `Cannot roll back to revision ${target.revision} as ${why}`);

@@ -3,20 +3,20 @@
 import { utf8Length } from "../../base/bytes.ts";
 import type { NormalizedRegion } from "../frames/coordinates.ts";
 import type { FieldRules } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface RestrictedZone {
   readonly policy_id: string;
-  /** From 1. */
+  /** The version of the policy, from 1. */
   readonly policy_version: number;
   readonly device_id: string;
-  /** Fractions of the picture; it becomes the crop that is analyzed. */
+  /** The region in fractions of the picture; it becomes the crop that is analyzed. */
   readonly region: NormalizedRegion;
   /** Motion from which a frame counts towards entering. */
   readonly enter_motion_score: number;
   /** Motion up to which a frame counts towards leaving; below `enter_motion_score`. */
   readonly exit_motion_score: number;
-  /** Consecutive frames. */
+  /** Consecutive frames with such motion after which the zone is entered. */
   readonly enter_after_frames: number;
   readonly exit_after_frames: number;
 }
@@ -62,7 +62,10 @@ function checkIdentifier(rules: FieldRules, field: string, id: string): void {
   if (/[\x00-\x1f\x7f-\x9f]/.test(id)) rules.fault(field, "must not have control characters");
 }
 
-/** A zone must lie inside the picture without tolerance, unlike a crop, because zones are compared exactly. */
+/**
+ * Checks that a zone lies inside the picture without tolerance, unlike a crop, because zones are compared
+ * exactly.
+ */
 function checkRegion(rules: FieldRules, field: string, { x, y, width, height }: NormalizedRegion): void {
   if (!(x >= 0 && y >= 0 && width > 0 && height > 0 && x + width <= 1 && y + height <= 1)) {
     rules.fault(field, `must lie inside [0, 1] with a size above 0: got ${x}, ${y}, ${width}, ${height}`);

@@ -25,7 +25,7 @@ export interface ZoneEntry {
   readonly image: StoredImage;
 }
 
-/** It is not identified who or what moved, so the subject is null. */
+/** The payload of an entry. It is not identified who or what moved, so the subject is null. */
 export function zoneEnteredPayload(entry: ZoneEntry): PayloadOf<"restricted_zone_activity_entered"> {
   const { zone } = entry;
   const { x, y, width, height } = zone.region;

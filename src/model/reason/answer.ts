@@ -18,16 +18,16 @@ export interface ChunkOverlay {
   readonly objectLabel: string;
   readonly summary: string;
   readonly description: string;
-  /** [0,1]. */
+  /** How certain the labels are, [0,1]. */
   readonly confidence: number;
 }
 
-/** `rawOutput` is the JSON of the model, null when none could be read. */
+/** An answer, read or not; `rawOutput` is the JSON of the model, null when none could be read. */
 export type Answered<Value> =
   | ({ readonly ok: true; readonly rawOutput: unknown } & Value)
   | { readonly ok: false; readonly fault: AnswerFault; readonly rawOutput: unknown };
 
-/** What an answer has to be. */
+/** Says what an answer has to be. */
 export interface AnswerCheck {
   readonly schema: Readonly<Record<string, unknown>>;
   /** The fault of a value, in one short line, or null. */
@@ -35,12 +35,12 @@ export interface AnswerCheck {
 }
 
 /**
- * Longer than any answer of the requested number of tokens. It bounds the text that is searched, checked with the schema
- * of the caller and written to the timeline for every chunk.
+ * The longest answer in characters: longer than any of the requested number of tokens. It bounds the text
+ * that is searched, checked with the schema of the caller and written to the timeline for every chunk.
  */
 const ANSWER_CHARACTERS_MAX = 65_536;
 
-/** An answer by the built-in schema: the last object in the text that fits it, whatever is around it. */
+/** Reads an answer by the built-in schema: the last object in the text that fits, whatever is around it. */
 export function parseFrameAnswer(text: string): Answered<{ readonly overlay: ChunkOverlay }> {
   return answerIn(text, (value) => {
     const overlay = overlayOf(value);
@@ -49,9 +49,9 @@ export function parseFrameAnswer(text: string): Answered<{ readonly overlay: Chu
 }
 
 /**
- * An answer by the schema of the caller: the whole text as JSON, or the last object or list in it that fits, without an overlay.
- * A text without any is kept as `{"raw": text}`, and so is the beginning of one that is too long. What does not fit the schema is
- * kept as it is.
+ * Reads an answer by the schema of the caller: the whole text as JSON, or the last object or list in it that
+ * fits, without an overlay. A text without any is kept as `{"raw": text}`, and so is the beginning of one
+ * that is too long. What does not fit the schema is kept as it is.
  */
 export function parseCustomAnswer(text: string, schema: AnswerCheck): Answered<object> {
   const read = answerIn(text, (value) => {
@@ -71,8 +71,9 @@ export function unread(text: string, fault: AnswerFault): Answered<object> {
 }
 
 /**
- * What `fits` makes of the last value in the text that fits: the value itself, or the one object in it. The one reader of all answers
- * of models that are asked for JSON. See docs/reason.md#model-answers.
+ * Reads the answer of a model that was asked for JSON; every such answer is read here. The result is what
+ * `fits` makes of the last value in the text that fits: the value itself, or the one object in it. See
+ * docs/reason.md#model-answers.
  */
 export function answerIn<Value extends { readonly rawOutput: unknown }>(
   text: string,
@@ -98,7 +99,7 @@ export function answerIn<Value extends { readonly rawOutput: unknown }>(
   return { ok: false, fault: hasPair ? "invalid_json" : "json_object_not_found", rawOutput: null };
 }
 
-/** Objects and lists around the answer that the model added: `{"observation": {…}}`, `[{…}]`. */
+/** How many objects and lists around the answer the model may have added: `{"observation": {…}}`, `[{…}]`. */
 const WRAPPERS_MAX = 4;
 
 /** The answer in a value: itself, the last one in a list, or the only one in an object. A text that is JSON as a whole counts as its value. */
@@ -149,7 +150,10 @@ export const TIER_LABEL: AnswerCheck = {
   },
 };
 
-/** `confidence` of the last object in the text that has one, limited to [0,1]; 0.5 for any other text. */
+/**
+ * The confidence of an answer: `confidence` of the last object in the text that has one, limited to [0,1];
+ * 0.5 for any other text.
+ */
 export function tierConfidence(text: string): number {
   const read = answerIn(text, (value) => {
     const said = isObject(value) ? withNames(value, ["confidence"]).confidence : null;
@@ -178,10 +182,16 @@ const LABEL_MAX = 256;
 
 const FIELDS = ["event_type", "object_label", "summary", "description", "confidence"];
 
-/** Also the type of a field in the place of its value, which small models take over from the schema. */
+/**
+ * A text of a form that was not filled in. Small models also take over the type of a field from the schema,
+ * in the place of its value.
+ */
 const PLACEHOLDER = /^\s*(?:\.{3}|…|<[^<>]*>|string)\s*$/i;
 
-/** A text that is missing or null is a blank one. A form that was not filled in is no answer. */
+/**
+ * The labels of an answer. A text that is missing or null is a blank one. A form that was not filled in is no
+ * answer.
+ */
 function overlayOf(answer: unknown): ChunkOverlay | null {
   if (!isObject(answer)) return null;
   const { event_type: type, ...said } = withNames(answer, FIELDS);

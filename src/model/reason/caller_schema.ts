@@ -1,19 +1,19 @@
 /** A JSON Schema of a caller as it came: plain JSON of bounded size and depth. What is made of it is made where it can be ended. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Answered } from "./answer.ts";
 import { MAX_JSON_DEPTH } from "./json_object.ts";
 
 /** A schema that compiled. */
 export interface OutputSchema {
-  /** As the caller gave it; it is sent to the backend. */
+  /** The schema as the caller gave it; it is sent to the backend. */
   readonly schema: Readonly<Record<string, unknown>>;
-  /** What a model answered, as far as it fits. Rejects with the reason of the signal. */
+  /** Reads the answer of a model, as far as it fits the schema. Rejects with the reason of the signal. */
   read(answer: string, signal: AbortSignal): Promise<Answered<object>>;
 }
 
-/** `fault` says why there is no schema. */
+/** A schema, or `fault`, which says why there is none. */
 export type CheckedSchema =
   | { readonly ok: true; readonly outputSchema: OutputSchema }
   | { readonly ok: false; readonly fault: string };
@@ -22,12 +22,12 @@ export type CheckedSchema =
 export class SchemaFault extends Error {}
 
 /**
- * The key `$async` of ajv makes a check return a promise, which would count as a success. JSON Schema itself has only one
- * key that starts with `$a`, which is `$anchor`.
+ * Finds the key `$async`, with which ajv makes a check return a promise, which would count as a success. JSON
+ * Schema itself has only one key that starts with `$a`, which is `$anchor`.
  */
 const ASYNC_KEY = /^\$a(?!nchor$)/;
 
-/** A copy that is plain JSON within the limits. */
+/** A copy of the schema that is plain JSON within the limits. */
 export function plainSchema(value: unknown): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new SchemaFault("must be a JSON Schema object");

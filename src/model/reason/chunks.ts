@@ -3,8 +3,9 @@
 import { NO_TOKENS, type TokenCounts } from "../infer/inference.ts";
 
 /**
- * Positions of the chosen frames among the `frames` of a chunk, ascending. They depend on the position only and not on the
- * results of the filter. Of 25 frames, one picture is 12, two are 0 and 24, three are 0, 12 and 24.
+ * The positions of the chosen frames among the `frames` of a chunk, ascending. They depend on the number of
+ * frames only and not on the results of the filter. Of 25 frames, one picture is 12, two are 0 and 24, three
+ * are 0, 12 and 24.
  */
 export function chosenPositions(frames: number, wanted: number): number[] {
   if (frames <= 0 || wanted <= 0) return [];
@@ -17,7 +18,7 @@ export function chosenPositions(frames: number, wanted: number): number[] {
   return [...new Set(positions)];
 }
 
-/** All in milliseconds. */
+/** The lag of a chunk, all in milliseconds. */
 export interface ChunkLag {
   /** Wall time from the start of the chunk to its end. */
   readonly process_ms: number;
@@ -40,7 +41,7 @@ export function percentile(values: readonly number[], p: number): number {
   return sorted[Math.round((sorted.length - 1) * p / 100)] ?? 0;
 }
 
-/** Unique within a request, and always the same for the same moment. */
+/** The id of a moment: unique within a request, and always the same for the same moment. */
 export function momentId(requestId: string, chunkIndex: number, momentIndex: number): string {
   return `${requestId}:${chunkIndex}:${momentIndex}`;
 }

@@ -64,7 +64,7 @@ export function interactionsOf(events: Iterable<ChunkEvent>, index?: string): ob
   return [...chunks.values()].flatMap((chunk) => chunk.items.map((item) => interactionOf(item, chunk)));
 }
 
-/** Each request, and each track of a live session, counts its chunks from 0. */
+/** What tells chunks apart: each request, and each track of a live session, counts its chunks from 0. */
 function keyOf({ request_id, session_id, track_id, stream_id, chunk_index }: ChunkPayload): string {
   return JSON.stringify([request_id, session_id, track_id, stream_id, chunk_index]);
 }
@@ -79,7 +79,10 @@ function itemsOf(payload: ChunkPayload, text: string): readonly unknown[] {
   return object === "" && event === "" ? [] : [{ object_label: object, event_type: event }];
 }
 
-/** Output that is no object is given as `raw`, like text that reason cannot parse. */
+/**
+ * The interaction of an answer. Output that is no object is given as `raw`, like text that reason cannot
+ * parse.
+ */
 function interactionOf(item: unknown, { chunkIndex, startMs, endMs, writtenMs }: InteractionChunk): object {
   const isObject = typeof item === "object" && item !== null && !Array.isArray(item) && !JSON.isRawJSON(item);
   const start = startMs ?? writtenMs;

@@ -1,19 +1,23 @@
 /** Finds the objects and lists in the text of a model, also where their JSON is only nearly right. Takes linear time for every text. */
 
-/** Deeper JSON is not accepted, because later code may recurse into it. */
+/** The deepest JSON that is accepted, because later code may recurse into it. */
 export const MAX_JSON_DEPTH = 64;
 
 export interface FoundValues {
   /** The objects and lists that are part of no other one, in the order of the text; none of a text that is cut, too deep or too broken. */
   readonly values: readonly unknown[];
-  /** The text ends in the middle of an object or a list: what the model wanted to say last is not known. */
+  /**
+   * Whether the text ends in the middle of an object or a list: then it is not known what the model wanted to
+   * say last.
+   */
   readonly isCut: boolean;
 }
 
 /**
- * Beside JSON it reads: line breaks and unescaped quotes in texts, other quotes, colons and commas, keys without quotes, a comma too
- * many or before a key too few, `True`, `False`, `None` and `NaN`, comments, escapes around a whole object, and half surrogate pairs, which
- * become U+FFFD. What is still broken is skipped with all that was read in it, because a part of a broken object is no answer. See
+ * Finds the values. Beside JSON it reads: line breaks and unescaped quotes in texts, other quotes, colons and
+ * commas, keys without quotes, a comma too many or before a key too few, `True`, `False`, `None` and `NaN`,
+ * comments, escapes around a whole object, and half surrogate pairs, which become U+FFFD. What is still
+ * broken is skipped with all that was read in it, because a part of a broken object is no answer. See
  * docs/reason.md#model-answers.
  */
 export function jsonValues(text: string): FoundValues {
@@ -69,7 +73,10 @@ export function jsonDepth(value: unknown): number {
   }
 }
 
-/** Bounds the time for a text of which each brace begins another long object that is broken. */
+/**
+ * The steps that are taken for each character. They bound the time for a text of which each brace begins
+ * another long object that is broken.
+ */
 const STEPS_PER_CHARACTER = 8;
 
 function nextStart(text: string, from: number): number {
@@ -79,7 +86,10 @@ function nextStart(text: string, from: number): number {
 
 const START = /[{[]/g;
 
-/** Escapes of half a surrogate pair would be no text: neither a log nor a browser could show it. */
+/**
+ * The JSON without escapes of half a surrogate pair, which would be no text: neither a log nor a browser
+ * could show it.
+ */
 function wholePairs(json: string): string {
   return json.replace(ESCAPES, (escape, half) => half === undefined ? escape : "\\ufffd");
 }
@@ -89,9 +99,9 @@ const ESCAPES =
 
 /** One attempt to read an object or a list that begins at a place of a text. */
 class LooseJson {
-  /** How far it looked. */
+  /** How far the attempt has looked. */
   furthest: number;
-  /** The end of the last object or list that it finished. */
+  /** The end of the last object or list that the attempt finished. */
   lastClosed: number;
   isCut = false;
   isTooDeep = false;
@@ -105,7 +115,7 @@ class LooseJson {
     this.#at = this.furthest = this.lastClosed = start;
   }
 
-  /** The same value as JSON. */
+  /** What was read, as proper JSON. */
   get json(): string {
     return this.#json.join("");
   }
@@ -169,7 +179,10 @@ class LooseJson {
     this.lastClosed = ++this.#at;
   }
 
-  /** A text that ends where more had to come is cut; one brace at its end is no cut answer. */
+  /**
+   * Notes whether the text is cut, which it is where it ends and more had to come; one brace at its end is no
+   * cut answer. Always false.
+   */
   #failed(): false {
     this.isCut ||= this.#json.length > 1 && this.#text.length - this.#at < WORD_MAX &&
       /^[\w.+-]*$/.test(this.#text.slice(this.#at));
@@ -203,7 +216,7 @@ class LooseJson {
     return true;
   }
 
-  /** Within the text of a value a quote ends it only where its container can go on behind it. */
+  /** Reads a text. In a value, a quote ends it only where its container can go on behind it. */
   #string({ isKey }: { readonly isKey: boolean }): boolean {
     const text = this.#text;
     const closing = QUOTES.get(text[this.#at] ?? "");
@@ -259,7 +272,7 @@ class LooseJson {
   }
 }
 
-/** Also blanks of no width, and line breaks that are escaped where no text is. */
+/** Blanks, also those of no width, and line breaks that are escaped where no text is. */
 const BLANK = /(?:[\s\u200b\u2060]|\\[nrt])+/y;
 const COMMA = /[,，]/y;
 const COLON = /[:：]/y;
@@ -270,12 +283,15 @@ const WORD = /(?:true|false|null|none|undefined|nan|-?infinity)\b/iy;
 /** What other languages write for no value, and numbers that JSON does not have. */
 const NOTHING: ReadonlySet<string> = new Set(["none", "undefined", "nan", "infinity", "-infinity"]);
 const NUMBER = /[-+]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:\s?%)?(?![\w.])/y;
-/** Longer than a number or a word that the end of the text cuts. */
+/** The longest number or word that the end of the text may cut. */
 const WORD_MAX = 32;
-/** What may stand behind a text: the end of its list or object, a comment, a comma with what may follow it, or a key without a comma. */
+/**
+ * What may stand behind a text: the end of its list or object, a comment, a comma with what may follow it, or
+ * a key without a comma.
+ */
 const BEHIND =
   /(?:[\s\u200b\u2060]|\\[nrt])*(?:[\]}]|\/[/*]|#|$|[,，](?:[\s\u200b\u2060]|\\[nrt])*(?:$|["'`“”‘’{}[\].+/#-]|\d|(?:true|false|null|none|nan)\b|[A-Za-z_$][\w$]*\s*[:：])|(["'])[\w -]{1,64}\1\s*[:：])/iy;
-/** By the quote with which a text begins. */
+/** The quotes that end a text, by the one with which it begins. */
 const QUOTES: ReadonlyMap<string, string> = new Map([
   ...[['"', '"'], ["'", "'"], ["`", "`"]] as const,
   ...[["“", "”"], ["”", "”"], ["‘", "’"], ["’", "’"]] as const,

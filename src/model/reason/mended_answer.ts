@@ -54,7 +54,7 @@ function renamed(
   return Object.fromEntries(entries);
 }
 
-/** A number, also in quotes; null for anything else. */
+/** Reads a number, also in quotes; null for anything else. */
 export function numberOf(value: unknown): number | null {
   const number = typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : null;
@@ -63,8 +63,9 @@ export function numberOf(value: unknown): number | null {
 const NUMBER_TEXT = /^\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$/;
 
 /**
- * A part of 1: a number from 0 to 1, one of another (`9/10`), or a percentage: `90%`, or a number over 10 to 100. From 1 to 10 it
- * may be a part of ten, so it is none. A text may have a comma in place of the point.
+ * Reads a part of 1: a number from 0 to 1, one of another (`9/10`), or a percentage: `90%`, or a number over
+ * 10 to 100. A number from 1 to 10 may be a part of ten, so it is none. A text may have a comma in place of
+ * the point.
  */
 export function unitOf(value: unknown): number | null {
   const text = typeof value === "string"
@@ -83,7 +84,10 @@ export function unitOf(value: unknown): number | null {
   return ratio === null && number > 10 ? number / 100 : null;
 }
 
-/** Milliseconds: a number, or a time as `0:12`, `1:02:03.5`, `12.5 s` or `800ms`; null for anything else. */
+/**
+ * Reads milliseconds: a number, or a time as `0:12`, `1:02:03.5`, `12.5 s` or `800ms`; null for anything
+ * else.
+ */
 export function offsetMsOf(value: unknown): number | null {
   const number = numberOf(value);
   if (number !== null || typeof value !== "string") return number;
@@ -99,7 +103,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** References and choices between a schema and null, up to what says of which type a value is. */
+/**
+ * The schema behind references and behind choices between a schema and null: the one that says of which type
+ * a value is.
+ */
 function plainSchema(
   schema: unknown,
   root: unknown,
@@ -122,7 +129,7 @@ function plainSchema(
   return { known, mayBeNull };
 }
 
-/** A chain of references that is longer leads to itself. */
+/** The longest chain of references; a longer one leads to itself. */
 const HOPS_MAX = 8;
 
 function referenced(reference: string, root: unknown): unknown {
@@ -149,7 +156,7 @@ function namesOf(properties: Record<string, unknown>): ReadonlyMap<string, strin
   return known(NAMES, properties, () => Object.keys(properties));
 }
 
-/** Of parts of schemas: an answer may have thousands of values for each. */
+/** Choices and names of parts of schemas, kept as an answer may have thousands of values for each. */
 const CHOICES = new WeakMap<object, ReadonlyMap<string, string>>();
 const NAMES = new WeakMap<object, ReadonlyMap<string, string>>();
 

@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import { chunkMoment } from "../events/analysis_payloads.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AudioObservation, LocalAudio } from "../sidecars/local_audio.ts";
 import { type Answered, answerIn, type ChunkOverlay, cutText } from "./answer.ts";
 import { isObject, numberOf, offsetMsOf, unitOf, withNames } from "./mended_answer.ts";
@@ -21,7 +21,10 @@ export interface Moments {
   readonly overlay: ChunkOverlay;
 }
 
-/** The answer of a model about a clip of `clipMs` milliseconds. Moments are cut to the clip; those outside are dropped. */
+/**
+ * Reads the answer of a model about a clip of `clipMs` milliseconds. Moments are cut to the clip; those
+ * outside are dropped.
+ */
 export function parseMomentsAnswer(text: string, clipMs: number): Answered<Moments> {
   return answerIn(text, (value) => {
     const said = isObject(value) ? withNames(value, ["moments"]).moments : value;
@@ -37,16 +40,17 @@ export function parseMomentsAnswer(text: string, clipMs: number): Answered<Momen
 
 /** The result of the local analysis of a window. */
 export interface LocalEvidence {
-  /** Null when there was no local analysis, or when it failed. */
+  /** The local analysis; null when there was none, or when it failed. */
   readonly local: LocalAudio | null;
   readonly localFailed: boolean;
   readonly clipMs: number;
 }
 
 /**
- * A moment with sound that the model reports is kept only when the local analysis found a matching sound; it then gets
- * the words of the local analysis. All sounds of the local analysis are included. When no local analysis was requested,
- * the moments are those of the model; when it failed, those of the model without sound.
+ * Compares the moments of a model with local sound. A moment with sound that the model reports is kept only
+ * when the local analysis found a matching sound; it then gets the words of the local analysis. All sounds of
+ * the local analysis are included. When no local analysis was requested, the moments are those of the model;
+ * when it failed, those of the model without sound.
  */
 export function fuseMoments(claimed: readonly ChunkMoment[], evidence: LocalEvidence): Moments {
   const { local, localFailed, clipMs } = evidence;
@@ -84,10 +88,10 @@ function momentOverlay(lead: ChunkMoment | undefined): ChunkOverlay {
 
 const NOTHING_FOUND = "Nothing stood out in this window.";
 
-/** Longer texts of a moment are cut. */
+/** The longest text of a moment in characters; longer ones are cut. */
 const TEXT_MAX = 1024;
 
-/** Null when the claim does not have the requested shape. */
+/** A moment that a model claims; null when the claim does not have the requested shape. */
 function momentOf(said: unknown, clipMs: number): ChunkMoment | null {
   if (!isObject(said)) return null;
   const claim = withNames(said, Object.keys(chunkMoment.shape));
@@ -116,7 +120,7 @@ function momentOf(said: unknown, clipMs: number): ChunkMoment | null {
   };
 }
 
-/** Null for no text, undefined for a value of another type. */
+/** A text that may be missing: null for none, undefined for a value of another type. */
 function optionalText(value: unknown): string | null | undefined {
   if (value === undefined || value === null) return null;
   if (typeof value !== "string") return undefined;
@@ -146,7 +150,7 @@ function momentKind(text: string): MomentKind {
   return exact ?? KIND_WORDS.find(([words]) => words.test(name))?.[1] ?? "other";
 }
 
-/** Kinds that can only be heard. */
+/** Whether a kind can only be heard. */
 function isAudioLike(kind: MomentKind): boolean {
   return kind === "speech" || kind === "sound_effect" || kind === "music" || kind === "ambient";
 }
@@ -181,7 +185,7 @@ function supports(observation: AudioObservation, moment: ChunkMoment): boolean {
   return isCompatible && overlapMs(observation, moment) >= -SUPPORT_TOLERANCE_MS;
 }
 
-/** Below 0 when there is a gap between the two. */
+/** How long two moments overlap; below 0 when there is a gap between the two. */
 function overlapMs(
   left: { start_offset_ms: number; end_offset_ms: number },
   right: { start_offset_ms: number; end_offset_ms: number },
@@ -190,7 +194,7 @@ function overlapMs(
     Math.max(left.start_offset_ms, right.start_offset_ms);
 }
 
-/** `support` is not empty. */
+/** A moment in the words of the local analysis; `support` is not empty. */
 function inLocalWords(
   moment: ChunkMoment,
   support: readonly AudioObservation[],
@@ -260,7 +264,10 @@ interface SourcedMoment {
   readonly isLocal: boolean;
 }
 
-/** Of two moments that are the same, keeps the one with more modalities, or else the earlier one. */
+/**
+ * The moments without repeats: of two that are the same, the one with more modalities stays, or else the
+ * earlier one.
+ */
 function withoutRepeats(all: readonly SourcedMoment[]): ChunkMoment[] {
   const kept: SourcedMoment[] = [];
   for (const next of all.toSorted((left, right) => byTime(left.moment, right.moment))) {
@@ -271,7 +278,7 @@ function withoutRepeats(all: readonly SourcedMoment[]): ChunkMoment[] {
   return kept.map(({ moment }) => moment).toSorted(byTime);
 }
 
-/** Two utterances that the local analysis separated are never the same moment. */
+/** Whether two moments are the same. Two utterances that the local analysis separated never are. */
 function isRepeat(left: SourcedMoment, right: SourcedMoment): boolean {
   const isSpeech = left.moment.kind === "speech" && !(left.isLocal && right.isLocal);
   return left.moment.kind === right.moment.kind &&

@@ -14,9 +14,12 @@ import type { AnswerCheck } from "./answer.ts";
 import { SchemaFault } from "./caller_schema.ts";
 
 export interface CompiledSchema extends AnswerCheck {
-  /** The budget is whole again. */
+  /** Makes the budget whole again. */
   restart(): void;
-  /** Throws {@link SchemaFault} where the checks since the restart cost more than the budget. */
+  /**
+   * Checks a value; null where it fits. Throws {@link SchemaFault} where the checks since the restart cost
+   * more than the budget.
+   */
   fault(value: unknown): string | null;
 }
 
@@ -48,10 +51,10 @@ export function compileOutputSchema(schema: Record<string, unknown>): CompiledSc
   }
 }
 
-/** The other draft would not help. */
+/** The fault of a schema that the other draft would not accept either. */
 class TooComplex extends SchemaFault {}
 
-/** The cost of one check is above the budget. */
+/** The fault of a check that cost more than the budget. */
 class OutOfBudget extends TooComplex {
   constructor() {
     super("must be a JSON Schema that is less complex: a check with it costs too much");
@@ -61,10 +64,10 @@ class OutOfBudget extends TooComplex {
 const DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema";
 const DRAFT_07 = "http://json-schema.org/draft-07/schema";
 
-/** Longer faults, which may quote the schema, are cut. */
+/** The longest text of a fault in characters. Faults may quote the schema; longer ones are cut. */
 const FAULT_CHARACTERS_MAX = 200;
 
-/** Instructions of all patterns of a schema together. */
+/** The most instructions of all patterns of a schema together. */
 const PATTERN_PROGRAM_MAX = 8_000;
 
 function withCompiler(
@@ -105,8 +108,8 @@ function withCompiler(
 }
 
 /**
- * Throws where the schema does not have the form that its draft demands. The schema of schemas is compiled once for all,
- * as that takes longer than to compile most schemas; it keeps nothing of what it checks.
+ * Throws where the schema does not have the form that its draft demands. The schema of schemas is compiled
+ * once for all, as that takes longer than to compile most schemas; it keeps nothing of what it checks.
  */
 function checkForm(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<string, unknown>): void {
   let drafts = schemasOfSchemas.get(Compiler);
@@ -153,10 +156,10 @@ class CheckBudget {
   }
 }
 
-/** Any keyword, with the error that it may report: most of it is the memory of that. */
+/** What any keyword costs, with the error that it may report, whose memory is most of it. */
 const KEYWORD_UNITS = 60;
 
-/** Each part of a keyword; those of which one has to fit may all report an error before. */
+/** What each part of a keyword costs; parts of which one has to fit may all report an error before. */
 const PART_UNITS = 2;
 const CHOICES = ["anyOf", "oneOf"];
 
@@ -175,10 +178,10 @@ const ENTRY_UNITS: Readonly<Record<string, number>> = {
   ...{ minLength: 1, maxLength: 1 },
 };
 
-/** Their own values are gone through, to the bottom. */
+/** Keywords whose own values are gone through, to the bottom. */
 const LISTS = ["enum", "const", "required", "dependentRequired", "dependencies"];
 
-/** One pair of values of a list that must differ. */
+/** What one pair of values of a list costs that must differ. */
 const PAIR_UNITS = 2;
 
 /** Makes every keyword take from the budget what it costs before it is checked. */
@@ -220,7 +223,7 @@ function entriesOf(value: unknown): number {
   return typeof value === "object" && value !== null ? Object.keys(value).length : 0;
 }
 
-/** All values in a value, and itself. */
+/** How many values are in a value, itself included. */
 function partsOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
   let count = 1;
@@ -228,7 +231,7 @@ function partsOf(value: unknown): number {
   return count;
 }
 
-/** One instruction of a pattern for one character. */
+/** What one instruction of a pattern costs for one character. */
 const STEP_UNITS = 2;
 
 /** Compiles the patterns of one schema and bounds their total size. */

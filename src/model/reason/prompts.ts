@@ -1,6 +1,6 @@
 /** The prompts for chunks of recordings. See docs/reason.md#prompts. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { LocalAudio } from "../sidecars/local_audio.ts";
 import type { MediaMode } from "./media_mode.ts";
 
@@ -9,7 +9,7 @@ export interface ChunkPrompt {
   readonly mediaMode: MediaMode;
   /** The caller's prompt; null for the built-in one. */
   readonly prompt: string | null;
-  /** First and last frame; part of the prompt in frames mode only. */
+  /** The first and the last frame; part of the prompt in frames mode only. */
   readonly frames: { readonly start: number; readonly end: number };
   readonly ptsStartMs: number;
   readonly ptsEndMs: number;
@@ -18,7 +18,10 @@ export interface ChunkPrompt {
   readonly localAudio?: LocalAudio | null;
 }
 
-/** Prompt, previous state, fixed rules for sound, local evidence; after the built-in prompt one `key=value` line for each fact. */
+/**
+ * The prompt of a chunk: prompt, previous state, fixed rules for sound, local evidence; after the built-in
+ * prompt one `key=value` line for each fact.
+ */
 export function chunkPrompt(chunk: ChunkPrompt): string {
   const { mediaMode, previous, localAudio } = chunk;
   const hasSound = mediaMode === "audio_video";
@@ -70,7 +73,7 @@ Answer with one JSON object and nothing else, no code fence, no text before or a
 "description":"...","intent":"...","audio_visual_relation":"...","confidence":0.0}]}
 An uneventful clip has {"moments":[]}.`;
 
-/** Added to every prompt with sound, also to that of the caller. */
+/** Rules that are added to every prompt with sound, also to that of the caller. */
 const AUDIO_VIDEO_RULES = `\
 Rules for sound and time:
 - The sound of the clip is evidence like its picture. Report only what can be heard or seen in this clip.
@@ -81,7 +84,7 @@ Rules for sound and time:
 - kind is exactly one of speech, sound_effect, music, ambient, interaction, mechanical, other.
 - All audio tracks are mixed into one. Do not say which track or channel a sound comes from.`;
 
-/** How much of the answer about the chunk before is repeated. */
+/** Characters of the answer about the chunk before that are repeated. */
 const PREVIOUS_CHARACTERS = 200;
 const CONTEXT_LINES_MAX = 32;
 const CONTEXT_TEXT_CHARACTERS = 240;
@@ -108,7 +111,7 @@ function localAudioContext({ observations }: LocalAudio): string {
   ].join("\n");
 }
 
-/** On one line and in quotes, so that words of a recording do not look like a part of the prompt. */
+/** A text on one line and in quotes, so that words of a recording do not look like a part of the prompt. */
 function quotedText(text: string): string {
   return JSON.stringify(Array.from(text).slice(0, CONTEXT_TEXT_CHARACTERS).join(""));
 }

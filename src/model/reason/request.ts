@@ -7,7 +7,7 @@ import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import type { Detector } from "../frames/detected_range.ts";
 import { FieldRules } from "../field_rules.ts";
 import { DEFAULT_STREAM_ID, defaultTraceId } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
 import type { Mode } from "../runs/mode.ts";
 import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts";
@@ -43,7 +43,7 @@ export interface LocalAudioPlan {
 export interface ReasonPlan {
   readonly sourceUri: string;
   readonly mode: Mode;
-  /** Canonical. */
+  /** The canonical id of the model. */
   readonly model: string;
   readonly streamId: string;
   /** The index of the video stream that is asked for; null for the one that is taken of itself. */
@@ -55,7 +55,7 @@ export interface ReasonPlan {
   readonly chunking: Chunking;
   readonly windowSize: number;
   readonly segmentMs: number;
-  /** Frames; 0 turns corrections off. */
+  /** Frames of the correction window; 0 turns corrections off. */
   readonly markerWindow: number;
   readonly crop: NormalizedRegion | null;
   /** The detectors whose ranges become markers. */
@@ -67,27 +67,30 @@ export interface ReasonPlan {
   /** The caller's prompt, trimmed; null asks for the built-in one. */
   readonly prompt: string | null;
   readonly outputSchema: OutputSchema | null;
-  /** The id of the catalog or of a server if one has the model, else as given. */
+  /** The model of the first pass: the id of the catalog or of a server if one has it, else as given. */
   readonly firstPassModel: string;
   readonly secondPassModel: string;
-  /** With a first answer below this confidence the second model is asked. */
+  /** The confidence of a first answer below which the second model is asked. */
   readonly threshold: number;
-  /** The prompt of a chunk has the answer about the one before, so chunks are processed one after the other. */
+  /**
+   * Whether the prompt of a chunk has the answer about the one before, so that chunks are processed one after
+   * the other.
+   */
   readonly temporalChain: boolean;
-  /** The middle picture of the chunk before is sent as the first picture of this one. */
+  /** Whether the middle picture of the chunk before is sent as the first picture of this one. */
   readonly visualDiff: boolean;
   /** Chunks that are processed at the same time; 1 in a temporal chain. */
   readonly concurrency: number;
 
   /** Still pictures of a chunk in frames mode. */
   readonly imagesPerChunk: number;
-  /** Pixels of the longest edge; null for the original size. */
+  /** The longest edge of pictures in pixels; null for the original size. */
   readonly maxEdge: number | null;
-  /** `video_clip_mode`: a chunk is sent as a silent clip of this length instead of as pictures. */
+  /** The clip of `video_clip_mode`: a chunk is sent as a silent clip of this length, not as pictures. */
   readonly clip: { readonly durationMs: number } | null;
   readonly media: {
     readonly mode: MediaMode;
-    /** Null for the default of the backend. */
+    /** The resolution at which the model reads a clip; null for the default of the backend. */
     readonly resolution: MediaResolution | null;
     readonly persistEvidence: boolean;
     /** Length of a native window, milliseconds. */
@@ -111,7 +114,7 @@ export function isTiered(plan: ReasonPlan): boolean {
   return plan.firstPassModel !== plan.secondPassModel;
 }
 
-/** Errors: one 422 that names every field at fault. */
+/** Reads a request. Errors: one 422 that names every field at fault. */
 export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   const rules = new FieldRules();
   const mediaMode = body.media?.mode ?? "frames";
@@ -206,7 +209,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   };
 }
 
-/** The rules that do not depend on the file; the rate itself is decided with the file. */
+/** Checks the rules of sampling that do not depend on the file; the rate itself is decided with the file. */
 function checkSampling(rules: FieldRules, body: ReasonBody): void {
   const policy = parseSamplingPolicy(body.sampling_policy);
   if (policy === null) rules.fault("sampling_policy", "must be source_fps_adaptive or fixed");
@@ -231,14 +234,14 @@ function readChunking(
   return { by: "count", size };
 }
 
-/** In frames mode the window has no effect, as chunks have a number of frames there. */
+/** The length of a window. In frames mode it has no effect, as chunks have a number of frames there. */
 function windowMsOf(body: ReasonBody, hasLocalAudio: boolean): number {
   if (body.media?.window_ms != null) return body.media.window_ms;
   if ((body.media?.mode ?? "frames") === "frames") return LIMITS.mediaWindow.lengthMsFrames;
   return hasLocalAudio ? LIMITS.mediaWindow.lengthMsLocalAudio : LIMITS.mediaWindow.lengthMsDefault;
 }
 
-/** The older fields for clips; `media` replaces them, so a request must not have both. */
+/** Reads the older fields for clips; `media` replaces them, so a request must not have both. */
 function readClip(rules: FieldRules, body: ReasonBody): { durationMs: number } | null {
   const isClip = body.video_clip_mode ?? false;
   if (body.media && (isClip || body.video_clip_duration_s != null)) {
@@ -288,7 +291,7 @@ function readOutputSchema(rules: FieldRules, checked: CheckedSchema | null): Out
   return null;
 }
 
-/** The model is not checked here: with one that no backend serves, the chunks fail. */
+/** The model of a pass. It is not checked here: with one that no backend serves, the chunks fail. */
 function passModel(
   field: string,
   id: string | null | undefined,

@@ -65,7 +65,7 @@ export const MOMENTS_ANSWER: AnswerSchema = {
 /** The answer of the second pass when the first one has the schema of the caller. */
 export const TIER_LABEL_ANSWER: AnswerSchema = { name: "tier_label", schema: TIER_LABEL.schema };
 
-/** Output tokens of an answer. */
+/** Output tokens of an answer about frames. */
 const FRAME_TOKENS = 320;
 const LONG_TOKENS = 1024;
 const SECOND_PASS_TOKENS = 256;
@@ -86,7 +86,7 @@ export function firstPass(plan: ReasonPlan): ModelPass {
   };
 }
 
-/** Null when there is no second model. */
+/** The second pass; null when there is no second model. */
 export function secondPass(plan: ReasonPlan): ModelPass | null {
   if (!isTiered(plan)) return null;
   return {

@@ -1,6 +1,6 @@
 /** Which runs retention removes, why, and why the others stay. See docs/retention.md#what-goes. */
 
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import type { RemovalReason } from "../events/run_payloads.ts";
 
 /** Why a run stays whatever its age and size; `within_limits` where it would go if the limits were lower. */
@@ -17,13 +17,13 @@ export interface RunFacts {
   readonly runId: string;
   readonly principalKey: string;
   readonly endedMs: number;
-  /** What its removal gives back. */
+  /** Bytes that the removal of the run gives back. */
   readonly bytes: number;
-  /** Also true of a run that is on hold and has ended. */
+  /** Whether the run has ended; also true of one that is on hold and has ended. */
   readonly hasEnded: boolean;
   readonly deleted: boolean;
   readonly stays: Exclude<StayReason, "within_limits"> | null;
-  /** Undefined where it has no limit. */
+  /** The age at which the run goes; undefined where it has no limit. */
   readonly ageLimitMs: number | undefined;
 }
 
@@ -33,21 +33,21 @@ export interface RunChoice extends RunFacts {
 
 export interface RunLimits {
   readonly nowMs: number;
-  /** After which deleted runs go; undefined where they stay. */
+  /** The age at which deleted runs go; undefined where they stay. */
   readonly deletedLimitMs: number | undefined;
-  /** Runs of one principal that have ended. */
+  /** How many runs of one principal that have ended may stay; undefined for any number. */
   readonly endedMax: number | undefined;
-  /** Of all runs together. */
+  /** Bytes of all runs together; undefined for no limit. */
   readonly bytesMax: number | undefined;
   readonly room: RoomWanted;
 }
 
-/** What the disk lacks. */
+/** The room that the disk lacks. */
 export interface RoomWanted {
   readonly bytes: number;
-  /** So many runs at most go for it. */
+  /** How many runs at most go for it. */
   readonly runsMax: number;
-  /** What blobs of a run have besides its records; none for a run that is missing. */
+  /** Bytes of the blobs of a run, besides its records; none for a run that is missing. */
   readonly blobBytes: ReadonlyMap<string, number>;
 }
 
@@ -59,7 +59,10 @@ interface RunStore extends StoredPart {
   next: number;
 }
 
-/** Add every run, decide, then choose. Each step is cheap, so that the caller can give others a turn in between. */
+/**
+ * Decides which runs go: add every run, decide, then choose. Each step is cheap, so that the caller can give
+ * others a turn in between.
+ */
 export class RemovalPlan {
   readonly #limits: RunLimits;
   readonly #runs: RunFacts[] = [];
@@ -75,7 +78,10 @@ export class RemovalPlan {
     this.#goes.push(this.#byAge(run));
   }
 
-  /** Run it to its end before {@link choices}. Only the first step is longer: a few milliseconds for 100,000 runs. */
+  /**
+   * Decides in steps. Run it to its end before {@link choices}. Only the first step is longer: a few
+   * milliseconds for 100,000 runs.
+   */
   *decide(): Generator<void, void> {
     const { endedMax, bytesMax, room } = this.#limits;
     this.#order = this.#oldestFirst();
@@ -99,7 +105,7 @@ export class RemovalPlan {
     yield* this.#beyondBytes({ bytesMax: left, reason: "free_space", runsMax: room.runsMax, bytesOf });
   }
 
-  /** The oldest first. */
+  /** The chosen runs, the oldest first. */
   *choices(): Generator<RunChoice, void> {
     for (const at of this.#order) yield { ...this.#runs[at]!, goes: this.#goes[at]! };
   }
@@ -112,7 +118,10 @@ export class RemovalPlan {
     return ageLimitMs !== undefined && ageMs > ageLimitMs ? "age" : null;
   }
 
-  /** Of each principal, what it has deleted goes first, so that it does not push out what it keeps. */
+  /**
+   * Chooses the runs beyond the number of each principal. What it has deleted goes first, so that it does not
+   * push out what it keeps.
+   */
   *#beyondCount(endedMax: number): Generator<void, void> {
     const counts = new Map<string, number>();
     for (const [at, { principalKey, hasEnded }] of this.#runs.entries()) {
@@ -161,7 +170,10 @@ export class RemovalPlan {
     }
   }
 
-  /** The places of the runs. Sorted as plain numbers, without a call for each: time and place in one, as exact as a double can be. */
+  /**
+   * The places of the runs, the oldest first. They are sorted as plain numbers, without a call for each: time
+   * and place in one, as exact as a double can be.
+   */
   #oldestFirst(): Float64Array {
     const count = this.#runs.length;
     let [firstMs, lastMs] = [Infinity, -Infinity];

@@ -8,9 +8,9 @@ import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 export interface NewEvent {
   readonly kind: string;
   readonly runId: string;
-  /** A JSON value, or JSON text that is already made, which can hold integers beyond 2^53. */
+  /** The payload: a JSON value, or JSON text that is already made, which can hold integers beyond 2^53. */
   readonly payload: unknown | PreparedPayload;
-  /** Without it the event belongs to the stream `stream-0`. */
+  /** The stream of the event; `stream-0` without it. */
   readonly streamId?: string;
 }
 
@@ -24,7 +24,10 @@ export class PreparedPayload implements Disposable {
   #isOneLine = true;
   #isReleased = false;
 
-  /** The text, in one piece or in several. A long one is added piece by piece, with turns for others in between. */
+  /**
+   * Takes the text, in one piece or in several. A long one is added piece by piece, with turns for others in
+   * between.
+   */
   constructor(...pieces: readonly Uint8Array[]) {
     for (const piece of pieces) this.add(piece);
   }
@@ -61,7 +64,7 @@ export class PreparedPayload implements Disposable {
     freeMemory(this.#pieces.splice(0));
   }
 
-  /** Nothing can be read afterwards. */
+  /** Gives back all memory. Nothing can be read afterwards. */
   [Symbol.dispose](): void {
     this.#isReleased = true;
     this.release();
@@ -89,37 +92,46 @@ export interface RunView {
   readonly principalKey: string;
   readonly mode: string;
   readonly model: string;
-  /** Of the first `ingest_received`, or of the live source that was opened before it. */
+  /** The `source_uri` of the first `ingest_received`, or of the live source that was opened before it. */
   readonly sourceUri: string;
-  /** The name that its upload had; empty for other sources. */
+  /** The name that the upload of the run had; empty for other sources. */
   readonly sourceName: string;
   readonly state: FoldedState;
-  /** pts of `run_created`, epoch milliseconds. */
+  /** When the run was created: the pts of `run_created`, epoch milliseconds. */
   readonly createdMs: number;
-  /** The highest pts of its events, those about a hold left out, epoch milliseconds. */
+  /** The last activity: the highest pts of its events but those about a hold, epoch milliseconds. */
   readonly lastActivityMs: number;
   readonly deleted: boolean;
-  /** Its events up to this one were removed by retention; 0 where it has all of them. See docs/retention.md. */
+  /**
+   * The event up to which retention has removed those of the run; 0 where it has all of them. See
+   * docs/retention.md.
+   */
   readonly removedSeq: number;
   /** Media that went before the events that name them. */
   readonly removedMedia: RemovedMedia;
-  /** Nothing of a run on hold is deleted: see docs/api.md#hold. */
+  /** Whether the run is on hold: then nothing of it is deleted. See docs/api.md#hold. */
   readonly onHold: boolean;
-  /** Of the events that are left, like the two after it. */
+  /** How many events of the run are left; the two numbers below are also about these. */
   readonly eventCount: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  /** Where the media of its live session come from: a publisher, or a source that the service pulls. Empty without one. */
+  /**
+   * Where the media of the run's live session come from: a publisher, or a source that the service pulls.
+   * Empty without one.
+   */
   readonly source: "whip" | "live" | "";
   /** The live session of the run; empty for every run without one. */
   readonly sessionId: string;
   /** Sequence number of the last `frames_decoded`, 0 when there is none. */
   readonly latestFramesDecodedSeq: number;
-  /** The size of its records in the log. */
+  /** The bytes of the run's records in the log. */
   readonly logBytes: number;
 }
 
-/** A run that was idle for longer than the TTL is expired; that is decided on reading. See docs/api.md#run-status. */
+/**
+ * The status of a run. One that was idle for longer than the TTL is expired; that is decided on reading. See
+ * docs/api.md#run-status.
+ */
 export function statusOf(
   run: Pick<RunView, "state" | "lastActivityMs">,
   nowMs: number,
@@ -133,7 +145,7 @@ export function isTerminal(status: RunStatus): boolean {
   return status !== "pending" && status !== "processing";
 }
 
-/** A kind that is not listed leaves the state as it is. */
+/** The state after an event, by its kind. A kind that is not listed leaves the state as it is. */
 const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["run_created", "pending"],
   ["ingest_received", "processing"],
@@ -147,16 +159,25 @@ const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["stop_requested", "cancelled"],
 ]);
 
-/** They say what may be deleted, not that somebody works on the run: a hold does not wake an expired one. */
+/**
+ * Kinds that say what may be deleted, not that somebody works on the run: a hold does not wake an expired
+ * one.
+ */
 const HOLD_KINDS: ReadonlySet<string> = new Set(["hold_placed", "hold_released"]);
 
-/** Says that every earlier event of the run was removed, and what of them the run needs. See docs/retention.md. */
+/**
+ * The kind which says that every earlier event of the run was removed, and what of them the run needs. See
+ * docs/retention.md.
+ */
 export const EVENTS_REMOVED = "events_removed";
 
-/** Says that media which earlier events of the run name were removed; the events stay. See docs/retention.md#media. */
+/**
+ * The kind which says that media which earlier events of the run name were removed; the events stay. See
+ * docs/retention.md#media.
+ */
 export const MEDIA_REMOVED = "media_removed";
 
-/** They say nothing about work on the run. */
+/** Kinds that say nothing about work on the run. */
 const PASSIVE_KINDS: ReadonlySet<string> = new Set([...HOLD_KINDS, EVENTS_REMOVED, MEDIA_REMOVED]);
 
 /** What of a run follows from its removed events, as `events_removed` has it. */
@@ -222,13 +243,16 @@ export class Run implements RunView {
 
   constructor(readonly runId: string) {}
 
-  /** Whether `fold` reads the payload of such an event; for other kinds the payload need not be parsed. */
+  /**
+   * Whether `fold` reads the payload of an event of this kind; for other kinds the payload need not be
+   * parsed.
+   */
   needsPayloadOf(kind: string): boolean {
     return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
       kind === "live_source_opened" || kind === EVENTS_REMOVED || kind === MEDIA_REMOVED;
   }
 
-  /** `payload` is read only when `needsPayloadOf` is true for the kind. */
+  /** Folds one event into the run. `payload` is read only when `needsPayloadOf` is true for the kind. */
   fold(seq: number, ptsMs: number, kind: string, payload: unknown): void {
     if (this.eventCount === 0) this.firstSeq = seq;
     this.eventCount++;
@@ -245,7 +269,10 @@ export class Run implements RunView {
     else if (kind === MEDIA_REMOVED) this.removedMedia = withRemoved(this.removedMedia, payload);
   }
 
-  /** The event is now the first one; where those before it are not in the log any more, it has what followed from them. */
+  /**
+   * Makes the event the first one of the run. Where the events before it are not in the log any more, it has
+   * what followed from them.
+   */
   #remove(seq: number, payload: unknown): void {
     const { run, through_seq: throughSeq = seq - 1 } = (payload ?? {}) as {
       readonly run?: RunSummaryPayload;
@@ -271,7 +298,7 @@ export class Run implements RunView {
     this.deleted = run.deleted;
   }
 
-  /** Only the first one counts: no later event can change the owner of a run. */
+  /** Folds the creation of the run. Only the first one counts: no later event changes the owner. */
   #create(ptsMs: number, payload: unknown): void {
     if (this.isCreated) return;
     this.isCreated = true;

@@ -9,26 +9,32 @@ export type RunPlace = Pick<RunView, "createdMs" | "firstSeq">;
 
 /** Which of a principal's runs are listed, and how. */
 export interface RunOrder {
-  /** Only those behind it, in this order. */
+  /** The run behind which the list begins, in this order. */
   readonly after?: RunPlace | null;
   readonly isNewestFirst?: boolean;
 }
 
 /** The part of the timeline that a decision may read. */
 export interface TimelineView {
-  /** Deleted runs included, with `deleted` true; undefined when the log has no `run_created` for it. */
+  /** A run, deleted ones included, `deleted` is true; undefined when the log has no `run_created` for it. */
   run(runId: string): RunView | undefined;
-  /** By creation time, oldest first unless asked otherwise; deleted and removed runs left out. */
+  /**
+   * The runs of a principal by creation time, oldest first unless asked otherwise; deleted and removed runs
+   * left out.
+   */
   runsOf(principalKey: string, order?: RunOrder): Iterable<RunView>;
-  /** The number of runs that are not deleted, not terminal and not expired. */
+  /** The number of the principal's runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
   /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
   openLiveRuns(): Iterable<RunView>;
   /** Every run that has an owner, deleted and removed ones included. */
   everyRun(): Iterable<RunView>;
-  /** The size of all records of the principal's runs, of deleted ones too: their records stay until retention removes them. */
+  /**
+   * Bytes of all records of the principal's runs, of deleted ones too: their records stay until retention
+   * removes them.
+   */
   logBytes(principalKey: string): number;
-  /** The same of its runs that are on hold. */
+  /** Bytes of all records of those runs of the principal that are on hold. */
   heldBytes(principalKey: string): number;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
@@ -40,7 +46,10 @@ export class RunRegister implements TimelineView {
   readonly #principals = new Map<string, PrincipalRuns>();
   lastSeq = 0;
 
-  /** Owners have the names of `names`, whatever the data call them; those of the data unless given. */
+  /**
+   * Makes an empty register. Owners have the names of `names`, whatever the data call them; those of the data
+   * unless given.
+   */
   constructor(names: Pick<PrincipalNames, "current"> = new PrincipalNames(null)) {
     this.#names = names;
   }
@@ -99,7 +108,7 @@ export class RunRegister implements TimelineView {
     return this.#runs.get(runId);
   }
 
-  /** Folds one event, whose record has so many bytes, into its run and updates the runs of its principal. */
+  /** Folds one event, whose record has `recordBytes`, into its run and updates the runs of its principal. */
   fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown, recordBytes = 0): void {
     const wasCreated = run.isCreated;
     const wasGone = isGone(run);
@@ -143,9 +152,9 @@ function heldBytesOf({ onHold, logBytes }: Run): number {
  * runs: an expired run is removed from it and added again with its next event, which makes it active again.
  */
 class PrincipalRuns {
-  /** By creation time. */
+  /** The runs by creation time. */
   runs: Run[] = [];
-  /** Of all its runs, deleted ones included. */
+  /** Bytes of the records of all runs, deleted ones included; below, those of runs on hold. */
   logBytes = 0;
   heldBytes = 0;
   readonly #candidates = new Set<Run>();
@@ -170,7 +179,7 @@ class PrincipalRuns {
     else this.#candidates.add(run);
   }
 
-  /** Finds its place in a list of any length without going through it. */
+  /** The runs in an order. Finds the first place in a list of any length without going through it. */
   *inOrder({ after = null, isNewestFirst = false }: RunOrder): Iterable<Run> {
     const { runs } = this;
     if (isNewestFirst) {
@@ -192,12 +201,18 @@ class PrincipalRuns {
     return this.#candidates.size;
   }
 
-  /** After the clock went back or the TTL grew, removed runs may be active again. */
+  /**
+   * Collects the candidates again: after the clock went back or the TTL grew, removed runs may be active
+   * again.
+   */
   #recollect(): void {
     for (const run of this.runs) if (!isGone(run) && !isTerminal(run.state)) this.#candidates.add(run);
   }
 
-  /** Deleted and removed runs stay in `runs` until they are half of it, so that the cost of a deletion is constant on average. */
+  /**
+   * Removes a run. Deleted and removed runs stay in `runs` until they are half of it, so that the cost of a
+   * deletion is constant on average.
+   */
   #remove(run: Run): void {
     this.#candidates.delete(run);
     this.#goneCount++;

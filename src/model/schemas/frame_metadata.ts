@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { coordinates, coordinateSchema, count, fps, mode, text, unit } from "../events/payload_shapes.ts";
 
-/** Closed at every level: a row must not have other fields. */
+/** A row. Closed at every level: it must not have other fields. */
 export const frameMetadata = z.strictObject({
   run_id: z.string(),
   stream_id: text,

@@ -5,7 +5,10 @@ import { itemsOf } from "../bounded_list.ts";
 import { U64_END } from "../events/payload_shapes.ts";
 import { exactNumber } from "../exact_json.ts";
 
-/** `schemaOf` makes the schema of the items of a bounded list, which zod does not see. */
+/**
+ * The options of a conversion; `schemaOf` makes the schema of the items of a bounded list, which zod does not
+ * see.
+ */
 const optionsWith = (schemaOf: (shape: z.ZodType) => JsonSchema): z.core.ToJSONSchemaParams => ({
   target: "draft-2020-12",
   io: "input",
@@ -70,7 +73,7 @@ function withRefs(value: unknown, refOf: (name: string) => string): unknown {
   );
 }
 
-/** Without the name of the draft, for a schema inside another one. */
+/** A schema without the name of the draft, for use inside another one. */
 export function bare({ $schema: _, ...schema }: JsonSchema): JsonSchema {
   return schema;
 }

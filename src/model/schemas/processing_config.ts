@@ -4,7 +4,7 @@ import * as z from "zod";
 import { type Mode } from "../runs/mode.ts";
 import { mode, unit } from "../events/payload_shapes.ts";
 
-/** Closed. The keys are in camelCase, unlike those of all other shapes on the wire. */
+/** A processing profile. Closed. The keys are in camelCase, unlike those of all other shapes on the wire. */
 export const processingConfig = z.strictObject({
   mode,
   fps: z.number().min(0.2).max(4),

@@ -63,7 +63,10 @@ export function publishedSchemas(): ReadonlyMap<string, object> {
   return schemas;
 }
 
-/** A payload that is no JSON object is wrapped as `{ raw }`. See docs/events.md#envelope. */
+/**
+ * The envelope of an event. A payload that is no JSON object is wrapped as `{ raw }`. See
+ * docs/events.md#envelope.
+ */
 const eventEnvelope = open({
   seq: positive.describe("Grows within one data directory; usable as a cursor"),
   pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
@@ -71,7 +74,7 @@ const eventEnvelope = open({
   payload: jsonObject.describe("See event.<kind>.schema.json"),
 });
 
-/** See docs/events.md#cloudevents. */
+/** The CloudEvents envelope of an event. See docs/events.md#cloudevents. */
 export const cloudEventEnvelope = open({
   specversion: z.literal("1.0"),
   id: z.string().regex(/^.+:[1-9][0-9]*$/).describe("<run_id>:<seq>"),

@@ -4,7 +4,7 @@ import { errorText } from "../../base/log.ts";
 import { decode, encode } from "@msgpack/msgpack";
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { isWithinLevels } from "./message_pack_depth.ts";
 import {
   AUDIO_PROFILES,
@@ -45,11 +45,14 @@ const ANALYZE = 1;
 const SYNTHESIZE = 2;
 const CONFIDENCE_STEPS = 10_000;
 
-/** The index in the list is the number on the wire. */
+/** The statuses of a response; the index in the list is the number on the wire. */
 export const STATUSES = ["ok", "bad_request", "inference_error", "overloaded"] as const;
 export type Status = typeof STATUSES[number];
 
-/** Bytes that break the protocol. The start of the next message is then unknown, so the connection must be closed. */
+/**
+ * The error of bytes that break the protocol. The start of the next message is then unknown, so the
+ * connection must be closed.
+ */
 export class ProtocolFault extends Error {
   override readonly name = "ProtocolFault";
 }
@@ -61,7 +64,7 @@ export interface AnalyzeRequest {
   /** The start of the window in its source. */
   readonly sourceStartMs: number;
   readonly maxEvents: number;
-  /** In [0,1]; transmitted with four decimals. */
+  /** The least confidence, in [0,1]; transmitted with four decimals. */
   readonly minConfidence: number;
 }
 
@@ -193,22 +196,28 @@ export function decodeResponseHeader(bytes: Uint8Array): ResponseHeader {
   };
 }
 
-/** Throws a {@link ProtocolFault} that names the key and the rule, but not the content of the answer. */
+/**
+ * Reads an analysis. Throws a {@link ProtocolFault} that names the key and the rule, but not the content of
+ * the answer.
+ */
 export function decodeAnalysis(packed: Uint8Array): LocalAudio {
   return unpacked(localAudioAnswer, packed);
 }
 
-/** As {@link decodeAnalysis}. */
+/** Reads the metadata of speech. Throws as {@link decodeAnalysis} does. */
 export function decodeSpeech(packed: Uint8Array): SpeechAnswer {
   return unpacked(speechAnswer, packed);
 }
 
-/** As {@link decodeAnalysis}. */
+/** Reads the metadata of a failure. Throws as {@link decodeAnalysis} does. */
 export function decodeFailure(packed: Uint8Array): FailureAnswer {
   return unpacked(failureAnswer, packed);
 }
 
-/** Texts, lists and maps that are longer than those of any valid answer are refused before they are built. */
+/**
+ * Lengths of texts, lists and maps: those that are longer than in any valid answer are refused before they
+ * are built.
+ */
 const DECODE_LIMITS = {
   maxStrLength: LIMITS.sidecar.transcriptBytesMax,
   maxArrayLength: LIMITS.sidecar.observationsMax,
@@ -217,7 +226,10 @@ const DECODE_LIMITS = {
   maxExtLength: 0,
 };
 
-/** A valid answer has a list of maps in a map, and room for a later version. */
+/**
+ * How deep lists and maps may lie in each other: a valid answer has a list of maps in a map, and a later
+ * version may have more.
+ */
 const LEVELS_MAX = 8;
 
 function unpacked<T>(schema: z.ZodType<T>, packed: Uint8Array): T {

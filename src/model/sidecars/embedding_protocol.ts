@@ -1,6 +1,6 @@
 /** The binary protocol between the service and the embedding sidecar; both sides use this file. See docs/protocols.md#embedding-sidecar. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /*
  * Request: 12 bytes, then a JPEG. Response: 12 bytes, then the embedding or a text. Numbers of headers big-endian.
@@ -20,14 +20,17 @@ const RESPONSE_MAGIC = 0x56584552;
 const VERSION = 1;
 const FLOAT_BYTES = 4;
 const EMBEDDING_BYTES = LIMITS.sidecar.embeddingDimensions * FLOAT_BYTES;
-/** The longest error message. */
+/** The longest error message in bytes. */
 const MESSAGE_BYTES_MAX = 4_096;
 
-/** The index in the list is the number on the wire. */
+/** The statuses of a response; the index in the list is the number on the wire. */
 export const EMBEDDING_STATUSES = ["ok", "bad_request", "inference_error", "overloaded", "timeout"] as const;
 export type EmbeddingStatus = typeof EMBEDDING_STATUSES[number];
 
-/** Bytes that break the protocol. The start of the next message is then unknown, so the connection must be closed. */
+/**
+ * The error of bytes that break the protocol. The start of the next message is then unknown, so the
+ * connection must be closed.
+ */
 export class EmbeddingProtocolFault extends Error {
   override readonly name = "EmbeddingProtocolFault";
 }
@@ -39,7 +42,10 @@ export function embeddingRequestHeader(jpegBytes: number): Uint8Array {
   return new Uint8Array(view.buffer);
 }
 
-/** The number of bytes of the JPEG that follows. Throws an {@link EmbeddingProtocolFault} that names the field. */
+/**
+ * Reads the header before a JPEG: the number of its bytes. Throws an {@link EmbeddingProtocolFault} that
+ * names the field.
+ */
 export function decodeEmbeddingRequest(bytes: Uint8Array): { readonly jpegBytes: number } {
   const view = viewOf(bytes);
   expect(view.getUint32(0), REQUEST_MAGIC, "the magic");

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** The kind of recording, which decides the labels. The index in the list is the number on the wire. */
 export const AUDIO_PROFILES = ["general", "gameplay", "screen_recording", "physical_world"] as const;
@@ -48,7 +48,7 @@ const durationMs = z.number().nonnegative();
 export const sidecarCapacity = z.strictObject({ active: count, queued: count, limit: count });
 export type SidecarCapacity = z.infer<typeof sidecarCapacity>;
 
-/** Offsets are milliseconds from the start of the window. */
+/** A sound that was found. Offsets are milliseconds from the start of the window. */
 export const audioObservation = z.strictObject({
   start_offset_ms: count,
   end_offset_ms: count.max(LIMITS.sidecar.observationEndMsMax),
@@ -87,7 +87,10 @@ export const localAudioAnswer = z.strictObject({
 /** The value of `local_audio` in events. */
 export type LocalAudio = z.infer<typeof localAudioAnswer>;
 
-/** A failed analysis or synthesis. The message says why, without any content of the audio or the text. */
+/**
+ * The error of a failed analysis or synthesis. The message says why, without any content of the audio or the
+ * text.
+ */
 export class SidecarFailed extends Error {
   override readonly name = "SidecarFailed";
 

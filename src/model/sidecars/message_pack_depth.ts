@@ -1,14 +1,17 @@
 /** How deep lists and maps lie in each other in MessagePack, found without building any of it. */
 
-/** Bytes behind the type that say how long something is, or how many parts it has; and bytes of fixed length behind the type. */
+/**
+ * A form of value: how many bytes behind the type say how long it is, or how many parts it has; and how many
+ * bytes of fixed length follow the type.
+ */
 interface Form {
   readonly lengthBytes?: 1 | 2 | 4;
   readonly bytes?: number;
-  /** Its length counts parts: of a list one for each, of a map two. */
+  /** How often the length counts as parts, where it counts any: once for a list, twice for a map. */
   readonly parts?: 1 | 2;
 }
 
-/** Of the types from 0xc0 to 0xdf, in their order. */
+/** The forms of the types from 0xc0 to 0xdf, in their order. */
 const FORMS: readonly Form[] = [
   ...[{}, {}, {}, {}],
   ...[{ lengthBytes: 1 }, { lengthBytes: 2 }, { lengthBytes: 4 }] as const,
@@ -23,12 +26,13 @@ const FORMS: readonly Form[] = [
 ];
 
 /**
- * Whether lists and maps lie at most `levelsMax` deep in each other. A decoder makes room for all parts of each before it sees one, so a
- * message of half a megabyte that opens a list in each byte takes hundreds of megabytes. Of bytes that break off nothing is said.
+ * Whether lists and maps lie at most `levelsMax` deep in each other. A decoder makes room for all parts of
+ * each before it sees one, so a message of half a megabyte that opens a list in each byte takes hundreds of
+ * megabytes. Nothing is said of bytes that break off.
  */
 export function isWithinLevels(bytes: Uint8Array, levelsMax: number): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  /** Parts that are missing, of each level. */
+  /** Parts that are still to come, of each level. */
   const missing: number[] = [];
   for (let at = 0; at < bytes.length;) {
     const type = bytes[at++]!;

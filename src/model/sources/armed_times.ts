@@ -1,6 +1,6 @@
 /** When a source is armed by its schedule: times of the week in a time zone, as a person writes them. See docs/cameras.md#armed-times. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { TomlTable } from "../toml_table.ts";
 
 /** The field `armed` of a source. */
@@ -10,18 +10,18 @@ export interface ArmedTimes {
 }
 
 interface WeekRange {
-  /** On which it begins: 1 is Monday, 7 Sunday. */
+  /** The days on which the range begins: 1 is Monday, 7 Sunday. */
   readonly days: readonly number[];
-  /** Minutes since midnight. */
+  /** When the range begins: minutes since midnight. */
   readonly from: number;
-  /** Later than `from`; beyond 1440 on the next day. */
+  /** When the range ends: later than `from`; beyond 1440 on the next day. */
   readonly to: number;
 }
 
 /** What a schedule says at a time. */
 export interface ScheduledState {
   readonly isArmed: boolean;
-  /** When it says the contrary, epoch milliseconds; null for never. */
+  /** When the schedule says the contrary, epoch milliseconds; null for never. */
   readonly changeMs: number | null;
 }
 
@@ -66,7 +66,10 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** `mon-fri 18:00-07:00`; without days it is every day, without a time the whole day. Null for any other text. */
+/**
+ * Reads `mon-fri 18:00-07:00`; without days it is every day, without a time the whole day. Null for any other
+ * text.
+ */
 export function weekRange(text: string): WeekRange | null {
   const [, daysText, fromText, toText] =
     /^(?:([a-z]{3}(?:[-,][a-z]{3})*)(?:\s+|$))?(?:(\d\d:\d\d)\s*-\s*(\d\d:\d\d))?$/.exec(
@@ -79,7 +82,7 @@ export function weekRange(text: string): WeekRange | null {
   return { days, from, to: end > from ? end : end + DAY_MINUTES };
 }
 
-/** `mon,wed-fri`; `sat-mon` goes over the end of the week. */
+/** Reads `mon,wed-fri`; `sat-mon` goes over the end of the week. */
 function daysOf(text: string): readonly number[] | null {
   const days = new Set<number>();
   for (const part of text.split(",")) {
@@ -101,23 +104,27 @@ function minutesOf(text: string): number | null {
 }
 
 /**
- * Days before today whose ranges may last until now, and days ahead in which each day of the week is there in full twice: of one day a
- * clock which is set forward may skip the time, or the time between two.
+ * The days before today whose ranges may last until now, and the days ahead in which each day of the week is
+ * there in full twice: on one such day a clock which is set forward may skip the time, or the time between
+ * two.
  */
 const [DAYS_BEFORE, DAYS_AHEAD] = [2, 16];
 
-/** Epoch milliseconds. */
+/** A stretch of time in which the source is armed, epoch milliseconds. */
 interface ArmedStretch {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** Epoch milliseconds, the second one outside. */
+/** What a schedule says in a stretch of time: epoch milliseconds, the second one outside. */
 interface KnownState extends ArmedStretch {
   readonly state: ScheduledState;
 }
 
-/** Of each schedule what it said when it was asked last, as lists and metrics ask again and again: one for now, one for the end of a call. */
+/**
+ * How many answers of each schedule are kept, as lists and metrics ask again and again: one for now, one for
+ * the end of a call.
+ */
 const KNOWN_MAX = 2;
 const knownStates = new WeakMap<ArmedTimes, readonly KnownState[]>();
 
@@ -147,7 +154,10 @@ function stateOn(times: ArmedTimes, today: Temporal.PlainDate, nowMs: number): S
   return { isArmed: true, changeMs: endMs < horizon ? endMs : null };
 }
 
-/** The earliest first; none that is skipped as a whole, as nothing changes at it. */
+/**
+ * The stretches of a schedule around a day, the earliest first. One that is skipped as a whole is left out,
+ * as nothing changes at it.
+ */
 function stretchesOf({ timeZone, ranges }: ArmedTimes, today: Temporal.PlainDate): ArmedStretch[] {
   const stretches: ArmedStretch[] = [];
   for (let day = -DAYS_BEFORE; day <= DAYS_AHEAD; day++) {
@@ -163,8 +173,9 @@ function stretchesOf({ timeZone, ranges }: ArmedTimes, today: Temporal.PlainDate
 }
 
 /**
- * The moment of a wall time. One that a clock which is set forward skips is the moment at which it is set; one that comes twice is the
- * first for a start and the second for an end: nothing is armed for less than the file says.
+ * The moment of a wall time. A time that the clock skips when it is set forward is the moment at which it is
+ * set; a time that comes twice is the first moment for a start and the second one for an end: nothing is
+ * armed for less than the file says.
  */
 function momentOf(
   date: Temporal.PlainDate,

@@ -7,21 +7,21 @@ export interface ArmedByCall {
   readonly armed: boolean;
   /** When the schedule counts again, epoch milliseconds; null for not before the next call. */
   readonly until_ms: number | null;
-  /** The schedule of then: with another one in the file the call does not count any more. */
+  /** The schedule at the time of the call: with another one in the file the call does not count any more. */
   readonly schedule: string;
 }
 
 export interface ArmedState {
   readonly isArmed: boolean;
   readonly by: "schedule" | "call";
-  /** When it changes next, as far as is known, epoch milliseconds; null for not by itself. */
+  /** When that changes next, as far as is known, epoch milliseconds; null for not by itself. */
   readonly changeMs: number | null;
 }
 
 /** A camera without a schedule is armed at all times. */
 const ALWAYS = { isArmed: true, changeMs: null };
 
-/** As it is compared. */
+/** A schedule as a text, by which it is compared. */
 export const scheduleText = (times: ArmedTimes | null) => JSON.stringify(times);
 
 export function isInForce(call: ArmedByCall, times: ArmedTimes | null, nowMs: number): boolean {
@@ -40,7 +40,8 @@ export function armedAt(times: ArmedTimes | null, call: ArmedByCall | null, nowM
 }
 
 /**
- * What follows from a call: it holds for so long, or until the schedule changes next; null where it says what the schedule says anyway.
+ * What follows from a call: it holds for so long, or until the schedule changes next; null where it says what
+ * the schedule says anyway.
  */
 export function calledAt(
   times: ArmedTimes | null,

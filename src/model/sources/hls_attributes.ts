@@ -16,7 +16,7 @@ export function attributesOf(tag: string): ReadonlyMap<string, string> {
   );
 }
 
-/** The tag with these attributes, so that there is one way to read it: what no program needs plain is in quotes. */
+/** The tag with these attributes, written in one way only: what no program needs plain is in quotes. */
 export function withAttributes(tag: string, attributes: ReadonlyMap<string, string>): string {
   const list = [...attributes].flatMap(([name, value]) => {
     if (!/^[A-Z0-9-]+$/.test(name)) return [];
@@ -28,7 +28,7 @@ export function withAttributes(tag: string, attributes: ReadonlyMap<string, stri
 
 const ATTRIBUTE = /(?<=^|[\s,])([^\s,="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^\s,]*))/g;
 
-/** RFC 8216: those that are strings. */
+/** Attributes that are strings by RFC 8216. */
 const IN_QUOTES: ReadonlySet<string> = new Set(
   ["URI", "GROUP-ID", "NAME", "CODECS", "AUDIO", "VIDEO", "SUBTITLES", "LANGUAGE", "BYTERANGE", "KEYFORMAT"],
 );

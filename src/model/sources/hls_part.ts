@@ -25,7 +25,7 @@ export function neededBytes(head: Uint8Array): number {
   return end === undefined ? 16 : Math.min(end + 16, TAG_BYTES_MAX);
 }
 
-/** A tag has the time of the part, sometimes a picture. */
+/** The longest tag in bytes. A tag has the time of the part, sometimes a picture. */
 const TAG_BYTES_MAX = 256 * 1024;
 
 function isStream(head: Uint8Array, at: number): boolean {
@@ -37,8 +37,9 @@ function isStream(head: Uint8Array, at: number): boolean {
 const TS_PACKET_BYTES = 188;
 
 /**
- * Whether a part has a picture, by its first bytes, or by those of the part before all others that MP4 has; null where they do not tell.
- * Of MPEG-TS the tables tell, of MP4 the handlers of its tracks; all else is sound or text.
+ * Whether a part has a picture, by its first bytes, or by those of the part before all others that MP4 has;
+ * null where they do not tell. In MPEG-TS the tables tell, in MP4 the handlers of its tracks; all else is
+ * sound or text.
  */
 export function hasPicture(head: Uint8Array): boolean | null {
   if (head.length === 0) return null;
@@ -49,7 +50,7 @@ export function hasPicture(head: Uint8Array): boolean | null {
   return handlers.length === 0 ? null : handlers.includes("vide");
 }
 
-/** ISO/IEC 13818-1, types of streams that are video. */
+/** Types of streams that are video (ISO/IEC 13818-1). */
 const PICTURES: ReadonlySet<number> = new Set([
   0x01,
   0x02,
@@ -100,7 +101,7 @@ function sectionIn(packet: Uint8Array): Uint8Array | null {
   return isBegin && start < end && end <= packet.length ? packet.subarray(start, end) : null;
 }
 
-/** Of the first program; program 0 is the network. */
+/** The PID of the map of the first program; program 0 is the network. */
 function mapPidOf(association: Uint8Array): number | null {
   for (let at = 8; at + 4 <= association.length; at += 4) {
     const isProgram = association[at] !== 0 || association[at + 1] !== 0;
@@ -116,7 +117,7 @@ function typesOfMap(map: Uint8Array): readonly number[] {
   return types;
 }
 
-/** ISO/IEC 14496-12: the boxes that a fragment or the beginning of a file may begin with. */
+/** The boxes that a fragment or the beginning of a file may begin with (ISO/IEC 14496-12). */
 const BOXES: ReadonlySet<string> = new Set(
   "ftyp styp moov moof mdat sidx ssix emsg prft free skip uuid pdin meta".split(" "),
 );

@@ -2,7 +2,7 @@
 
 import { attributesOf, withAttributes } from "./hls_attributes.ts";
 
-/** The playlist cannot be rewritten safely; the message names the reason. */
+/** The error of a playlist that cannot be rewritten safely; the message names the reason. */
 export class PlaylistRefused extends Error {
   override readonly name = "PlaylistRefused";
 }
@@ -67,7 +67,10 @@ const WITH_ATTRIBUTES: ReadonlySet<string> = new Set(
   ["KEY", "MAP", "MEDIA", "START", "STREAM-INF"].map((name) => `#EXT-X-${name}`),
 );
 
-/** What ffmpeg reads, and what tells other players how to play; other tags may name addresses in ways of their own. */
+/**
+ * Tags that are kept: those that ffmpeg reads, and those that tell other players how to play. Other tags may
+ * name addresses in ways of their own.
+ */
 const TAGS: ReadonlySet<string> = new Set(
   [
     ...[
@@ -97,11 +100,11 @@ const TAGS: ReadonlySet<string> = new Set(
   ].map((name) => `#${name}`),
 );
 
-/** Of one address or tag. */
+/** The most characters of one address or tag. */
 const URI_CHARACTERS_MAX = 8192;
-/** A day in parts of two seconds. */
+/** The most addresses: a day in parts of two seconds. */
 const ADDRESSES_MAX = 50_000;
-/** Of all addresses of a playlist, resolved: 10,000 parts with 800 characters each. */
+/** The most characters of all addresses of a playlist, resolved: 10,000 parts with 800 characters each. */
 const ADDRESS_CHARACTERS_MAX = 2 ** 23;
-/** Five for each address. */
+/** The most lines: five for each address. */
 const LINES_MAX = 250_000;

@@ -4,7 +4,7 @@ import { attributesOf, withAttributes } from "./hls_attributes.ts";
 
 /** One variant of a master playlist. */
 export interface HlsVariant {
-  /** As the playlist has it. */
+  /** The address of the variant, as the playlist has it. */
   readonly uri: string;
   readonly pixels: number;
   readonly bandwidth: number;
@@ -12,9 +12,12 @@ export interface HlsVariant {
   readonly audioGroup: string | null;
   /** The group of further pictures, each of which is a playlist of its own. */
   readonly videoGroup: string | null;
-  /** Whether its tag says that it has a picture; where it says neither that nor the opposite, only its parts tell. */
+  /**
+   * Whether the variant's tag says that it has a picture; where it says neither that nor the opposite, only
+   * its parts tell.
+   */
   readonly saysPicture: boolean;
-  /** The line of its tag. */
+  /** The number of the line of the variant's tag. */
   readonly line: number;
 }
 
@@ -70,7 +73,10 @@ export function withVariantOnly(playlist: string, variant: HlsVariant): string {
   return `${[...kept, ...pictures].join("\n")}\n`;
 }
 
-/** The default one of its group, else one that may be chosen by itself, else the first. */
+/**
+ * The line of the sound to take: the default one of its group, else one that may be chosen by itself, else
+ * the first.
+ */
 function soundLine(lines: readonly string[], group: string | null): number | undefined {
   const all = renditions(lines, "AUDIO", group);
   const chosen = all.find(({ attributes }) => attributes.get("DEFAULT") === "YES") ??
@@ -103,5 +109,5 @@ function linesOf(playlist: string): readonly string[] {
 const VARIANT = "#EXT-X-STREAM-INF:";
 const MEDIA = "#EXT-X-MEDIA:";
 const PICTURE = /^(avc[1-4]|h26[345]|hvc1|hev1|dvh1|dvhe|vp0?[89]|av01|mp4v|mp2v|mjpg|theora)$/i;
-/** Sound and subtitles. */
+/** Codecs of sound and subtitles. */
 const OTHER = /^(mp4a|mp3|ac-3|ec-3|dtsc|dtse|dtsh|dtsl|dtsx|opus|flac|fLaC|alac|vorbis|stpp|wvtt|tx3g)$/i;

@@ -1,8 +1,8 @@
 /** The JPEGs in a `multipart/x-mixed-replace` body, as cameras send it over HTTP. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
-/** The body is no series of JPEGs; the message names the reason. */
+/** The error of a body that is no series of JPEGs; the message names the reason. */
 export class PartsRefused extends Error {
   override readonly name = "PartsRefused";
 }
@@ -20,25 +20,27 @@ const HEAD_BYTES_MAX = 8 * 1024;
 const JPEG_BYTES_MAX = 16 * 2 ** 20;
 
 /**
+ * Finds the JPEGs in a body.
+ *
  * ```
  *   --boundary CRLF  headers CRLF CRLF  JPEG  CRLF  --boundary …
  *   └──── head ──────────────────────┘ └ body ┘
  * ```
- * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary, or to the end of all of it: some
- * cameras close after each picture. Lines end with CRLF or LF. The boundary is what the first part begins with, as some cameras
- * state another one.
+ * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary, or to the end
+ * of all of it: some cameras close after each picture. Lines end with CRLF or LF. The boundary is what the
+ * first part begins with, as some cameras state another one.
  */
 export class JpegParts {
-  /** Null where the camera has not said one. */
+  /** What stands between parts; null where the camera has not said it. */
   #delimiter: WantedBytes | null;
   /** Whether the first head was read. */
   #hasBegun = false;
   /** What has not been used yet: the first `#length` bytes. */
   #buffer = new Uint8Array(64 * 1024);
   #length = 0;
-  /** How many of them were searched for an end, so that each byte is looked at once. */
+  /** How many bytes of `#buffer` were searched for an end, so that each byte is looked at once. */
   #searched = 0;
-  /** Of the part whose head was read; null between parts. */
+  /** The body of the part whose head was read; null between parts. */
   #body: { readonly bytes: number | null } | null = null;
 
   /** Parts that are no JPEGs since the last one: an empty one or a text between pictures is left out. */
@@ -65,7 +67,7 @@ export class JpegParts {
     return jpegs;
   }
 
-  /** The body has ended: the last JPEG, where it is whole and nothing but the next boundary is missing. */
+  /** Ends the body. Returns the last JPEG, where it is whole and nothing but the next boundary is missing. */
   end(): Uint8Array | null {
     const bytes = this.#buffer.subarray(0, this.#length);
     if (this.#body === null || this.#body.bytes !== null || !beginsAsJpeg(bytes)) return null;
@@ -86,7 +88,7 @@ export class JpegParts {
     this.#length = length;
   }
 
-  /** How many bytes it has; null while it is not complete. */
+  /** Reads a head. Returns how many bytes it has; null while it is not complete. */
   #readHead(bytes: Uint8Array): number | null {
     const found = headAt(bytes, this.#searched);
     this.#searched = bytes.length;
@@ -108,7 +110,10 @@ export class JpegParts {
     return found.end;
   }
 
-  /** The same. */
+  /**
+   * Reads a body, and adds it to `jpegs` where it is one. Returns how many bytes it has; null while it is not
+   * complete.
+   */
   #readBody(bytes: Uint8Array, jpegs: Uint8Array[]): number | null {
     const end = this.#body!.bytes ?? this.#find(bytes, this.#delimiter!);
     if (end === -1 || end > bytes.length) {
@@ -126,7 +131,7 @@ export class JpegParts {
     return end;
   }
 
-  /** Where the next such bytes are; -1 when they have not come. */
+  /** The place of the next bytes that are `wanted`; -1 when they have not come. */
   #find(bytes: Uint8Array, wanted: WantedBytes): number {
     const from = Math.max(0, this.#searched - wanted.bytes.length);
     this.#searched = bytes.length;
@@ -169,10 +174,13 @@ function tooLarge(): PartsRefused {
   return new PartsRefused("its server sends a picture that is too large");
 }
 
-/** What is searched for. */
+/** Bytes that are searched for. */
 interface WantedBytes {
   readonly bytes: Uint8Array;
-  /** For each beginning of it, by its last byte: how long the longest shorter beginning is that stands at its end. */
+  /**
+   * For each beginning of the bytes, by its last one: how long the longest shorter beginning is that stands
+   * at its end.
+   */
   readonly repeats: readonly number[];
 }
 
@@ -187,7 +195,10 @@ function wantedBytes(text: string): WantedBytes {
   return { bytes, repeats };
 }
 
-/** The search of Knuth, Morris and Pratt: a camera that sends nearly the boundary, again and again, costs no more than any other. */
+/**
+ * Finds bytes by the search of Knuth, Morris and Pratt: a camera that sends nearly the boundary, again and
+ * again, costs no more than any other.
+ */
 function indexOf(bytes: Uint8Array, { bytes: wanted, repeats }: WantedBytes, from: number): number {
   let same = 0;
   for (let at = from; at < bytes.length; at++) {

@@ -5,25 +5,28 @@ import type { ClipSoundState } from "../live/recording/record_plan.ts";
 /** What a decoder has to know of each stream, as 8 hex digits: segments of the same formats fit into one file. */
 export interface StreamFormats {
   readonly video: string;
-  /** Null without sound. */
+  /** The format of the sound; null without sound. */
   readonly sound: string | null;
 }
 
 export interface RecordedSegment {
-  /** Wall time, epoch milliseconds; two segments without a gap between them touch. */
+  /** When the segment begins, epoch milliseconds; segments without a gap between them touch. */
   readonly startMs: number;
   readonly endMs: number;
-  /** Media time of the run, 90 kHz: of the first frame that is shown, and the end of the last one. */
+  /**
+   * Where the segment begins in media time of the run, 90 kHz: at the first frame that is shown; below, the
+   * end of the last one.
+   */
   readonly startTicks: number;
   readonly endTicks: number;
-  /** The run that was open when it began. */
+  /** The run that was open when the segment began. */
   readonly runId: string;
   readonly sizeBytes: number;
-  /** By RFC 6381, such as `avc1.42e01f, opus`. */
+  /** The codecs by RFC 6381, such as `avc1.42e01f, opus`. */
   readonly codec: string;
   readonly sound: ClipSoundState;
   readonly formats: StreamFormats;
-  /** After how many hours it goes, as the file of sources said when it was stored. */
+  /** After how many hours the segment goes, as the file of sources said when it was stored. */
   readonly hours: number;
 }
 
@@ -56,7 +59,7 @@ export function recordedName(segment: RecordedSegment): string {
   ].join("_");
 }
 
-/** Null for a name that no segment has. */
+/** The segment of a file name; null for a name that no segment has. */
 export function segmentOfName(name: string): RecordedSegment | null {
   const [, id, wallMs, run, start, length, bytes, video, format, silence, heard, heardFormat, hours] =
     NAME.exec(name) ?? [];
@@ -76,12 +79,12 @@ export function segmentOfName(name: string): RecordedSegment | null {
   };
 }
 
-/** `20261124T101500123Z`, of a time in the years 1 to 9999. */
+/** The id of a segment, `20261124T101500123Z`, from a time in the years 1 to 9999. */
 export function segmentId(startMs: number): string {
   return new Date(startMs).toISOString().replace(/[-:.]/g, "");
 }
 
-/** Null for a text that is no id of a segment. */
+/** The time in an id; null for a text that is no id of a segment. */
 export function segmentStartMs(id: string): number | null {
   const [, year, month, day, hours, minutes, seconds, ms] = SEGMENT_ID.exec(id) ?? [];
   if (year === undefined) return null;
@@ -94,12 +97,12 @@ export function idOfName(name: string): string {
   return name.slice(0, ID_LENGTH);
 }
 
-/** `20261124`, the folder of the segments that begin on that day (UTC). */
+/** The folder of a segment, `20261124`, where those lie that begin on that day (UTC). */
 export function segmentDay(startMs: number): string {
   return segmentId(startMs).slice(0, SHOWN_DATE_LENGTH);
 }
 
-/** The first media time in milliseconds, as events count it. */
+/** A media time in milliseconds, as events count it. */
 export function ptsMsOf(ticks: number): number {
   return Math.round(ticks / TICKS_PER_MS);
 }

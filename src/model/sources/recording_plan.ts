@@ -1,13 +1,13 @@
 /** The field `recording` of a named source: how long its video is kept, and how much memory a session needs for it. */
 
 import type { Extent } from "../frames/coordinates.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
-/** `recording = { hours = 48 }` */
+/** How a source is recorded: `recording = { hours = 48 }`. */
 export interface RecordingPlan {
-  /** Hours after its end a segment goes. */
+  /** Hours after its end at which a segment goes. */
   readonly hours: number;
-  /** Beyond so many bytes of the source the oldest segments go; null for no limit. */
+  /** The bytes of the source beyond which the oldest segments go; null for no limit. */
   readonly bytes: number | null;
 }
 

@@ -1,8 +1,8 @@
 /** Remote media sources: which `source_uri` names one, and which ones the operator admits. See docs/api.md#sources. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** The settings of the operator for media sources; all off by default. */
 export interface RemoteSourceToggles {
@@ -11,17 +11,18 @@ export interface RemoteSourceToggles {
   readonly allowRemoteHls: boolean;
 }
 
-/** A `file` is fetched before it is decoded; the others are decoded while they are received. */
+/** A remote source. A `file` is fetched before it is decoded; others are decoded while they come. */
 export interface RemoteSource {
   readonly kind: "file" | "hls" | "rtsp" | "mjpeg";
-  /** http, https, rtsp or rtsps; the host is not checked yet. */
+  /** The address: http, https, rtsp or rtsps; the host is not checked yet. */
   readonly url: URL;
 }
 
 /**
- * Null for a local path or a file URL. `hls:` becomes https, or http where insecure HTTP is admitted. Where the source is
- * watched live, an http or https URL is that of an endless series of JPEGs. Refuses (422 `source_uri`) other schemes, those that
- * the settings do not admit, a text that is no URL, and one with a user name or password.
+ * Reads a `source_uri`; null for a local path or a file URL. `hls:` becomes https, or http where insecure
+ * HTTP is admitted. Where the source is watched live, an http or https URL is that of an endless series of
+ * JPEGs. Refuses (422 `source_uri`) other schemes, those that the settings do not admit, a text that is no
+ * URL, and one with a user name or password.
  */
 export function remoteSource(
   sourceUri: string,

@@ -58,7 +58,7 @@ export class ReorderWindow<Packet extends object> {
     return this.#waiting > 0;
   }
 
-  /** `sequence` has 16 bits. */
+  /** Takes a packet; `sequence` has 16 bits. */
   push(sequence: number, packet: Packet, nowMs: number): void {
     if (Number.isNaN(this.#firstMs)) return this.#start(sequence, packet, nowMs);
     const place = this.#end + (((sequence - this.#end + 0x8000) & 0xffff) - 0x8000);

@@ -5,12 +5,12 @@ export type RtspStart =
   | { readonly kind: "reply"; readonly code: number }
   | { readonly kind: "request"; readonly method: string };
 
-/** Values by the lower-case name, in their order. */
+/** The values of headers by the lower-case name, in their order. */
 export type RtspHeaders = ReadonlyMap<string, readonly string[]>;
 
 /**
- * What a line without its end begins: `RTSP/1.0 200 OK`, `rtsp/1.1  200`, `OPTIONS * RTSP/1.0`. Null for everything else,
- * as an answer in HTTP.
+ * Reads a line without its end: what it begins, `RTSP/1.0 200 OK`, `rtsp/1.1  200`, `OPTIONS * RTSP/1.0`.
+ * Null for everything else, as an answer in HTTP.
  */
 export function rtspStart(line: string): RtspStart | null {
   const status = /^[ \t]*RTSP\/[\d.]*[ \t]+\+?0*(\d{1,3})(?!\d)/i.exec(line)?.[1];
@@ -19,10 +19,10 @@ export function rtspStart(line: string): RtspStart | null {
   return method === undefined ? null : { kind: "request", method: method.toUpperCase() };
 }
 
-/** Those of the headers that are in `wanted`, by lower-case names. What is no header, and all others, are left out. */
+/** The headers that are in `wanted`, by lower-case names. What is no header, and all others, are left out. */
 export function rtspHeaders(lines: readonly string[], wanted: ReadonlySet<string>): RtspHeaders {
   const headers = new Map<string, string[]>();
-  /** Where the next line goes if it begins with a blank. */
+  /** The values to which the next line goes if it begins with a blank. */
   let folded: string[] | null = null;
   for (const line of lines) {
     if (/^[ \t]/.test(line) && folded !== null) {
@@ -40,7 +40,7 @@ export function rtspHeaders(lines: readonly string[], wanted: ReadonlySet<string
   return headers;
 }
 
-/** As a program in C reads it: up to a NUL. */
+/** A value as a program in C reads it: up to a NUL. */
 function valueIn(text: string): string {
   return text.split("\0", 1)[0]!.trim();
 }
@@ -64,9 +64,9 @@ export function rtspSession(
 
 /** One way for the media, of `Transport`. */
 export interface RtspTransport {
-  /** In lower case: `rtp/avp/tcp`. */
+  /** The protocol in lower case: `rtp/avp/tcp`. */
   readonly protocol: string;
-  /** Values without their quotes by lower-case names; empty for a parameter that is a word. */
+  /** The values without their quotes by lower-case names; empty for a parameter that is a word. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
@@ -93,7 +93,10 @@ function outsideQuotes(text: string, separator: string): string[] {
   return parts;
 }
 
-/** Two numbers as `0-1`; the second may be missing, and there may be blanks. Null for anything else, and beyond `max`. */
+/**
+ * Reads two numbers such as `0-1`; the second may be missing, and there may be blanks. Null for anything
+ * else, and beyond `max`.
+ */
 export function numberPair(text: string | undefined, max: number): [first: number, second: number] | null {
   const [, first, second] = /^\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?$/.exec(text ?? "") ?? [];
   if (first === undefined) return null;
@@ -110,8 +113,9 @@ export function pathControls(description: string): string[] {
 }
 
 /**
- * Where the track may be that a player asks for at `address`, the likeliest first. A path of `paths` stands behind the host; servers that
- * mean it behind their base, and those that name a host of their own, find it at the others.
+ * Where the track may be that a player asks for at `address`, the likeliest first. A path of `paths` stands
+ * behind the host; servers that mean it behind their base, and those that name a host of their own, find it
+ * at the others.
  */
 export function trackAddresses(
   address: string,

@@ -10,7 +10,7 @@ export interface SourceCredentials {
 /** One request as Digest protects it. */
 export interface ProtectedRequest {
   readonly method: string;
-  /** As it stands in the request line. */
+  /** The address as it stands in the request line. */
   readonly uri: string;
 }
 
@@ -23,7 +23,10 @@ type Challenge = { readonly scheme: "basic" } | {
   readonly algorithm: "MD5" | "SHA-256";
   /** Whether each secret is for one nonce of ours: `MD5-sess`. */
   readonly isOfSession: boolean;
-  /** Null is the older form of RFC 2069. Requests have no bodies, so that `auth-int` protects none. */
+  /**
+   * The quality of protection; null is the older form of RFC 2069. Requests have no bodies, so that
+   * `auth-int` protects none.
+   */
   readonly qop: "auth" | "auth-int" | null;
   /** Whether the last nonce was only too old. */
   readonly isStale: boolean;
@@ -37,15 +40,18 @@ export class Authorization {
   readonly #credentials: SourceCredentials;
   readonly #clientNonce: string;
   #challenge: Challenge | null = null;
-  /** Of the present nonce. */
+  /** How often the present nonce was used. */
   #uses = 0;
-  /** Whether they were sent since the server accepted them last. */
+  /** Whether the credentials were sent since the server accepted them last. */
   #isTried = false;
   #attempts = 0;
-  /** Whether the server has taken them before: then another nonce is a new question, and some servers do not say that it is. */
+  /**
+   * Whether the server has taken the credentials before: then another nonce is a new question, and some
+   * servers do not say that it is.
+   */
   #wereRight = false;
 
-  /** `clientNonce` is random text of hexadecimal digits. */
+  /** `clientNonce`: random text of hexadecimal digits. */
   constructor(credentials: SourceCredentials, clientNonce: string) {
     this.#credentials = credentials;
     this.#clientNonce = clientNonce;
@@ -68,7 +74,7 @@ export class Authorization {
     return true;
   }
 
-  /** The server has accepted the credentials: a later 401 is a new question. */
+  /** Notes that the server has accepted the credentials: a later 401 is a new question. */
   accepted(): void {
     this.#wereRight ||= this.#isTried;
     this.#isTried = false;
@@ -112,17 +118,20 @@ export class Authorization {
   }
 }
 
-/** A server that asks again and again is not answered for ever. */
+/** How often a server that asks again and again is answered. */
 const ATTEMPTS_MAX = 4;
 const CHALLENGES_MAX = 8;
-/** A longer header counts as none: some hundred characters are usual, and reading one takes longer than its length. */
+/**
+ * The longest header that is read: some hundred characters are usual, and reading one takes longer than its
+ * length.
+ */
 const CHALLENGE_CHARACTERS_MAX = 2048;
 
 function quotedText(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** SHA-256 before MD5 before Basic; null where none of them is offered. */
+/** The strongest challenge: SHA-256 before MD5 before Basic; null where none of them is offered. */
 function strongest(challenges: readonly string[]): Challenge | null {
   const short = challenges.filter(({ length }) => length <= CHALLENGE_CHARACTERS_MAX);
   const found = short.slice(0, CHALLENGES_MAX).flatMap((header) => challengesIn(header)).map(readChallenge);
@@ -131,7 +140,7 @@ function strongest(challenges: readonly string[]): Challenge | null {
   return of("SHA-256") ?? of("MD5") ?? found.find((one) => one?.scheme === "basic") ?? null;
 }
 
-/** One header may have several challenges, each of which begins with the name of its scheme. */
+/** The challenges in a header: it may have several, each of which begins with the name of its scheme. */
 function challengesIn(header: string): string[] {
   return header.split(/(?:^|,\s*)(?=(?:basic|digest)(?:\s+[a-z]|\s*(?:,|$)))/i).filter((text) =>
     text.trim() !== ""

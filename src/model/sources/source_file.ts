@@ -2,9 +2,9 @@
 
 import { ATTACH, type AttachBody, type AttachContext, checkAttach } from "../live/attach.ts";
 import { shapeMessage } from "../api/shape_message.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { MEDIA_KINDS, type MediaKind } from "../files/media_kind.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
 import { readWebhooks, type SourceWebhook, type SourceWebhookContext } from "../webhooks/source_webhook.ts";
 import { type ArmedTimes, readArmedTimes } from "./armed_times.ts";
@@ -14,22 +14,25 @@ import type { SourceCredentials } from "./source_credentials.ts";
 import { isSourceName } from "./source_name.ts";
 
 export const SOURCE_KINDS = ["rtsp", "hls", "mjpeg", "file"] as const;
-/** How its media come: `file` is a local or a remote file, which is read from its start each time. */
+/** How the media of a source come: `file` is a local or a remote file, read from its start each time. */
 export type SourceKind = typeof SOURCE_KINDS[number];
 
 export interface NamedSource {
   readonly name: string;
   readonly kind: SourceKind;
-  /** Without user name and password. It is told to nobody. */
+  /** The address without user name and password. It is told to nobody. */
   readonly uri: string;
   readonly credentials: SourceCredentials | null;
-  /** The keys of the principals that may use it; null for all. */
+  /** The keys of the principals that may use the source; null for all. */
   readonly principals: readonly string[] | null;
-  /** Hours after which the events of its runs are removed; null where the general setting holds. */
+  /** Hours after which the events of the source's runs are removed; null where the general setting holds. */
   readonly retentionHours: number | null;
-  /** Of its pictures, clips and sounds; the general ones where they are not given. */
+  /**
+   * Hours after which pictures, clips and sounds of the source's runs are removed; the general ones where
+   * they are not given.
+   */
   readonly mediaHours?: Readonly<Partial<Record<MediaKind, number>>>;
-  /** Null for a source that is not always watched. */
+  /** How the source is always watched; null for one that is not. */
   readonly watch: SourceWatch | null;
 }
 
@@ -43,11 +46,11 @@ export function isAlwaysOn(source: NamedSource): source is AlwaysOnSource {
 export interface SourceWatch {
   readonly attach: AttachBody;
   readonly rolloverMs: number;
-  /** Of each of its runs. */
+  /** The webhooks of each of the source's runs. */
   readonly webhooks: readonly SourceWebhook[];
-  /** Null for a source that is armed at all times. */
+  /** When the source is armed; null for one that is armed at all times. */
   readonly armed: ArmedTimes | null;
-  /** Null where it is not recorded all day. */
+  /** How the source is recorded; null where it is not recorded all day. */
   readonly recording: RecordingPlan | null;
 }
 
@@ -61,14 +64,14 @@ export class SourceFaults extends Error {
 }
 
 export interface SourceFileContext {
-  /** The values of `${NAME}`. */
+  /** The values of variables, `${NAME}` in the file. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly toggles: RemoteSourceToggles;
   readonly attach: AttachContext;
   readonly webhooks: SourceWebhookContext;
 }
 
-/** In the order of the file. Errors: `SourceFaults`. */
+/** Reads the file: the sources in its order. Errors: `SourceFaults`. */
 export function parseSourceFile(text: string, context: SourceFileContext): readonly NamedSource[] {
   const faults: string[] = [];
   const file = new TomlTable(toml(text), "", context.env, faults);
@@ -94,7 +97,10 @@ export function parseSourceFile(text: string, context: SourceFileContext): reado
   return sources;
 }
 
-/** A file that is something else altogether has a fault in every line, and each is a line of the log. */
+/**
+ * The most faults that are shown. A file that is something else altogether has a fault in every line, and
+ * each is a line of the log.
+ */
 const FAULTS_SHOWN_MAX = 50;
 const FAULT_CHARACTERS_MAX = 1000;
 
@@ -114,7 +120,7 @@ function toml(text: string): Record<string, unknown> {
   }
 }
 
-/** A field that cannot be read is a fault, and gets a value that nobody uses. */
+/** Reads a source. A field that cannot be read is a fault, and gets a value that nobody uses. */
 function readSource(table: TomlTable, context: SourceFileContext): NamedSource {
   const name = table.text("name") ?? "";
   if (name !== "" && !isSourceName(name)) {
@@ -184,7 +190,7 @@ function readPrincipals(table: TomlTable): readonly string[] | null {
   return hashes.map((hash) => `api-key:${hash}`);
 }
 
-/** `retention = { hours = 48, clip_hours = 24 }` */
+/** Reads `retention = { hours = 48, clip_hours = 24 }`. */
 function readRetention(
   table: TomlTable,
 ): { readonly hours: number | null; readonly media: Partial<Record<MediaKind, number>> } {
@@ -248,7 +254,7 @@ function readWatch(
   };
 }
 
-/** `recording = { hours = 48, bytes = 100000000000 }`, with `bytes` or without. */
+/** Reads `recording = { hours = 48, bytes = 100000000000 }`, with `bytes` or without. */
 function readRecording(table: TomlTable): RecordingPlan | null {
   const { recording } = table.given(["recording"]);
   if (recording === undefined) return null;

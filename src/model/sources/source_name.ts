@@ -8,7 +8,7 @@ export const isSourceName = (name: unknown): name is string =>
 
 const PREFIX = "source:";
 
-/** As events, answers and logs name it. */
+/** The `source_uri` of a named source, by which events, answers and logs name it. */
 export function sourceUriOf(name: string): string {
   return `${PREFIX}${name}`;
 }

@@ -1,13 +1,13 @@
 /** Compiles a source to a program object, which is then validated like any other. See docs/triggers-policies.md#trigger-program. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type ParsedTrigger, parseTrigger, sourceField, type SourcePosition } from "./parse.ts";
 import { type Instruction, ISA_VERSION, type TriggerProgram } from "./program.ts";
 import { judgedProgram, type ValidProgram } from "./validate.ts";
 
-/** Errors: 422 on `source`; a fault of a line begins with `line N: column C: `. */
+/** Compiles a source. Errors: 422 on `source`; a fault of a line begins with `line N: column C: `. */
 export function compileTrigger(source: string): ValidProgram {
   const bytesMax = LIMITS.trigger.sourceBytesMax;
   const bytes = utf8Length(source);
@@ -32,7 +32,10 @@ interface Compiled {
   readonly positions: readonly SourcePosition[];
 }
 
-/** State slots are numbered in the order of the code: sustained conditions, then the edge, then the cooldown. */
+/**
+ * The program of a parsed source. State slots are numbered in the order of the code: sustained conditions,
+ * then the edge, then the cooldown.
+ */
 function compiled({ programId, version, conditions, edge, cooldownMs, actions }: ParsedTrigger): Compiled {
   const instructions: Instruction[] = [];
   const positions: SourcePosition[] = [];

@@ -1,12 +1,12 @@
 /** Suggests the known word that a misspelt one may stand for. */
 
-/** `, did you mean "motion_score"?`, or nothing when no word is near. */
+/** A hint, `, did you mean "motion_score"?`, or nothing when no word is near. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const near = nearest(word, known);
   return near === undefined ? "" : `, did you mean "${near}"?`;
 }
 
-/** A shorter beginning of a word fits too many words. */
+/** The shortest beginning of a word that is taken for one: a shorter one fits too many words. */
 const BEGINNING_CHARACTERS = 3;
 
 /** The known word with the fewest edits, if these are few; else the first that begins with `word`. */

@@ -1,6 +1,6 @@
 /** Reads the source of a trigger line by line and names the position of each fault. See docs/triggers-policies.md#trigger-source. */
 
-import { type FieldFault, refuse } from "../../base/refusal.ts";
+import { type FieldFault, refuse } from "../../contract/refusal.ts";
 import { quoted } from "../field_rules.ts";
 import { didYouMean } from "./near_miss.ts";
 import {
@@ -14,7 +14,7 @@ import {
 import { parseSignal } from "./signal_text.ts";
 import { IDENTIFIER, identifierFault } from "./identifier.ts";
 
-/** Both from 1; a column counts UTF-16 units. */
+/** A line and a column of the source, both from 1; a column counts UTF-16 units. */
 export interface SourcePosition {
   readonly line: number;
   readonly column: number;
@@ -30,7 +30,7 @@ export interface Condition {
   readonly signal: Located<Signal>;
   readonly comparison: Located<Comparison>;
   readonly threshold: Located<number>;
-  /** Consecutive frames; undefined for a condition without `for`. */
+  /** How many consecutive frames the condition must hold; undefined for one without `for`. */
   readonly frames: Located<number> | undefined;
 }
 
@@ -41,14 +41,14 @@ export interface ParsedTrigger {
   readonly conditions: readonly Condition[];
   readonly edge: SourcePosition | undefined;
   readonly cooldownMs: Located<number> | undefined;
-  /** Not empty, in source order. */
+  /** The actions in source order; not empty. */
   readonly actions: readonly Located<Action>[];
 }
 
 /** Faults that are reported for one source. */
 const FAULTS_MAX = 16;
 
-/** Errors: 422 on `source`, one fault a line, each beginning `line N: column C: `. */
+/** Reads a source. Errors: 422 on `source`, one fault a line, each beginning `line N: column C: `. */
 export function parseTrigger(source: string): ParsedTrigger {
   const reader = new SourceReader();
   const faults: FieldFault[] = [];
@@ -75,7 +75,7 @@ export function sourceField({ line, column }: SourcePosition, message: string): 
   return { field: "source", message: `line ${line}: column ${column}: ${message}` };
 }
 
-/** Ends the reading of one line. */
+/** The error that ends the reading of one line. */
 class SourceFault extends Error {
   readonly field: FieldFault;
 
@@ -312,7 +312,7 @@ class Line {
     throw new SourceFault(position, `expected one of > >= < <= ==: got ${quoted(text)}${hint}`);
   }
 
-  /** A decimal number with an optional sign and exponent. */
+  /** Takes a decimal number with an optional sign and exponent. */
   takeNumber(): Located<number> {
     const { value: text, position } = this.take("a number");
     if (!NUMBER.test(text)) throw new SourceFault(position, `expected a number: got ${quoted(text)}`);
@@ -325,7 +325,7 @@ class Line {
     return { value: whole(text, text, what, position), position };
   }
 
-  /** Milliseconds, with the unit or without. */
+  /** Takes milliseconds, with the unit or without. */
   takeDuration(what = "a duration"): Located<number> {
     const { value: text, position } = this.take(what);
     if (text.endsWith("ms") || /^\d+$/.test(text)) {
@@ -345,7 +345,7 @@ class Line {
   }
 }
 
-/** Digits only; a number that JSON cannot represent exactly is refused. */
+/** Reads a whole number: digits only, and none that JSON cannot represent exactly. */
 function whole(digits: string, text: string, what: string, position: SourcePosition): number {
   if (!/^\d+$/.test(digits)) {
     throw new SourceFault(position, `expected ${what}, a whole number: got ${quoted(text)}`);

@@ -1,7 +1,7 @@
 /** The shape of a trigger program in JSON: signals, instructions, the program. See docs/triggers-policies.md#trigger-program. */
 
 import * as z from "zod";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { IDENTIFIER } from "./identifier.ts";
 import { named } from "../schemas/named_shapes.ts";
 
@@ -20,7 +20,7 @@ export const SCALAR_KINDS = [
 /** Signals between two named objects. */
 export const PAIR_KINDS = ["minimum_distance_mm", "time_to_collision_ms"] as const;
 
-/** `==` of the source is `equal`, and so on. */
+/** The comparisons by their names: `==` of the source is `equal`, and so on. */
 export const COMPARISONS = {
   ">": "greater_than",
   ">=": "greater_or_equal",
@@ -41,8 +41,8 @@ export const ISA_VERSION = 1;
 const F32_END = 2 ** 128 - 2 ** 103;
 
 /**
- * The shapes check types and fields only. The rules about values are checked by `validate.ts`, which reports them on
- * the field `program`; `meta` puts the bounds into the published schema.
+ * Any whole number. The shapes check types and fields only. The rules about values are checked by
+ * `validate.ts`, which reports them on the field `program`; `meta` puts the bounds into the published schema.
  */
 const whole = z.int().nonnegative();
 
@@ -51,7 +51,7 @@ const slot = whole.meta({ maximum: LIMITS.trigger.stateSlotsMax - 1 });
 /** A label or zone of a signal: what the caller's detector calls it. */
 const name = z.string().max(LIMITS.name.bytesMax);
 
-/** An absent zone is the same as null and means any zone. */
+/** A signal. An absent zone is the same as null and means any zone. */
 export const signal = named(
   "TriggerSignal",
   z.discriminatedUnion("kind", [
@@ -95,15 +95,18 @@ const instruction = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("notify"), channel: z.enum(CHANNELS) }),
 ], { error: "must be an instruction: an object whose op is one of the known ones" });
 
-/** Instructions beyond these are not looked at. */
+/** The most instructions that are looked at. */
 export const INSTRUCTIONS_READ_MAX = 2 * LIMITS.trigger.instructions.maximum;
 
-/** Of a list that is far too long, as much as shows that it is: its items must not be looked at one by one. */
+/**
+ * The beginning of a list that is far too long, which is enough to show that it is: its items must not be
+ * looked at one by one.
+ */
 function shortEnough(given: unknown): unknown {
   return Array.isArray(given) ? given.slice(0, INSTRUCTIONS_READ_MAX) : given;
 }
 
-/** Closed at every level. A value of this shape may still break the rules of `validate.ts`. */
+/** A program. Closed at every level. A value of this shape may still break the rules of `validate.ts`. */
 export const triggerProgram = z.strictObject({
   isa_version: whole.meta({ minimum: ISA_VERSION, const: ISA_VERSION }),
   program_id: z.string().meta({ pattern: IDENTIFIER.source }),

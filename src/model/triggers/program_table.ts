@@ -3,7 +3,7 @@
 import { type Instruction, isAction, isSameSignal, type Signal } from "./program.ts";
 import type { ValidProgram } from "./validate.ts";
 
-/** 32-bit words of one instruction: code, operand, amount, and one unused. */
+/** The words of one instruction, of 32 bits each: code, operand, amount, and one unused. */
 export const WORDS_PER_INSTRUCTION = 4;
 
 /** Flag of a sample: the first action was reached. */
@@ -12,7 +12,10 @@ export const FIRED = 1;
 export const MISSING_SIGNAL = 2;
 
 export interface TriggerTable {
-  /** Of each instruction up to the first action: code, operand, amount, 0. A constant's amount is its float's bits. */
+  /**
+   * The instructions up to the first action, four words each: code, operand, amount, 0. A constant's amount
+   * is its float's bits.
+   */
   readonly words: Int32Array<ArrayBuffer>;
   /** The signals that the program loads, each once: the columns of a sample, in this order. */
   readonly signals: readonly Signal[];
@@ -49,7 +52,7 @@ export function tableOf({ instructions }: ValidProgram): TriggerTable {
   return { words, signals };
 }
 
-/** Code, operand and amount, of which an instruction may have fewer. */
+/** The code, operand and amount of an instruction, which may have fewer of them. */
 function rowOf(instruction: Instruction, signals: Signal[]): number[] {
   if (isAction(instruction)) return [FIRE];
   const code = CODES[instruction.op];

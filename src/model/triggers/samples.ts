@@ -6,7 +6,7 @@ import { isSameSignal, type ScalarKind, type Signal, signal } from "./program.ts
 
 const value = z.number().nullish();
 
-/** A score that is null or absent is missing; `observations` holds the other measurements. */
+/** A sample. A score that is null or absent is missing; `observations` holds the other measurements. */
 export const triggerSample = z.strictObject({
   pts_ms: z.int().nonnegative(),
   motion_score: value,
@@ -48,7 +48,10 @@ export function fillColumns(
   }
 }
 
-/** A score under its own key has precedence over an observation; of several observations the first one counts. */
+/**
+ * Reads a signal of samples. A score under its own key has precedence over an observation; of several
+ * observations the first one counts.
+ */
 function readerOf(wanted: Signal): (sample: TriggerSample) => number {
   const { kind } = wanted;
   if (!isSampleScore(kind)) return (sample) => observed(sample, wanted);
@@ -67,7 +70,7 @@ function observed({ observations }: TriggerSample, wanted: Signal): number {
   return NaN;
 }
 
-/** Index of the first sample that is earlier than the one before it, or -1. Equal times are in order. */
+/** The index of the first sample that is earlier than the one before it, or -1. Equal times are in order. */
 export function firstOutOfOrder(samples: readonly TriggerSample[]): number {
   return samples.findIndex(({ pts_ms }, index) => index > 0 && pts_ms < samples[index - 1]!.pts_ms);
 }

@@ -47,7 +47,10 @@ export function signalText(signal: Signal): string {
   }
 }
 
-/** A source writes `audio_event` for the kind `audio_event_confidence`, which is easily confused. */
+/**
+ * A hint for a name: a source writes `audio_event` for the kind `audio_event_confidence`, which is easily
+ * confused.
+ */
 function signalHint(name: string): string {
   return name === "audio_event_confidence" ? ', did you mean "audio_event"?' : didYouMean(name, NAMES);
 }

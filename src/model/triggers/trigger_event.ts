@@ -33,7 +33,7 @@ export interface TriggerActions {
   readonly localOutput: boolean;
 }
 
-/** For a program that keeps the rules of live sessions: it has exactly one emit. */
+/** The actions of a program that keeps the rules of live sessions: it has exactly one emit. */
 export function triggerActions({ instructions }: TriggerProgram): TriggerActions {
   const emit = instructions.find((instruction) => instruction.op === "emit");
   if (!emit) throw new Error("A live trigger program has an emit");
@@ -79,12 +79,15 @@ export interface CommittedTrigger {
   readonly runId: string;
   readonly streamId: string;
   readonly seq: number;
-  /** Of the envelope, epoch milliseconds. */
+  /** The time of the event's envelope, epoch milliseconds. */
   readonly ptsMs: number;
   readonly kind: string;
 }
 
-/** One line of JSON that identifies the event, without picture and text. See docs/protocols.md#trigger-datagrams. */
+/**
+ * The datagram of an event: one line of JSON that identifies it, without picture and text. See
+ * docs/protocols.md#trigger-datagrams.
+ */
 export function localOutputDatagram(event: CommittedTrigger, generation: number): string {
   return JSON.stringify({
     event_id: `${event.runId}:${event.seq}`,

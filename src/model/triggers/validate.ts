@@ -1,7 +1,7 @@
 /** Which programs may run. A valid program never traps, loops or exceeds its bounds. See docs/triggers-policies.md#trigger-validation. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS, type Range } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import { IDENTIFIER, identifierFault } from "./identifier.ts";
 import {
   type Instruction,
@@ -19,7 +19,7 @@ export type ValidProgram = TriggerProgram & { readonly [VALID]: true };
 
 /** A rule that a program breaks. */
 export interface ProgramFault {
-  /** Index of the instruction that breaks it; undefined when it is the program as a whole. */
+  /** The index of the instruction that breaks the rule; undefined when it is the program as a whole. */
   readonly at?: number;
   readonly message: string;
 }
@@ -120,7 +120,7 @@ function outside(name: string, value: number, { minimum, maximum }: Range): stri
     : [`${name} must be from ${minimum} to ${maximum}: got ${value}`];
 }
 
-/** The last instruction halts and no other does. */
+/** Faults of the last instruction, which halts as no other one does. */
 function haltFaults(instructions: readonly Instruction[]): ProgramFault[] {
   const last = instructions.length - 1;
   const early = instructions.findIndex(({ op }) => op === "halt");
@@ -128,7 +128,7 @@ function haltFaults(instructions: readonly Instruction[]): ProgramFault[] {
   return early === last ? [] : [{ at: last, message: "the last instruction must be halt" }];
 }
 
-/** One emit, few actions, and all of them in one block before the last instruction. */
+/** Faults of the actions: one emit, few actions, and all of them in one block before the last instruction. */
 function actionFaults(instructions: readonly Instruction[]): ProgramFault[] {
   const faults: ProgramFault[] = [];
   const actions = placesOf(instructions, isAction);
@@ -151,7 +151,7 @@ function actionFaults(instructions: readonly Instruction[]): ProgramFault[] {
   return faults;
 }
 
-/** Forward only, inside the program, and never between the actions. */
+/** Faults of jumps, which lead forward only, inside the program, and never between the actions. */
 function jumpFaults(instructions: readonly Instruction[]): ProgramFault[] {
   const last = instructions.length - 1;
   const blockStart = instructions.findLastIndex((one, at) => at < last && !isAction(one)) + 1;
@@ -195,12 +195,13 @@ function stackUse({ op }: Instruction): { readonly takes: number; readonly puts:
 }
 
 /**
- * One pass is enough: jumps only go forward and only the last instruction halts, so every instruction is reached from
- * the one before it, and all jumps to it come earlier. Stops at the first fault, as the depths after it are unknown.
+ * Faults of the stack. One pass is enough: jumps only go forward and only the last instruction halts, so
+ * every instruction is reached from the one before it, and all jumps to it come earlier. Stops at the first
+ * fault, as the depths after it are unknown.
  */
 function stackFaults(instructions: readonly Instruction[]): ProgramFault[] {
   const stackValuesMax = LIMITS.trigger.stackValuesMax;
-  /** By target of a jump: the depth of the stack there, and the jump. */
+  /** The depth of the stack at the target of a jump, and the jump, by target. */
   const arrivals = new Map<number, { readonly depth: number; readonly from: number }>();
   let depth = 0;
   for (const [at, instruction] of instructions.entries()) {

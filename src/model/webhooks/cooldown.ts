@@ -1,15 +1,15 @@
 /** The cooldown of a webhook: which events it withholds, and the state that follows from that. See docs/events.md#cooldown. */
 
 import type { FieldRules } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { EventFacts } from "./filter.ts";
 
 export const COOLDOWN_KEYS = ["kind", "label", "zone", "source"] as const;
 
-/** After a delivery, further events with the same key are withheld for so long. */
+/** The cooldown of a webhook: after a delivery, further events with the same key are withheld for so long. */
 export interface Cooldown {
   readonly interval_ms: number;
-  /** In the order of `COOLDOWN_KEYS`; may be empty, for one cooldown of all events. */
+  /** The parts of the key, in the order of `COOLDOWN_KEYS`; may be empty, for one cooldown of all events. */
   readonly per: readonly typeof COOLDOWN_KEYS[number][];
 }
 
@@ -18,7 +18,7 @@ export interface GivenCooldown {
   readonly per?: readonly typeof COOLDOWN_KEYS[number][] | null | undefined;
 }
 
-/** The faults go to `rules`, under `cooldown.<field>`. */
+/** The cooldown of a request. Its faults go to `rules`, under `cooldown.<field>`. */
 export function checkedCooldown(given: GivenCooldown | null | undefined, rules: FieldRules): Cooldown | null {
   if (given == null) return null;
   const { interval_ms } = given;
@@ -27,7 +27,7 @@ export function checkedCooldown(given: GivenCooldown | null | undefined, rules: 
   return { interval_ms, per: COOLDOWN_KEYS.filter((name) => chosen.includes(name)) };
 }
 
-/** Of a stored event; null for anything else. */
+/** The cooldown in a stored event; null for anything else. */
 export function storedCooldown(value: unknown): Cooldown | null {
   const { interval_ms, per } = (value ?? {}) as { interval_ms?: unknown; per?: unknown };
   if (typeof interval_ms !== "number" || !Array.isArray(per)) return null;
@@ -37,16 +37,19 @@ export function storedCooldown(value: unknown): Cooldown | null {
 /** One key: when its last delivered event was written, and how many it has withheld since. */
 export interface CooldownEntry {
   readonly key: string;
-  /** Epoch milliseconds; null where the next event is delivered whatever its time. */
+  /**
+   * When the last delivered event was written, epoch milliseconds; null where the next event is delivered
+   * whatever its time.
+   */
   readonly since_ms: number | null;
-  /** Not told to the receiver yet. */
+  /** How many withheld events the receiver was not told of yet. */
   readonly withheld: number;
 }
 
 /** What decides whether an event is withheld. */
 export interface CoolingEvent {
   readonly kind: string;
-  /** Of an explanation that of the event that is explained. */
+  /** The time of the event; of an explanation, the time of the event that is explained. */
   readonly ptsMs: number;
   readonly facts: EventFacts;
   readonly sourceUri: string | null;
@@ -72,7 +75,7 @@ export class Cooldowns {
   readonly #entries = new Map<string, CooldownEntry>();
   readonly #changed = new Set<string>();
 
-  /** Events withheld that no delivery has told of. */
+  /** How many events were withheld of which no delivery has told. */
   get pending(): number {
     return this.all.reduce((sum, { withheld }) => sum + withheld, 0);
   }
@@ -81,12 +84,15 @@ export class Cooldowns {
     return [...this.#entries.values()];
   }
 
-  /** Those that `withholds` has changed since the last `apply`. */
+  /** The entries that `withholds` has changed since the last `apply`. */
   get changed(): readonly CooldownEntry[] {
     return [...this.#changed].flatMap((key) => this.#entries.get(key) ?? []);
   }
 
-  /** Whether the event is withheld, which is counted then. An event from before the last one is not: a clock was set back. */
+  /**
+   * Whether the event is withheld, which is counted then. An event from before the last one is not: a clock
+   * was set back.
+   */
   withholds({ interval_ms }: Cooldown, key: string, ptsMs: number): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined || entry.since_ms === null) return false;

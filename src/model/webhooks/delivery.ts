@@ -1,6 +1,6 @@
 /** The deliveries of a webhook: the records of the delivery log, and the state that follows from them. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type CooldownEntry, Cooldowns } from "./cooldown.ts";
 
 /**
@@ -50,7 +50,10 @@ export type DeliveryOutcome = typeof DELIVERY_OUTCOMES[number];
 /** A receiver that has answered 410 Gone: nothing more is sent to it. */
 export interface Gone {
   readonly since_ms: number;
-  /** Which receiver of a webhook of the file of sources has answered so: another text after a change of it; null for other webhooks. */
+  /**
+   * The receiver of a webhook of the file of sources that has answered so: another text after a change of it;
+   * null for other webhooks.
+   */
   readonly receiver: string | null;
 }
 
@@ -66,15 +69,15 @@ export interface DeadLetter {
 export interface Delivery {
   readonly seq: number;
   readonly outcome: DeliveryOutcome;
-  /** Null in records of versions that did not write it. */
+  /** The kind of the event; null in records of versions that did not write it. */
   readonly kind: string | null;
-  /** Null where it was delivered. */
+  /** The error of the last attempt; null where the event was delivered. */
   readonly error: string | null;
   /** When each attempt began, epoch milliseconds. */
   readonly attempts: readonly number[];
   /** How long the last attempt took; null where there was none, and in records of versions that did not write it. */
   readonly tookMs: number | null;
-  /** How many withheld events it told of. */
+  /** How many withheld events the delivery told of. */
   readonly withheld: number;
 }
 
@@ -92,13 +95,16 @@ export class DeliveryState {
   deadLetters = 0;
   /** The error of the last attempt; null after a success. */
   lastError: string | null = null;
-  /** The newest ones, by seq; one that was delivered again is removed. */
+  /** The newest events that were given up, by seq; one that was delivered again is removed. */
   recentDeadLetters: readonly DeadLetter[] = [];
-  /** The last outcomes, the oldest first. An event that was sent again is there once for each time. */
+  /**
+   * The outcomes of the last events, the oldest first. An event that was sent again is there once for each
+   * time.
+   */
   recentDeliveries: readonly Delivery[] = [];
   /** When the first attempt since the last success began, where it failed; null while deliveries succeed. */
   failingSinceMs: number | null = null;
-  /** Null until the receiver answers 410, and after a success. */
+  /** The receiver's answer 410; null until it comes, and after a success. */
   gone: Gone | null = null;
   /** The event that is being retried, and the start times of its attempts. */
   retry:
@@ -106,7 +112,7 @@ export class DeliveryState {
     | undefined;
   /** The events that are still to be sent again; never beyond the cursor. */
   redelivery: Redelivery | undefined;
-  /** As of the cursor. */
+  /** The cooldowns as of the cursor. */
   cooldowns = new Cooldowns();
   /** Events that the cooldown has withheld. */
   withheld = 0;
@@ -202,7 +208,7 @@ export class DeliveryState {
     return records;
   }
 
-  /** A redelivered event is at or before the cursor; every other one moves the cursor. */
+  /** Ends an event. A redelivered one is at or before the cursor; every other one moves the cursor. */
   #finish(seq: number): void {
     if (this.retry?.seq === seq) this.retry = undefined;
     const { redelivery } = this;

@@ -2,10 +2,13 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { SOURCE_NAME, sourceUriOf } from "../sources/source_name.ts";
 
-/** Every condition that is there holds for a delivered event; none of the lists is empty. */
+/**
+ * The conditions of a webhook: every one that is there holds for a delivered event; none of the lists is
+ * empty.
+ */
 export interface WebhookFilter {
   readonly labels?: readonly string[] | undefined;
   /** Ids of zone policies. */
@@ -13,7 +16,7 @@ export interface WebhookFilter {
   /** Names of named sources. */
   readonly sources?: readonly string[] | undefined;
   readonly min_confidence?: number | undefined;
-  /** Absent for `armed`. */
+  /** Which events of armed and disarmed cameras are delivered; absent for `armed`. */
   readonly armed?: "disarmed" | "any" | undefined;
 }
 
@@ -35,18 +38,21 @@ interface Sighting {
 export interface EventFacts {
   readonly sightings: readonly Sighting[];
   readonly zone: string | null;
-  /** Null where it does not say. */
+  /** Whether the camera was armed; null where the event does not say. */
   readonly armed: boolean | null;
-  /** As the event itself names it; most name a session or a stream only. */
+  /** The `source_uri` as the event itself names it; most name a session or a stream only. */
   readonly sourceUri: string | null;
   readonly sessionId: string | null;
   readonly streamId: string | null;
   readonly requestId: string | null;
-  /** The event that it follows from. */
+  /** The number of the event that this one follows from. */
   readonly causeSeq: number | null;
 }
 
-/** The conditions, trimmed and sorted, each entry once; null for none. The faults go to `rules`, under `filter.<field>`. */
+/**
+ * The conditions of a request, trimmed and sorted, each entry once; null for none. The faults go to `rules`,
+ * under `filter.<field>`.
+ */
 export function checkedFilter(
   given: GivenFilter | null | undefined,
   rules: FieldRules,
@@ -116,7 +122,7 @@ export function meets(filter: WebhookFilter, facts: EventFacts, sourceUri: strin
   );
 }
 
-/** Of a payload's JSON; a malformed one says nothing. */
+/** The facts in a payload's JSON; a malformed one says nothing. */
 export function eventFacts(payloadJson: string): EventFacts {
   const payload = fieldsOf(parsed(payloadJson));
   const { assertion, local_audio, moments, zone } = payload;

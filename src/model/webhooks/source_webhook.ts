@@ -1,6 +1,6 @@
 /** The webhooks that the file of sources gives to each run of an always-on camera. See docs/cameras.md#webhooks-of-a-source. */
 
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { shapeMessage } from "../api/shape_message.ts";
 import { REGISTER_WEBHOOK_BODY } from "../api/webhooks.ts";
 import { event } from "../events/event_table.ts";
@@ -14,11 +14,11 @@ import { newWebhookId, targetFault, webhookKinds } from "./webhook.ts";
 
 export interface SourceWebhook {
   readonly name: string;
-  /** It is told to nobody, as it may have a secret in its path. */
+  /** The URL, which is told to nobody, as it may have a secret in its path. */
   readonly url: string;
-  /** What is told of it: the host as it stands in the file. */
+  /** What is told of the URL: the host as it stands in the file. */
   readonly shownUrl: string;
-  /** 64 hex digits, as the `signing_secret` of other webhooks. */
+  /** The key of the signatures: 64 hex digits, as the `signing_secret` of other webhooks. */
   readonly secret: string;
   readonly eventKinds: readonly string[];
   readonly filter: WebhookFilter | null;
@@ -95,7 +95,10 @@ function readConditions(table: TomlTable): Pick<SourceWebhook, "eventKinds" | "f
   }
 }
 
-/** `https://hooks.example.org/...` of what stands in the file, with its variables by their names. */
+/**
+ * A URL as it is told: `https://hooks.example.org/...` of what stands in the file, with its variables by
+ * their names.
+ */
 function shown(written: string): string {
   const [host = ""] = /^(?:https?:\/\/)?[^/?#]*/i.exec(written) ?? [];
   return host.length < written.length ? `${host}/...` : host;

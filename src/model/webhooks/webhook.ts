@@ -1,10 +1,10 @@
 /** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See docs/events.md#webhooks. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { isBookkeeping } from "../events/event_table.ts";
 import { quoted } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type Cooldown, storedCooldown } from "./cooldown.ts";
 import { mayBeDisarmed, storedFilter, type WebhookFilter } from "./filter.ts";
 
@@ -13,14 +13,14 @@ export interface Webhook {
   readonly webhookId: string;
   readonly runId: string;
   readonly url: string;
-  /** Exact kinds, sorted, each once; empty for every kind that is not bookkeeping. */
+  /** The exact kinds, sorted, each once; empty for every kind that is not bookkeeping. */
   readonly eventKinds: readonly string[];
-  /** Null for no conditions on the content of events. */
+  /** The conditions on the content of events; null for none. */
   readonly filter: WebhookFilter | null;
   readonly cooldown: Cooldown | null;
   /** Which webhook of the file of sources it is; null for one that a caller registered. */
   readonly source: WebhookOfSource | null;
-  /** Events with a higher seq are delivered. */
+  /** The event behind which events are delivered: those with a higher seq. */
   readonly registeredSeq: number;
 }
 
@@ -31,14 +31,14 @@ export interface WebhookOfSource {
   readonly webhook: string;
 }
 
-/** `wh_` and 24 hex digits from 12 secure random bytes. */
+/** A new webhook id: `wh_` and 24 hex digits from 12 secure random bytes. */
 export function newWebhookId(randomBytes: (length: number) => Uint8Array<ArrayBuffer>): string {
   return `wh_${randomBytes(12).toHex()}`;
 }
 
 /**
- * The target of a registration, trimmed but otherwise unchanged, and its host name without the brackets of an IPv6 address. Errors: 422
- * `url` with the rule of `targetFault`.
+ * The target of a registration, trimmed but otherwise unchanged, and its host name without the brackets of an
+ * IPv6 address. Errors: 422 `url` with the rule of `targetFault`.
  */
 export function webhookTarget(given: string, allowPrivate: boolean): { url: string; hostname: string } {
   const url = given.trim();
@@ -69,7 +69,10 @@ export function targetFault(url: string, allowPrivate: boolean): string | null {
 
 // deno-lint-ignore no-control-regex -- control characters are searched for
 const HAS_BLANK = /[\u0000-\u0020\u007f]/;
-/** An empty user name counts as well, and the URL parser reads a backslash as a slash. */
+/**
+ * Whether a URL has user info. An empty user name counts as well, and the URL parser reads a backslash as a
+ * slash.
+ */
 const HAS_USER_INFO = /^[a-z]+:[/\\]*[^/\\?#]*@/i;
 
 /** The kinds of a registration, trimmed and sorted, without duplicates. Errors: 422 `event_kinds`. */

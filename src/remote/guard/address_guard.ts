@@ -14,24 +14,27 @@ export interface AddressGuardOptions {
   readonly allowPrivate: boolean;
   /** Networks whose private and loopback addresses are allowed; none unless given. */
   readonly allowedNetworks?: readonly IpNetwork[];
-  /** The system's resolver unless given. */
+  /** Looks up host names; the system's resolver unless given. */
   readonly resolve?: Resolve;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-/** The message may be shown to the caller: it reveals nothing of the operator's network. */
+/**
+ * The error of a host that may not be called. The message may be shown to the caller: it reveals nothing of
+ * the operator's network.
+ */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
   readonly #host: string | undefined;
 
-  /** `host` is the one that the message names. */
+  /** `host`: the one that the message names. */
   constructor(message: string, host?: string) {
     super(message);
     this.#host = host;
   }
 
-  /** The same for a caller who must not learn which host it is. */
+  /** This error for a caller who must not learn which host it is: the message does not name it. */
   get withoutHost(): AddressRefused {
     return this.#host === undefined ? this : new AddressRefused(this.message.replace(this.#host, "its host"));
   }
@@ -113,7 +116,10 @@ export function canonicalHost(hostname: string): string {
 /** The longest name that DNS allows (RFC 1035 section 2.3.4). */
 const HOST_NAME_CHARACTERS = 253;
 
-/** Such names mean another host on every machine, so they are refused unless the operator admits where they lead. */
+/**
+ * Whether a name means another host on every machine. Such a name is refused unless the operator admits where
+ * it leads.
+ */
 function isLocalName(host: string): boolean {
   return /(^|\.)(localhost|local)$/.test(host);
 }

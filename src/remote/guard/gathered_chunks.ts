@@ -13,14 +13,14 @@ import { joinedBytes } from "../../base/bytes.ts";
  */
 export class GatheredChunks {
   #next: "size" | "data" | "end" | "trailers" | "all" = "size";
-  /** Of the chunk that is read: how many bytes are to come; null before the first digit. */
+  /** How many bytes of the chunk that is read are still to come; null before the first digit of its size. */
   #size: number | null = null;
-  /** Whether something stands behind the digits. */
+  /** Whether something stands behind the digits of the size. */
   #isPastSize = false;
-  /** Of the line of a size, and of all trailers. */
+  /** Bytes of the present line of a size, or of all trailers, so far. */
   #lineBytes = 0;
   #isEmptyLine = true;
-  /** For what is gathered of one piece. */
+  /** The room for what is gathered of one piece. */
   #room: Uint8Array = NOTHING;
 
   /** What the parser gets of the next bytes; empty where nothing is complete. */
@@ -75,7 +75,7 @@ export class GatheredChunks {
     this.#lineBytes = 0;
   }
 
-  /** False where the line is that of no chunk. */
+  /** Reads one byte of the line of a size; false where the line is that of no chunk. */
   #takeSize(byte: number): boolean {
     const size = this.#size;
     if (byte === LF) {
@@ -91,7 +91,7 @@ export class GatheredChunks {
     return size !== null;
   }
 
-  /** From here on the parser finds out what is wrong. */
+  /** Passes everything on from here: the parser finds out what is wrong. */
   #refuse(): Uint8Array {
     this.#next = "all";
     return NO_CHUNK;
@@ -111,9 +111,9 @@ const NOTHING = new Uint8Array();
 const CRLF = TEXT.encode("\r\n");
 const LAST = TEXT.encode("0\r\n\r\n");
 const NO_CHUNK = TEXT.encode("no chunk\r\n");
-/** For the size of what is gathered, and CRLF. */
+/** Bytes for the size of what is gathered, and CRLF. */
 const HEAD_ROOM = 16;
-/** Making a view of so few bytes takes longer than copying them. */
+/** The most bytes that are copied one by one: making a view of so few takes longer. */
 const COPIED_SINGLY = 64;
-/** Of what stands behind a size, and of all trailers. */
+/** The most bytes that the line of a size may have, or all trailers. */
 const LINES_BYTES_MAX = 16 * 1024;

@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { freeMemory } from "../../base/bytes.ts";
 import { GatheredChunks } from "./gathered_chunks.ts";
 
-/** The answer to this request may have such a head, and a body in many small chunks. */
+/** Says that the answer to this request may have an odd head, and a body in many small chunks. */
 export function readOddHead(request: ClientRequest): void {
   request.once("socket", (socket) => {
     let mended = SOCKETS.get(socket);
@@ -17,11 +17,14 @@ export function readOddHead(request: ClientRequest): void {
 
 const SOCKETS = new WeakMap<Socket, MendedSocket>();
 
-/** Of a connection the bytes that it gives its readers: those of a head when it is complete, then the body as it comes, its chunks in one. */
+/**
+ * A connection whose readers get mended bytes: those of a head when it is complete, then the body as it
+ * comes, its small chunks in one.
+ */
 class MendedSocket {
   /** What has come of a head; null where none is expected. */
   #head: Buffer | null = null;
-  /** Of a body that comes in chunks; null for every other one. */
+  /** The chunks of a body that comes in chunks; null for every other body. */
   #chunks: GatheredChunks | null = null;
 
   constructor(socket: Socket) {
@@ -99,5 +102,5 @@ function isChunked(head: string): boolean {
     /^transfer-encoding[ \t]*:.*\bchunked[ \t]*\r$/im.test(head);
 }
 
-/** As much as the runtime's parser reads. */
+/** The longest head in bytes: as much as the runtime's parser reads. */
 const HEAD_BYTES_MAX = 16 * 1024;

@@ -22,7 +22,7 @@ export interface PinnedAgentOptions {
   readonly allowInsecureTls?: boolean;
   /** Reads the heads of answers as players do; for media sources only. */
   readonly readsOddHeads?: boolean;
-  /** Whether its TLS connections stop reading where their reader pauses; for servers that may send without end. */
+  /** Whether TLS connections pause with their reader; for servers that may send without end. */
   readonly isPaced?: boolean;
   /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;
@@ -40,7 +40,10 @@ export class PinnedAgent implements Disposable {
   #plainAgent: HttpAgent | null = null;
   #secureAgent: HttpsAgent | null = null;
   #trust: tls.ConnectionOptions | null = null;
-  /** By origin: the address that answered last, so that its connection is reused whatever the order of the resolver. */
+  /**
+   * The address that answered last, by origin, so that its connection is reused whatever the order of the
+   * resolver.
+   */
   readonly #lastAnswered = new Map<string, string>();
   readonly #reroute: (address: string) => string;
 
@@ -120,7 +123,7 @@ export class PinnedAgent implements Disposable {
     });
   }
 
-  /** `addresses`, with the one that answered last in front. */
+  /** The addresses, with the one that answered last in front. */
   inOrder({ origin }: URL, addresses: readonly string[]): readonly string[] {
     const first = this.#lastAnswered.get(origin);
     if (first === undefined || !addresses.includes(first)) return addresses;

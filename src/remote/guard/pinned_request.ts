@@ -16,9 +16,9 @@ export interface PinnedRequest {
   /** Addresses of the URL's host, from `checkedTarget`. The first one that accepts a connection is used. */
   readonly addresses: readonly string[];
   readonly method: string;
-  /** Sent as given, after `Host`, and after `Content-Length` where there is a body. */
+  /** Headers, sent as given, after `Host`, and after `Content-Length` where there is a body. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent as given. */
+  /** The body, sent as given. */
   readonly body?: Uint8Array | string;
   /**
    * Never sends the request twice, even when a kept connection is found to be closed: for callers that count attempts.
@@ -30,8 +30,9 @@ export interface PinnedRequest {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /**
-   * Told before each piece of the body that a loop gets how many bytes the connection has received for it, with what stood between chunks.
-   * The next ones are read when what it returns has resolved.
+   * Called before each piece of the body that a loop gets, with the bytes that the connection has received
+   * for it and for what stood between chunks. The next bytes are read when the promise that it returns has
+   * resolved.
    */
   readonly pace?: (bytes: number) => Promise<void> | undefined;
 }
@@ -39,7 +40,10 @@ export interface PinnedRequest {
 export interface PinnedResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** Must be read to its end, drained or cancelled. Until then, or until the deadline, it occupies the connection. */
+  /**
+   * The body of the answer. It must be read to its end, drained or cancelled; until then, or until the
+   * deadline, it occupies the connection.
+   */
   readonly body: PinnedBody;
 }
 
@@ -81,7 +85,7 @@ class Answer implements PinnedResponse {
     this.#message = message;
   }
 
-  /** A getter, as few callers look at them. */
+  /** The headers of the answer, made when they are asked for, as few callers look at them. */
   get headers(): Headers {
     return headersOf(this.#message);
   }
@@ -92,7 +96,7 @@ class Answer implements PinnedResponse {
  * the head of the answer, then the body's.
  */
 class RequestEnd implements Disposable {
-  /** Why it ended; undefined while it is under way. */
+  /** Why the request ended; undefined while it is under way. */
   reason: Error | undefined;
   readonly #signal: AbortSignal;
   readonly #timer: Disposable;
@@ -110,7 +114,7 @@ class RequestEnd implements Disposable {
     else signal.addEventListener("abort", this.#onAbort);
   }
 
-  /** From now on `onEnd` is told and nobody else. */
+  /** Tells `onEnd` from now on, and nobody else. */
   tell(onEnd: (reason: Error) => void): void {
     this.#onEnd = onEnd;
     if (this.reason !== undefined) onEnd(this.reason);
@@ -129,7 +133,10 @@ class RequestEnd implements Disposable {
   }
 }
 
-/** Of an answer that nobody wants: each takes as long as a new connection does, however short it is. */
+/**
+ * The most chunks that are read of an answer that nobody wants: each takes as long as a new connection does,
+ * however short it is.
+ */
 const DRAINED_CHUNKS_MAX = 256;
 
 /**
@@ -140,7 +147,7 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   readonly #end: RequestEnd;
   readonly #pace: NonNullable<PinnedRequest["pace"]>;
 
-  /** Owns `end` from now on. */
+  /** Makes a body that owns `end` from now on. */
   constructor(message: IncomingMessage, end: RequestEnd, pace: PinnedRequest["pace"] = () => undefined) {
     this.#pace = pace;
     this.#message = message;
@@ -150,7 +157,7 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
     message.on("error", () => {/* the reader gets it */});
   }
 
-  /** Leaving the loop early closes the connection. */
+  /** Gives the chunks of the body. Leaving the loop early closes the connection. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     try {
       const { socket } = this.#message;
@@ -277,7 +284,10 @@ function send(request: PinnedRequest, address: string) {
   return { outgoing, isConnected: () => connected, isReused: () => reused };
 }
 
-/** A server that only announces its answer (1xx) would keep the thread busy until the deadline. */
+/**
+ * The most announcements of an answer (1xx) that a server may send. One that only announces would keep the
+ * thread busy until the deadline.
+ */
 const INFORMATIONAL_MAX = 8;
 
 function headOf(

@@ -1,12 +1,16 @@
 /** Why an outbound request failed, with a message that may be shown to the caller. */
 
 /**
- * `connect`: nothing was sent yet, so another address may be tried. `tls`: the certificate or the handshake. `reset`:
- * the connection ended during the request. `timeout`: the deadline. `protocol`: the answer is not HTTP.
+ * How a request failed. `connect`: nothing was sent yet, so another address may be tried. `tls`: the
+ * certificate or the handshake. `reset`: the connection ended during the request. `timeout`: the deadline.
+ * `protocol`: the answer is not HTTP.
  */
 export type FailureKind = "connect" | "tls" | "reset" | "timeout" | "protocol";
 
-/** The message has no addresses and no other details of the machine or its network. */
+/**
+ * The error of a request without an answer. Its message has no addresses and no other details of the machine
+ * or its network.
+ */
 export class RequestFailed extends Error {
   override readonly name = "RequestFailed";
 
@@ -29,7 +33,7 @@ export function failureOf(error: unknown, isConnected = true): RequestFailed {
 
 const CUT = "the connection was cut";
 
-/** The first row whose pattern matches decides, so the specific ones come first. */
+/** What each error means. The first row whose pattern matches decides, so the specific ones come first. */
 const ROWS: readonly (readonly [RegExp, FailureKind, string])[] = [
   [/ECONNREFUSED/, "connect", "it refuses connections"],
   [/EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT/, "connect", "it cannot be reached"],

@@ -10,22 +10,22 @@ export interface Backend {
   /** The name in the operator's configuration. */
   readonly name: string;
   readonly kind: ProviderKind;
-  /** Whether it takes a clip as a separate file; the others get it inside the request. */
+  /** Whether the backend takes a clip as a separate file; others get it inside the request. */
   readonly hasBinaryMedia: boolean;
   /** How many output tokens `request` may use here. */
   reservedTokens(request: InferenceRequest): number;
   /** One inference, not repeated after a failure. Errors: `InferenceFailed`, or the reason of the signal. */
   ask(request: InferenceRequest, options: BackendCallOptions): Promise<BackendAnswer>;
-  /** What it has, as it said last. */
+  /** The models that the backend has, as it said last. */
   readonly models: ServedModels;
   /** Waits for requests that follow its answers, such as the deletion of a clip. */
   close(): Promise<void>;
 }
 
 export interface BackendCallOptions {
-  /** For the whole call, with all its requests. */
+  /** Time for the whole call, with all its requests. */
   readonly timeoutMs: number;
-  /** Aborting it closes the connection, so that the backend stops working on the call. */
+  /** Ends the call: aborting it closes the connection, so that the backend stops working on the call. */
   readonly signal: AbortSignal;
 }
 
@@ -34,8 +34,8 @@ export type BackendAnswer = Pick<InferenceAnswer, "outputText" | "finishReason" 
 /** What all backends of a service share. */
 export interface BackendContext {
   readonly world: World;
-  /** Has the connections. */
+  /** The agent that has the connections. */
   readonly agent: PinnedAgent;
-  /** The system's resolver unless given. */
+  /** Looks up host names; the system's resolver unless given. */
   readonly resolve?: Resolve;
 }

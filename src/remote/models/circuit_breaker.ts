@@ -13,7 +13,7 @@
  */
 export class CircuitBreaker {
   #failures = 0;
-  /** Null while closed. */
+  /** Until when the breaker is open, and for how long it was opened; null while it is closed. */
   #open: { readonly untilMs: number; readonly forMs: number } | null = null;
   #isProbing = false;
 
@@ -69,7 +69,7 @@ export interface CircuitLook {
 export interface CircuitCall {
   succeeded(): void;
   failed(nowMs: number, isQuotaSpent: boolean): void;
-  /** The call ended without a result that says whether the backend works. */
+  /** Reports that the call ended without a result that says whether the backend works. */
   released(): void;
 }
 

@@ -11,13 +11,13 @@ import {
   type InferenceVideo,
   type TokenCounts,
 } from "../../model/infer/inference.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { type Exchange, ModelEndpoint } from "./model_endpoint.ts";
 import { type ModelsAnswer, ServedModels } from "./served_models.ts";
 
-/** See docs/models.md#gemini. */
+/** A backend with the protocol of Gemini. See docs/models.md#gemini. */
 export class Gemini implements Backend {
   readonly name: string;
   readonly kind = "gemini";
@@ -28,7 +28,7 @@ export class Gemini implements Backend {
   readonly #endpoint: ModelEndpoint;
   /** Deletions under way. Answers do not wait for them. */
   readonly #deletions = new Set<Promise<void>>();
-  /** Set after the model has used all its tokens for thinking once: from then on every request has more. */
+  /** Whether the model has used all its tokens for thinking once: from then on every request has more. */
   #needsThinkingTokens = false;
 
   constructor(settings: GeminiSettings, context: BackendContext) {
@@ -63,7 +63,7 @@ export class Gemini implements Backend {
     await Promise.all([...this.#deletions, this.models.close()]);
   }
 
-  /** It is asked for its own model only. */
+  /** Asks whether the server has the backend's own model; the backend is asked for no other. */
   async #askForModel(signal: AbortSignal): Promise<ModelsAnswer> {
     const { model } = this.#settings;
     try {
@@ -80,7 +80,7 @@ export class Gemini implements Backend {
     }
   }
 
-  /** A model that used up its tokens for thinking is asked again with more, once. */
+  /** Asks the model for an answer. If thinking used up its tokens, it is asked again with more, once. */
   async #answer(
     request: InferenceRequest,
     file: ActiveFile | null,
@@ -131,7 +131,7 @@ export class Gemini implements Backend {
     };
   }
 
-  /** Two requests: the first announces the upload, the second sends the whole clip. */
+  /** Uploads a clip with two requests: the first announces the upload, the second sends the whole clip. */
   async #upload({ bytes }: InferenceVideo, budget: TimeBudget): Promise<UploadedFile> {
     const { answer: { headers } } = await this.#endpoint.exchange({
       ...this.#remaining(budget),
@@ -164,7 +164,8 @@ export class Gemini implements Backend {
   }
 
   /**
-   * The server names the upload URL. It must be on the server itself, or on Google's when the server is a proxy of it.
+   * Checks the upload URL that the server names. It must be on the server itself, or on Google's when the
+   * server is a proxy of it.
    */
   #uploadUrl(given: string | null): URL {
     const url = given === null ? null : URL.parse(given);
@@ -275,7 +276,7 @@ const FILE = z.object({
 type UploadedFile = z.infer<typeof FILE>;
 const UPLOADED = z.object({ file: FILE });
 
-/** A count that is missing or invalid is 0. */
+/** A count of tokens; one that is missing or invalid is 0. */
 const TOKEN_COUNT = z.int().nonnegative().catch(0);
 const GEMINI_USAGE = z.object({
   promptTokenCount: TOKEN_COUNT,

@@ -1,8 +1,8 @@
 /** JSON bodies that contain files as base64, written directly as bytes and never as one very long string. */
 
-/** Takes the place of a string in a value: `prefix`, then `bytes` as base64. */
+/** Bytes in the place of a string in a value: written as `prefix`, then `bytes` as base64. */
 export class Base64 {
-  /** `prefix` must not need escapes in JSON. */
+  /** `prefix`: a text that needs no escapes in JSON. */
   constructor(readonly bytes: Uint8Array, readonly prefix = "") {}
 
   /** Length of the base64 without a prefix. */
@@ -83,6 +83,6 @@ function encodeInto(bytes: Uint8Array, target: Uint8Array): number {
   return at;
 }
 
-/** A multiple of three, so that only the last piece has padding. */
+/** Bytes that are encoded at once: a multiple of three, so that only the last piece has padding. */
 const PIECE_BYTES = 3 * 2 ** 14;
 const ENCODER = new TextEncoder();

@@ -1,9 +1,9 @@
 /** Which kinds of backends are slow, judged by their last calls. */
 
 import type { ProviderKind } from "../../model/infer/inference.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
-/** See docs/models.md#catalog. */
+/** Knows the last calls of each kind of backend. See docs/models.md#catalog. */
 export class LatencyAlarm {
   readonly #calls = new Map<ProviderKind, CallLatency[]>();
 
@@ -33,5 +33,8 @@ interface CallLatency {
 }
 
 const CALLS_KEPT = 200;
-/** Callers avoid a slow backend, so it gets no new calls; without this the alarm would stay on forever. */
+/**
+ * How long a call counts. Callers avoid a slow backend, so it gets no new calls; without this the alarm would
+ * stay on forever.
+ */
 const FORGOTTEN_AFTER_MS = 600_000;

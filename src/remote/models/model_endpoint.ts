@@ -12,7 +12,7 @@ import { serverWords, waitMsIn } from "./server_words.ts";
 
 export interface Exchange {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  /** With its query. It may contain a key, so no error and no log message shows it. */
+  /** The URL of the request, with its query. It may have a key, so no error and no log message shows it. */
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
@@ -26,9 +26,9 @@ export interface ExchangeAnswer {
 }
 
 /**
- * Connects to any address of the URL's host, private networks included, without a proxy and without redirects, so that
- * the key is sent to no other server. The host is looked up again after two seconds or a failure. See
- * docs/models.md#backends.
+ * Sends requests to one server, at any address of the URL's host, private networks included, without a proxy
+ * and without redirects, so that the key is sent to no other server. The host is looked up again after two
+ * seconds or a failure. See docs/models.md#backends.
  */
 export class ModelEndpoint {
   readonly #name: string;
@@ -88,8 +88,9 @@ export class ModelEndpoint {
   }
 
   /**
-   * As `json`; an answer that is an error in spite of its status is a refusal with the status that the error names, or else no answer.
-   * Routers that stand before other servers give such.
+   * Like `json`, for answers of a model: one that is an error in spite of its status is a refusal with the
+   * status that the error names, or else no answer. Routers that stand before other servers give such
+   * answers.
    */
   async answer(exchange: Exchange): Promise<unknown> {
     const { answer: { headers }, bytes } = await this.exchange(exchange, ANSWER_BYTES_MAX);
@@ -102,7 +103,7 @@ export class ModelEndpoint {
     throw this.#failure("invalid_response", ` answered with an error${words === null ? "" : `: ${words}`}`);
   }
 
-  /** Errors: `invalid_response`. */
+  /** The bytes as a JSON value. Errors: `invalid_response`. */
   parsed(bytes: Uint8Array): unknown {
     try {
       const text = STRICT_UTF8.decode(bytes);
@@ -191,21 +192,27 @@ export class ModelEndpoint {
 }
 
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
-/** How OpenAI and Google report in a 429 that the quota is used up. One that comes back by itself says when. */
+/**
+ * Words by which OpenAI and Google report in a 429 that the quota is used up. Where a quota comes back by
+ * itself, the answer says when.
+ */
 const QUOTA = /insufficient_quota|\bquota\b|\bbilling\b/i;
 const SPENT = /insufficient_quota/i;
-/** Far more than a model can write with its output tokens. */
+/** The longest answer in bytes: far more than a model can write with its output tokens. */
 const ANSWER_BYTES_MAX = 512 * 2 ** 10;
-/** Some servers know thousands of models. */
+/** The longest list of models in bytes: some servers know thousands of them. */
 const LIST_BYTES_MAX = 4 * 2 ** 20;
 const REFUSAL_BYTES_MAX = 64 * 2 ** 10;
-/** A host that is switched off does not answer at all. The short limits leave time for the next backend. */
+/**
+ * Limits for a host that is switched off, which does not answer at all. They are short, to leave time for the
+ * next backend.
+ */
 const RESOLVE_MS = 3_000;
 const CONNECT_MS = 3_000;
 const RESOLUTION_VALID_MS = 2_000;
 const HOSTS_MAX = 8;
 
-/** That were sent, and must not come back in words. */
+/** The keys that were sent, and must not come back in the words of an error. */
 function keysOf({ url, headers: sent = {} }: Exchange): string[] {
   return [url.searchParams.get("key") ?? "", sent.authorization?.replace(/^Bearer /, "") ?? ""];
 }

@@ -5,13 +5,13 @@ import type { World } from "../../base/world.ts";
 import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
 import { InferenceFailed, type InferenceRequest, type TokenCounts } from "../../model/infer/inference.ts";
 import { type ModelList, modelListOf } from "../../model/infer/model_list.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { ModelEndpoint } from "./model_endpoint.ts";
 import { type ModelsAnswer, ServedModels } from "./served_models.ts";
 
-/** See docs/models.md#openai-compatible. */
+/** A backend with the protocol of OpenAI. See docs/models.md#openai-compatible. */
 export class OpenaiCompat implements Backend {
   readonly name: string;
   readonly kind: OpenaiCompatSettings["kind"];
@@ -96,7 +96,7 @@ export class OpenaiCompat implements Backend {
   }
 }
 
-/** What servers without `GET /v1/models` answer to it. */
+/** Statuses of servers that have no `GET /v1/models`. */
 const NO_LIST: readonly number[] = [404, 405, 501];
 
 function bodyOf(request: InferenceRequest, upstreamModel: string): Record<string, unknown> {
@@ -123,9 +123,9 @@ function dataUrl(type: "image_url" | "video_url", bytes: Uint8Array, mediaType: 
   return { type, [type]: { url: new Base64(bytes, `data:${mediaType};base64,`) } };
 }
 
-/** A count that is missing or invalid is 0. */
+/** A count of tokens; one that is missing or invalid is 0. */
 const TOKEN_COUNT = z.int().nonnegative().catch(0);
-/** `arguments` is JSON text, or an object where a server has read it. */
+/** A call of a tool. `arguments` is JSON text, or an object where a server has read it. */
 const TOOL_CALL = z.object({ arguments: z.unknown() });
 const CHOICE = z.object({
   message: z.object({
@@ -151,8 +151,9 @@ const OPENAI_USAGE = z.object({
 const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: OPENAI_USAGE });
 
 /**
- * The text of an answer, or why the model gives none. A server with a parser of thinking may put a whole answer into `reasoning_content`, or, of a newer one,
- * `reasoning`, and one that was given a schema into the one call of a tool.
+ * The text of an answer, or why the model gives none. A server that separates thinking may put a whole answer
+ * into `reasoning_content`, or, if it is newer, into `reasoning`. One that was given a schema may put it into
+ * the one call of a tool.
  */
 function textOf({ message, text, finish_reason: finishReason }: z.infer<typeof CHOICE>): string {
   if (!message) return text ?? "";
@@ -165,7 +166,10 @@ function textOf({ message, text, finish_reason: finishReason }: z.infer<typeof C
   return thought || message.refusal || said;
 }
 
-/** An answer that was cut off, or does not say that it was not, has only thinking there. Beside the words of OpenAI those of other servers. */
+/**
+ * Words of OpenAI and of other servers for an answer that was not cut off. With another word, or with none,
+ * the fields of thinking hold nothing but thinking.
+ */
 const FINISHED = /^(?:stop|stop_sequence|eos|eos_token|end_turn|tool_calls?|tool_use|function_call)$/i;
 
 /** The parts of a list that are no thinking. */

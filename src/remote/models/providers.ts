@@ -23,7 +23,7 @@ import {
 } from "../../model/infer/inference.ts";
 import { spokenText } from "../../model/infer/spoken_text.ts";
 import { answersQuestions, unknownModelText } from "../../model/infer/model_list.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
 import { CircuitBreaker, type CircuitCall, type CircuitLook } from "./circuit_breaker.ts";
 import { Gemini } from "./gemini.ts";
@@ -40,7 +40,7 @@ export interface ProvidersOptions {
   readonly outbound: TrustedOutbound;
 }
 
-/** A backend as an operator sees it. */
+/** A backend, as an operator sees it. */
 export interface BackendLook {
   readonly name: string;
   readonly kind: ProviderKind;
@@ -49,9 +49,12 @@ export interface BackendLook {
   readonly circuit: CircuitLook["state"];
   /** When an open circuit lets a call through again, epoch milliseconds; else null. */
   readonly probeMs: number | null;
-  /** Why it could not be asked for its models just now; null where it could, and where it has not been asked. */
+  /**
+   * Why the backend could not be asked for its models just now; null where it could, and where it has not
+   * been asked.
+   */
   readonly fault: string | null;
-  /** What its server has, as it said last; null where it does not say. */
+  /** The models of the backend's server, as it said last; null where it does not say. */
   readonly models: readonly string[] | null;
   /** Whether too many of the last calls of its kind were slow. */
   readonly isSlow: boolean;
@@ -70,7 +73,7 @@ interface Candidate {
   readonly circuit: CircuitBreaker;
 }
 
-/** See docs/models.md#backends. */
+/** All backends. See docs/models.md#backends. */
 export class Providers implements AsyncDisposable {
   /** Whether any backend is configured. */
   readonly isConfigured: boolean;
@@ -195,8 +198,9 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * What knows the ids that callers mean: of the catalog, of the configuration, or of a server's list. Where only a list can tell of
-   * one of `models`, the servers are asked whose lists are old. Errors: the reason of `signal`.
+   * Gives what knows the ids that callers mean: those of the catalog, of the configuration, or of a server's
+   * list. Where only a list can tell of one of `models`, servers whose lists are old are asked first. Errors:
+   * the reason of `signal`.
    */
   async identify(models: readonly string[], signal: AbortSignal): Promise<IdentifyModel> {
     const isUnknown = (model: string) =>
@@ -233,8 +237,8 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * What the servers have instead, where all that serve `model` say that they have it not, or where none serves it. Null where one may
-   * have it, and where no server says what it has.
+   * Says what the servers have instead of `model`, where none has it: all that would serve it say that they
+   * do not have it, or none serves it. Null where a server may have it, and where no server says what it has.
    */
   unknown(model: string): UnknownModel | null {
     const id = this.#named(model);
@@ -311,8 +315,8 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * Every path to a model goes through here, so this is where an alias or another case becomes the id of events. An id that nobody
-   * knows stays as it is, and no backend serves it.
+   * The id of a model in events, for an alias or another case. Every path to a model goes through here. An id
+   * that nobody knows stays as it is, and no backend serves it.
    */
   #named(model: string): string {
     return this.#identified(model) ?? model;
@@ -335,7 +339,10 @@ export class Providers implements AsyncDisposable {
     return serving;
   }
 
-  /** A server that refuses the model, and whose list has it in another spelling, is asked once more with that one. */
+  /**
+   * Asks a backend. A server that refuses the model, and whose list has it in another spelling, is asked once
+   * more with that one.
+   */
   async #attemptAsSpelled(
     candidate: Candidate,
     request: InferenceRequest,
@@ -398,7 +405,10 @@ export class Providers implements AsyncDisposable {
     }
   }
 
-  /** A refusal of a server that says that it has not the model becomes `unsupported_model`, with what it has. */
+  /**
+   * The error to tell of a refusal: a server that says that it does not have the model gives
+   * `unsupported_model`, with what it has.
+   */
   #explained(error: InferenceFailed, candidate: Candidate, model: string): InferenceFailed {
     if (!isOfUnknownModel(error) || hasModel(candidate, model) !== false) return error;
     const { name, kind } = candidate.backend;
@@ -423,7 +433,10 @@ export class Providers implements AsyncDisposable {
     if (!isOpen && wasOpen) this.#log.info(`backend ${backend.name} answers again`);
   }
 
-  /** The words of the server are logged once for each reason; the last ones are for its operator until it answers again. */
+  /**
+   * Logs the words of a server once for each reason; the last ones are for its operator until it answers
+   * again.
+   */
   #logRefusal(candidate: Candidate, error: InferenceFailed): void {
     if (error.failure !== "http_status") return;
     if (!isBusy(error)) this.#refusals.set(candidate, error.message);
@@ -433,7 +446,10 @@ export class Providers implements AsyncDisposable {
     this.#log.warn(error.message);
   }
 
-  /** A call that missed its deadline before the alarm's limit is not recorded: its real latency is unknown. */
+  /**
+   * Records the time of a call. One that missed its deadline before the alarm's limit is left out: its real
+   * latency is unknown.
+   */
   #record({ kind }: Backend, startedMs: number, error?: InferenceFailed): void {
     const nowMs = this.#world.monotonicMs();
     const latencyMs = nowMs - startedMs;
@@ -446,7 +462,7 @@ type Round =
   | { readonly by: Candidate; readonly answer: BackendAnswer; readonly failure?: undefined }
   | { readonly failure: InferenceFailed; readonly answer?: undefined; readonly by?: undefined };
 
-/** The waits where a backend that is busy does not say how long. */
+/** The waits for a backend that is busy and does not say for how long. */
 const PAUSES_MS = [250, 1_000, 2_000];
 
 /** How long to wait for a backend that is busy before all are asked again; null where that would not help. */
@@ -459,9 +475,9 @@ function pauseBefore(round: number, failure: InferenceFailed): number | null {
 /** Messages that are remembered, so that each is logged once. */
 const MESSAGES_MAX = 256;
 
-/** Somewhat more than the calls that admission allows at once by default. */
+/** Connections that are kept open: somewhat more than the calls that admission allows at once by default. */
 const FREE_SOCKETS_MAX = 16;
-/** A call with a shorter timeout that misses its deadline is no failure of the backend. */
+/** The shortest fair timeout: a call with a shorter one that misses it is no failure of the backend. */
 const FAIR_TIMEOUT_MS = 1_000;
 
 /** Reports to the circuit breaker whether the failure means that the backend is down, that it works, or neither. */
@@ -477,9 +493,9 @@ function reportFailure(
 }
 
 /**
- * The backends for `model`, in the order in which they are asked. A model with a gemini backend is served by that backend alone; the
- * others serve one model, or all of the catalog and of their server, by priority. Those that say that they have it not come last. See
- * docs/models.md#backends.
+ * The backends for `model`, in the order in which they are asked. A model with a gemini backend is served by
+ * that backend alone; the others serve one model, or all of the catalog and of their server, by priority.
+ * Backends that say that they do not have it come last. See docs/models.md#backends.
  */
 function servingModel(model: string, candidates: readonly Candidate[]): readonly Candidate[] {
   const byPriority = candidates.toSorted((one, other) => one.settings.priority - other.settings.priority);
@@ -524,7 +540,10 @@ function uniqueIds(candidates: readonly Candidate[]): readonly string[] {
   return [...new Set(candidates.flatMap(idsOf))];
 }
 
-/** What servers answer to a question to a model that they do not know; each may mean another fault as well. */
+/**
+ * Statuses with which servers answer a question to a model that they do not know; each may mean another fault
+ * as well.
+ */
 const OF_UNKNOWN_MODELS: readonly number[] = [400, 404, 422];
 
 function isOfUnknownModel(error: unknown): error is InferenceFailed {

@@ -3,13 +3,13 @@
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { hasModel, type ModelList, spellingIn } from "../../model/infer/model_list.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** What a server answered when it was asked for its models. */
 export interface ModelsAnswer {
-  /** Why it cannot be used, a clause that names the backend; null where it answers. */
+  /** Why the backend cannot be used, a clause that names it; null where it answers. */
   readonly fault: string | null;
-  /** Null where it does not say what it has. */
+  /** The models of the list; null where the server does not say what it has. */
   readonly list: ModelList | null;
 }
 
@@ -20,29 +20,29 @@ export class ServedModels {
   readonly #closing = new AbortController();
   #underWay: Promise<void> | null = null;
   #last: ModelsAnswer | null = null;
-  /** When `#last` came. */
+  /** When the last answer came. */
   #atMs = 0;
   #list: ModelList | null = null;
-  /** Models that it answered for, whatever its list says: some servers take any name. */
+  /** Models for which the server has answered, whatever its list says: some servers take any name. */
   readonly #answered = new Set<string>();
 
-  /** `ask` is one request with a time limit of its own; it throws where it was aborted only. */
+  /** `ask`: one request with a time limit of its own; it throws only where it was aborted. */
   constructor(ask: (signal: AbortSignal) => Promise<ModelsAnswer>, world: Pick<World, "monotonicMs">) {
     this.#ask = ask;
     this.#world = world;
   }
 
-  /** What it answered last; null where it has not been asked. */
+  /** What the server answered last; null where it has not been asked. */
   get last(): ModelsAnswer | null {
     return this.#last;
   }
 
-  /** The last list that it gave: a server that is away for a moment has not lost its models. */
+  /** The last list that the server gave: one that is away for a moment has not lost its models. */
   get list(): ModelList | null {
     return this.#list;
   }
 
-  /** Null where it does not say. */
+  /** Whether the server has the model; null where it does not say. */
   has(model: string): boolean | null {
     return this.#answered.has(model) ? true : hasModel(this.#list, model);
   }
@@ -52,13 +52,13 @@ export class ServedModels {
     return this.#list === null ? model : spellingIn(this.#list, model) ?? model;
   }
 
-  /** It answered a question to this model. */
+  /** Notes that the server answered a question to this model. */
   answered(model: string): void {
     if (this.#answered.size >= LIMITS.backend.modelsMax) this.#answered.clear();
     this.#answered.add(model);
   }
 
-  /** It refused a question to this model. */
+  /** Notes that the server refused a question to this model. */
   refused(model: string): void {
     this.#answered.delete(model);
   }

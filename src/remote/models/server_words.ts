@@ -2,7 +2,10 @@
 
 import { boundedWait } from "../../base/retry_after.ts";
 
-/** One line of at most 300 characters, without keys; null where the body has no words. */
+/**
+ * The words of a server's answer: one line of at most 300 characters, without keys; null where the body has
+ * none.
+ */
 export function serverWords(body: Uint8Array, secrets: readonly string[]): string | null {
   const text = new TextDecoder().decode(body).toWellFormed();
   const told = (wordsOf(text) ?? text).replace(ANSI, "").replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
@@ -79,7 +82,7 @@ function saidIn(value: unknown, depth: number): string | null {
   return said !== null && further !== null ? `${said}: ${further}` : said;
 }
 
-/** Of an error that another server wrote, and that is passed on as a text. */
+/** The message within a text, which may be an error that another server wrote, passed on. */
 function withinText(text: string, depth: number): string {
   if (!/^\s*[{[]/.test(text)) return text;
   try {

@@ -1,6 +1,6 @@
 /** One TCP connection to the audio sidecar: sends a request and receives its answer, one at a time. */
 
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import {
   decodeResponseHeader,
   RESPONSE_HEADER_BYTES,
@@ -10,12 +10,12 @@ import { unlessAborted } from "../../base/wait.ts";
 
 export interface AudioResponse {
   readonly status: ResponseHeader["status"];
-  /** MessagePack, not decoded yet. */
+  /** The metadata of the answer in MessagePack, not decoded yet. */
   readonly metadata: Uint8Array;
   readonly audio: Uint8Array;
 }
 
-/** The connection could not be opened or has ended. */
+/** The error of a connection that could not be opened or has ended. */
 export class AudioConnectionLost extends Error {
   override readonly name = "AudioConnectionLost";
 
@@ -33,7 +33,7 @@ export class AudioConnection implements Disposable {
     this.#conn = conn;
   }
 
-  /** Rejects with {@link AudioConnectionLost}, or with the reason of `signal`. */
+  /** Opens a connection. Rejects with {@link AudioConnectionLost}, or with the reason of `signal`. */
   static async connect({ hostname, port }: Address, signal: AbortSignal): Promise<AudioConnection> {
     const connecting = Deno.connect({ hostname, port, signal });
     try {
@@ -53,8 +53,9 @@ export class AudioConnection implements Disposable {
   }
 
   /**
-   * Rejects with {@link AudioConnectionLost}, a `ProtocolFault` or the reason of `signal`; after that the connection is
-   * closed. An answer that comes before the whole request was sent is valid, but the connection is not reused.
+   * Sends a request and receives its answer. Rejects with {@link AudioConnectionLost}, a `ProtocolFault` or
+   * the reason of `signal`; after that the connection is closed. An answer that comes before the whole
+   * request was sent is valid, but the connection is not reused.
    */
   async exchange(request: readonly Uint8Array[], signal: AbortSignal): Promise<AudioResponse> {
     const onAbort = () => this[Symbol.dispose]();

@@ -1,10 +1,10 @@
 /** Calls of the audio sidecar: it analyzes a window of audio, or turns a text into speech. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
@@ -17,7 +17,7 @@ import {
   encodeSynthesize,
   ProtocolFault,
 } from "../../model/sidecars/audio_protocol.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   type AudioProfile,
   type LocalAudio,
@@ -40,9 +40,9 @@ export interface AudioSidecarOptions {
 }
 
 export interface AnalyzeCall {
-  /** For whom; see `PermitQueue`. */
+  /** The principal for whom the call is; see `PermitQueue`. */
   readonly principalKey?: string | undefined;
-  /** Mono 16-bit PCM of at most 4 MiB. */
+  /** The window: mono 16-bit PCM of at most 4 MiB. */
   readonly wav: Uint8Array;
   readonly profile: AudioProfile;
   readonly engine: SpeechEngine;
@@ -50,7 +50,7 @@ export interface AnalyzeCall {
   readonly minConfidence: number;
   /** Where the window starts in its source. */
   readonly sourceStartMs: number;
-  /** For the whole call: waiting for a connection, connecting, sending and receiving. */
+  /** Time for the whole call: waiting for a connection, connecting, sending and receiving. */
   readonly timeoutMs: number;
   /** How long the extraction of the WAV took; if given, a metric gets the time from extraction to result. */
   readonly extractionMs?: number;
@@ -58,9 +58,9 @@ export interface AnalyzeCall {
 }
 
 export interface SynthesizeCall {
-  /** For whom; see `PermitQueue`. */
+  /** The principal for whom the call is; see `PermitQueue`. */
   readonly principalKey?: string | undefined;
-  /** At most 16 KiB of UTF-8. */
+  /** The text to speak: at most 16 KiB of UTF-8. */
   readonly text: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -103,7 +103,7 @@ export class AudioSidecar implements Disposable {
   readonly #permits: PermitQueue;
   /** Every open connection. */
   readonly #connections = new Set<AudioConnection>();
-  /** The unused ones of them, the most recently used last. */
+  /** The unused connections, the most recently used last. */
   readonly #idle: AudioConnection[] = [];
   readonly #backOff = new BackOff();
   #isClosed = false;
@@ -332,12 +332,15 @@ export class AudioSidecar implements Disposable {
   }
 }
 
-/** A sidecar that had less time than this is not slow: callers may choose a short time limit. */
+/** The shortest fair timeout: a sidecar that had less is not slow, as callers choose the limit. */
 const FAIR_TIMEOUT_MS = 1_000;
 
 const MESSAGE_CHARACTERS_MAX = 512;
 
-/** The sidecar would refuse these windows too, but only after it has received megabytes. */
+/**
+ * Refuses a window that is too large. The sidecar would refuse it too, but only after it has received
+ * megabytes.
+ */
 function checkWindow(wav: Uint8Array): void {
   const maximum = LIMITS.localAudio.wavBytesMax;
   if (wav.length > maximum) {

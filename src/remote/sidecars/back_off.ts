@@ -3,7 +3,10 @@
 const FIRST_MS = 100;
 const MAX_MS = 5_000;
 
-/** 100 ms after the first failure, twice as long after each further one, at most 5 s. Times are monotonic. */
+/**
+ * A back-off of 100 ms after the first failure, twice as long after each further one, at most 5 s. Times are
+ * monotonic.
+ */
 export class BackOff {
   #lengthMs = 0;
   #untilMs = -Infinity;

@@ -1,10 +1,10 @@
 /** Calls of the embedding sidecar: a JPEG becomes 768 numbers, over one connection that is kept open. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import type { World } from "../../base/world.ts";
 import {
   decodeEmbedding,
@@ -13,7 +13,7 @@ import {
   EmbeddingProtocolFault,
   embeddingRequestHeader,
 } from "../../model/sidecars/embedding_protocol.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import { ConnectionLost, SidecarConnection } from "./sidecar_connection.ts";
@@ -27,7 +27,10 @@ export interface EmbeddingSidecarOptions {
   readonly metrics: Metrics;
 }
 
-/** There is no embedding, and the caller continues without. The message has the reason and nothing of the picture. */
+/**
+ * The error of a call without an embedding; the caller continues without. The message has the reason and
+ * nothing of the picture.
+ */
 export class EmbeddingUnavailable extends Error {
   override readonly name = "EmbeddingUnavailable";
 }
@@ -36,10 +39,10 @@ export class EmbeddingUnavailable extends Error {
 const EMBEDDING_WAITERS_MAX = 2;
 
 /**
- * One request at a time. Every failure, a valid answer that reports one included, closes the connection and starts a
- * back-off: the sidecar is not called for 100 ms, then twice as long each time, at most 5 s, and calls fail at once
- * meanwhile. Two cases start no back-off: a caller that aborts, and a kept connection that is found to be closed, which
- * is opened again, once. See docs/protocols.md#embedding-sidecar.
+ * Sends one request at a time. Every failure, a valid answer that reports one included, closes the connection
+ * and starts a back-off: the sidecar is not called for 100 ms, then twice as long each time, at most 5 s, and
+ * calls fail at once meanwhile. Two cases start no back-off: a caller that aborts, and a kept connection that
+ * is found to be closed, which is opened again, once. See docs/protocols.md#embedding-sidecar.
  */
 export class EmbeddingSidecar implements Disposable {
   readonly #options: EmbeddingSidecarOptions;
@@ -158,7 +161,7 @@ export class EmbeddingSidecar implements Disposable {
   }
 }
 
-/** Null for an error that is a bug and not a failure of the sidecar. */
+/** Why there is no embedding; null for an error that is a bug and not a failure of the sidecar. */
 function whyOf(error: unknown, timeoutMs: number): string | null {
   if (error instanceof OutOfTime) return `The embedding sidecar did not react within ${timeoutMs} ms`;
   if (error instanceof ConnectionLost) return `The embedding sidecar ${error.message}`;
@@ -166,7 +169,10 @@ function whyOf(error: unknown, timeoutMs: number): string | null {
   return null;
 }
 
-/** The sidecar would refuse such a JPEG too, but only after it has received megabytes. */
+/**
+ * Refuses a JPEG that is too large. The sidecar would refuse it too, but only after it has received
+ * megabytes.
+ */
 function checkSize(jpeg: Uint8Array): void {
   const maximum = LIMITS.sidecar.embeddingJpegBytesMax;
   if (jpeg.length >= 1 && jpeg.length <= maximum) return;

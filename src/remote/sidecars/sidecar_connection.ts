@@ -1,15 +1,19 @@
 /** One TCP connection to the embedding sidecar: sends and receives a given number of bytes. */
 
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import { unlessAborted } from "../../base/wait.ts";
 
-/** The connection could not be opened or has ended. The message has neither the address nor any content. */
+/**
+ * The error of a connection that could not be opened or has ended. The message has neither the address nor
+ * any content.
+ */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
 
 /**
- * All methods reject with {@link ConnectionLost} or the reason of their signal; after that the connection is closed.
+ * One connection. All methods reject with {@link ConnectionLost} or the reason of their signal; after that
+ * the connection is closed.
  */
 export class SidecarConnection implements Disposable {
   readonly #conn: Deno.TcpConn;
@@ -40,7 +44,7 @@ export class SidecarConnection implements Disposable {
     });
   }
 
-  /** Exactly `length` bytes. */
+  /** Receives exactly `length` bytes. */
   async receive(length: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(length);
     await this.#transfer(signal, async () => {
@@ -61,7 +65,7 @@ export class SidecarConnection implements Disposable {
     }
   }
 
-  /** When `signal` aborts, the connection is closed, because that is the only way to end a read or a write. */
+  /** Runs a read or a write. When `signal` aborts, the connection is closed, because only that ends it. */
   async #transfer(signal: AbortSignal, transfer: () => Promise<void>): Promise<void> {
     const onAbort = () => this[Symbol.dispose]();
     if (signal.aborted) onAbort();

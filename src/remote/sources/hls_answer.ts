@@ -7,17 +7,20 @@ import type { SourceBudget } from "./source_budget.ts";
 import type { FollowedResponse } from "./source_request.ts";
 
 export interface HlsAnswer {
-  /** Who gave it, behind all redirects. */
+  /** The address that gave the answer, behind all redirects. */
   readonly url: URL;
   readonly status: number;
   readonly headers: Headers;
-  /** Must be read to its end or cancelled. */
+  /** The body. It must be read to its end or cancelled. */
   readonly body: { [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array>; cancel(): void };
-  /** Whether it came compressed: then its headers tell the wrong length. */
+  /** Whether the body came compressed: then the headers tell the wrong length. */
   readonly isPacked: boolean;
 }
 
-/** Refuses (422 `source_uri`) an encoding other than gzip and deflate, and a range of something compressed. */
+/**
+ * The answer to a request. Refuses (422 `source_uri`) an encoding other than gzip and deflate, and a range of
+ * something compressed.
+ */
 export function hlsAnswer(
   { response, url }: FollowedResponse,
   budget: SourceBudget,
@@ -36,7 +39,9 @@ export function hlsAnswer(
   };
 }
 
-/** In small pieces, as the reader asks for them, so that a short answer cannot fill the memory. */
+/**
+ * Unpacks a body in small pieces, as the reader asks for them, so that a short answer cannot fill the memory.
+ */
 async function* unpacked(
   body: AsyncIterable<Uint8Array>,
   budget: SourceBudget,

@@ -4,9 +4,9 @@
 export interface PlaylistPart {
   /** The address of the playlist. */
   readonly list: string;
-  /** Its media sequence number. */
+  /** The media sequence number of the part. */
   readonly sequence: number;
-  /** Its address without the query, which may be another one each time. */
+  /** The address of the part without the query, which may be another one each time. */
   readonly address: string;
 }
 
@@ -16,14 +16,14 @@ const LISTS_MAX = 16;
 export class HlsProgress {
   readonly #last = new Map<string, PlaylistPart>();
 
-  /** What was read to these parts. */
+  /** The progress of a source that was read up to these parts. */
   static of(parts: readonly PlaylistPart[]): HlsProgress {
     const progress = new HlsProgress();
     for (const part of parts) progress.note(part);
     return progress;
   }
 
-  /** Those that were read last, one of each playlist. */
+  /** The parts that were read last, one of each playlist. */
   get parts(): readonly PlaylistPart[] {
     return [...this.#last.values()];
   }
@@ -37,7 +37,7 @@ export class HlsProgress {
     if (this.#last.has(part.list) || this.#last.size < LISTS_MAX) this.#last.set(part.list, part);
   }
 
-  /** Of this playlist the part that was read last. */
+  /** Whether the part is the one that was read last of its playlist. */
   isLast({ list, sequence, address }: PlaylistPart): boolean {
     const last = this.#last.get(list);
     return last !== undefined && last.sequence === sequence && last.address === address;

@@ -2,9 +2,9 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { joinedBytes } from "../../base/bytes.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { abortWith, yieldToEventLoop } from "../../base/wait.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { hasPicture, isMediaPart, neededBytes, videoOfPart } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { variantsOf, withVariantOnly } from "../../model/sources/hls_variants.ts";
@@ -45,7 +45,7 @@ export class HlsRelay implements AsyncDisposable {
   readonly #following: Disposable;
   /** How far the source is read through this relay. */
   readonly progress = new HlsProgress();
-  /** How far it was read before; null where it never was. */
+  /** How far the source was read before; null where it never was. */
   readonly #before: HlsProgress | null;
   /** Whether a playlist that stands still has ended. */
   readonly #endsStill: boolean;
@@ -55,28 +55,34 @@ export class HlsRelay implements AsyncDisposable {
   readonly #parts = new Map<number, PlaylistPart>();
   /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
   readonly #urls = new Map<number, string>();
-  /** Of all of them together. */
+  /** Characters of all kept URLs together. */
   #urlCharacters = 0;
-  /** The numbers by URL. */
+  /** The numbers of the kept URLs, by URL. */
   readonly #numbers = new Map<string, number>();
   #lastNumber = 0;
-  /** The lowest number besides that of the source itself, which stays. */
+  /** The lowest number that is kept, besides that of the source itself, which stays. */
   #oldestNumber = 2;
   #fault: Refusal | undefined;
   readonly #cookies: SourceCookies;
   /** The address of the variant that is taken, as the master playlist has it. */
   #variant: string | undefined;
-  /** Whether what is not there is asked for again: not where waiting for the one before was in vain. */
+  /**
+   * Whether the relay waits for a part that is not there, and asks again: not where waiting for the part
+   * before was in vain.
+   */
   #isWaitedFor = true;
   /** The numbers of parts that their playlist says are missing. */
   readonly #missing = new Set<number>();
-  /** Why the last playlist or part was not given, by which it was; empty where it was. */
+  /** Why the last playlist and the last part were not given; nothing for one that was. */
   readonly #lost = new Map<"playlist" | "part", string>();
   /** Whether the playlist that was read last goes on. */
   #isLive = false;
   /** What the video of the parts is, by the address of their playlist. */
   readonly #videos = new Map<string, string>();
-  /** Nothing more is given, as ffmpeg would go on with the parser of the codec before, which may wait for a picture for ever. */
+  /**
+   * Whether the source has gone on with another codec. Then nothing more is given: ffmpeg would go on with
+   * the parser of the codec before, which may wait for a picture for ever.
+   */
   #hasOtherCodec = false;
   readonly #budget: SourceBudget;
 
@@ -131,7 +137,7 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  /** Why a part of the source was refused, for the first one that was; 422 `source_uri`. */
+  /** Why the first part of the source that was refused was refused; 422 `source_uri`. */
   get fault(): Refusal | undefined {
     return this.#fault;
   }
@@ -164,7 +170,7 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  /** `newParts` are those of the first playlist. */
+  /** Refuses a source without anything new; `newParts` are those of the first playlist. */
   async #checkProgress(newParts: number): Promise<void> {
     const lists = this.#before?.lists ?? [];
     if (lists.length === 0) return;
@@ -217,7 +223,7 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  /** By what its parts begin with; false where that does not tell. */
+  /** Whether a playlist has no picture, by what its parts begin with; false where that does not tell. */
   async #hasNoPicture({ text, base }: ReadPlaylist): Promise<boolean> {
     let named = base;
     const note = (uri: URL) => {
@@ -355,7 +361,7 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  /** With the number of parts in it that were not read before. */
+  /** A playlist with the relay's addresses, and the number of parts in it that were not read before. */
   async #rewritten(
     { text: whole, base, list }: ReadPlaylist,
   ): Promise<{ readonly text: string; readonly newParts: number }> {
@@ -408,7 +414,7 @@ export class HlsRelay implements AsyncDisposable {
     return { text, newParts };
   }
 
-  /** Only the first fault counts. */
+  /** Remembers a fault; only the first one counts. */
   #fail(fault: Refusal): void {
     this.#fault ??= fault;
     this.#context.onChange?.();
@@ -447,8 +453,9 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   /**
-   * The relay's URL for it. ffmpeg refuses parts by the ending of their names, and servers give them any: what they are is looked at here,
-   * and one that ffmpeg does not know becomes the usual one.
+   * The relay's URL for an address. ffmpeg refuses parts by the ending of their names, and servers give them
+   * any ending. So an ending that ffmpeg does not know becomes the usual one; what a part is, the relay finds
+   * out itself.
    */
   #addressOf(url: URL, number: number, usualEnding = ""): string {
     const ending = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
@@ -456,7 +463,10 @@ export class HlsRelay implements AsyncDisposable {
     return `${this.#origin}/${number}/part${isKnown ? ending : usualEnding}`;
   }
 
-  /** By its number, because walking a map past what was removed from it takes longer with each removal. */
+  /**
+   * Removes the oldest URL. It is found by its number, because walking a map past what was removed from it
+   * takes longer with each removal.
+   */
   #removeOldest(): void {
     const oldest = this.#oldestNumber++;
     const url = this.#urls.get(oldest)!;
@@ -479,26 +489,29 @@ export class HlsRelay implements AsyncDisposable {
 /** A playlist as its server gave it. */
 interface ReadPlaylist {
   readonly text: string;
-  /** The address that gave it at last: others are relative to it. */
+  /** The address that gave the playlist in the end: others are relative to it. */
   readonly base: URL;
   /** The address that was asked. */
   readonly list: string;
 }
 
-/** What ffmpeg asks for. */
+/** An address that ffmpeg asks for. */
 interface AskedAddress {
   readonly url: URL;
   readonly number: number;
 }
 
-/** Tags of the part that follows; the others hold for all parts behind them, except the number of the first one. */
+/**
+ * Tags that belong to the next part only. Other tags hold for all parts behind them, except the number of the
+ * first part.
+ */
 const OF_ONE_PART =
   /^(#EXTINF|#EXT-X-(BYTERANGE|DISCONTINUITY|GAP|PROGRAM-DATE-TIME|MEDIA-SEQUENCE)(?!-)|\s*$)/;
 
 const ENCRYPTED = /^#EXT-X-KEY:(?!(?:.*,)?METHOD="?NONE\b)/;
 const PART_MISSING = "its playlist says that a part of it is missing";
 
-/** By which ffmpeg knows playlists and media. */
+/** Endings of names by which ffmpeg knows playlists and media. */
 const PART_ENDING =
   /^\.(?:m3u8?|ts|m2t|m2ts|mts|mpegts|mp4|m4s|m4v|m4a|cmf[va]|mov|aac|ac3|eac3|mp3|mpg|mpeg|vtt|webvtt)$/i;
 
@@ -514,23 +527,26 @@ function refusedPart({ details }: Refusal): Refusal {
 }
 
 const OTHER_CODEC = "it sends another codec";
-/** Enough for a film of three hours in parts of one second, with several variants. */
+/** URLs that are kept: enough for a film of three hours in parts of one second, with several variants. */
 const URLS_MAX = 100_000;
-/** Twice as many as one playlist may name. */
+/** Characters of all URLs that are kept: twice as many as one playlist may name. */
 const URL_CHARACTERS_MAX = 2 ** 24;
 const PART_TIMEOUT_MS = 600_000;
 const PLAYLIST_BYTES_MAX = 4 * 2 ** 20;
-/** Enough bytes to see whether a body is a playlist. */
+/** Bytes that are enough to see whether a body is a playlist. */
 const HEAD_BYTES = 1024;
-/** Enough for the tables of MPEG-TS, and for what MP4 has before its fragments. */
+/** Bytes that are enough for the tables of MPEG-TS, and for what MP4 has before its fragments. */
 const TABLES_BYTES = 16 * 1024;
 const LINES_PER_TURN = 1000;
 const VARIANTS_TRIED_MAX = 8;
-/** A server has to list a part one and a half times the longest part after the one before (RFC 8216, section 6.2.2). */
+/**
+ * After this many times its longest part, a playlist without anything new has ended. A server has to list a
+ * part one and a half times the longest part after the one before (RFC 8216, section 6.2.2).
+ */
 const STILL_PARTS = 3;
 const STILL_MS = 10_000;
 const LISTS_WATCHED_MAX = 64;
-/** A part may be listed a moment before it is there. */
+/** Pauses before a part is asked for again: it may be listed a moment before it is there. */
 const RETRY_PAUSES_MS: readonly number[] = [300, 1000];
 const MAY_COME_SOON: ReadonlySet<number> = new Set([404, 408, 425, 429, 500, 502, 503, 504]);
 const PASSED_HEADERS: readonly string[] = [

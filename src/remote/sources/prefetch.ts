@@ -1,6 +1,6 @@
 /** Downloads a remote media file completely, from checked addresses only, before it is opened. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
@@ -9,7 +9,10 @@ import { RequestFailed } from "../guard/request_failed.ts";
 import { SourceBudget } from "./source_budget.ts";
 import { type FetchContext, followedRequest } from "./source_request.ts";
 
-/** Receives the bytes in order. They are the sink's until its promise resolves; then the next ones come, maybe in the same memory. */
+/**
+ * Receives the bytes in order. They belong to the sink until its promise resolves; then the next ones come,
+ * maybe in the same memory.
+ */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 /**

@@ -7,18 +7,18 @@ import type { NamedSourceLogin, RelayedStream, RelaySettings } from "./relays.ts
 import type { DatagramOutcome } from "./rtp_datagrams.ts";
 
 export type RelayOrder =
-  /** The first one. */
+  /** The first order, before all others. */
   | { readonly kind: "start"; readonly settings: RelaySettings }
   | SourceOrder & { readonly kind: "open"; readonly options: RelayedStreamOrder }
   | SourceOrder & { readonly kind: "fetch" }
   /** The bytes that came last were taken, and their memory is given back: more may come in it. */
   | { readonly kind: "taken"; readonly id: number; readonly room: ArrayBuffer }
-  /** Asks for `said`. */
+  /** Asks for `said`, a report. */
   | { readonly kind: "ask"; readonly id: number }
-  /** Answered by `closed`, also where it is open no more. */
+  /** Closes a source. The answer is `closed`, also where the source is not open any more. */
   | { readonly kind: "close"; readonly id: number };
 
-/** Of a source that gets this number. */
+/** An order about a source that gets this number. */
 interface SourceOrder {
   readonly id: number;
   readonly source: RemoteSource["kind"];
@@ -34,7 +34,7 @@ interface RelayedStreamOrder extends Omit<RelayedStream, "before"> {
 export interface RelaySaid {
   readonly fault: string | null;
   readonly end: string | null;
-  /** The last parts that were read, by playlist. */
+  /** The last parts that were read, one of each playlist. */
   readonly parts: readonly PlaylistPart[];
 }
 
@@ -44,9 +44,9 @@ export type RelayReport =
   | { readonly kind: "said"; readonly id: number; readonly said: RelaySaid; readonly isAnswer: boolean }
   | { readonly kind: "bytes"; readonly id: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: "fetched"; readonly id: number }
-  /** 422 `source_uri`. */
+  /** The source was refused with 422 `source_uri`. */
   | { readonly kind: "refused"; readonly id: number; readonly reason: string }
-  /** A flaw of ours. */
+  /** A flaw of the service ended the source. */
   | { readonly kind: "failed"; readonly id: number; readonly message: string }
   | { readonly kind: "closed"; readonly id: number }
   | { readonly kind: "datagrams"; readonly outcome: DatagramOutcome; readonly datagrams: number }

@@ -1,7 +1,7 @@
 /** The relays of one Worker: does the orders of the service's thread, and reports what comes of them. */
 
 import { errorText, type Level, type Log } from "../../base/log.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { timer } from "../../base/wait.ts";
 import { realWorld, type World } from "../../base/world.ts";
 import { trustedRoots } from "../guard/trusted_roots.ts";
@@ -20,10 +20,10 @@ type PostRelayReport = (report: RelayReport, moved: readonly ArrayBuffer[]) => v
 /** One source, from its order to the report that it is closed. */
 interface OrderedSource {
   readonly closing: AbortController;
-  /** Resolves when it is open, fetched or refused; never rejects. */
+  /** Resolves when the source is open, fetched or refused; never rejects. */
   done: Promise<void>;
   relay: SourceRelay | null;
-  /** Resolved when the bytes that were passed on last were taken. */
+  /** Resolved when the reader has taken the bytes that were passed on last. */
   taken: PromiseWithResolvers<ArrayBuffer>;
 }
 
@@ -48,7 +48,7 @@ export class RelayTable {
     else void this.#close(order.id);
   }
 
-  /** An error that no code caught. The relays go on. */
+  /** Logs an error that no code caught. The relays go on. */
   onUncaught(error: unknown): void {
     this.#world.log.warn("uncaught error in a relay worker", { error: errorText(error) });
   }
@@ -153,7 +153,7 @@ function saidOf({ fault, end, progress }: SourceRelay): RelaySaid {
   };
 }
 
-/** Reports datagrams together: each alone would cost more than passing it on. */
+/** Counts datagrams and reports them together: a report of each alone would cost more than passing it on. */
 class DatagramCounts {
   readonly #world: World;
   readonly #post: PostRelayReport;

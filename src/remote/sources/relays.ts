@@ -1,7 +1,7 @@
 /** Whatever stands between ffmpeg and the servers of sources: relays, tunnels and fetches, all opened in one way. */
 
 import type { IpNetwork } from "../../base/ip_address.ts";
-import type { Refusal } from "../../base/refusal.ts";
+import type { Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { RemoteSource } from "../../model/sources/remote_source.ts";
 import { Authorization, type SourceCredentials } from "../../model/sources/source_credentials.ts";
@@ -18,20 +18,23 @@ import type { FetchContext, NamedTarget } from "./source_request.ts";
 /** A source that was found to be admitted. */
 export interface RelayedSource {
   readonly remote: RemoteSource;
-  /** Of a named source, whose callers must not learn where it is; absent for a URL that the caller gave. */
+  /**
+   * The login of a named source, whose callers must not learn where it is; absent for a URL that the caller
+   * gave.
+   */
   readonly named?: NamedSourceLogin;
 }
 
 export interface NamedSourceLogin {
-  /** Null for a source without a user name. */
+  /** The credentials; null for a source without a user name. */
   readonly credentials: SourceCredentials | null;
 }
 
 /** How a stream is opened. */
 export interface RelayedStream {
-  /** Where it listens for ffmpeg; null for a port of the machine's loopback. */
+  /** The Unix socket on which the relay listens for ffmpeg; null for a port of the machine's loopback. */
   readonly socket: string | null;
-  /** Of an HLS source: what was read of it before; null for nothing. */
+  /** What was read of an HLS source before; null for nothing. */
   readonly before: HlsProgress | null;
   /** Whether an HLS source ends that has had nothing new for a while. */
   readonly endsStill: boolean;
@@ -45,7 +48,7 @@ export interface SourceRelay extends AsyncDisposable {
   readonly fault: Refusal | undefined;
   /** Why no more media comes from it now; undefined as long as some may. */
   readonly end: string | undefined;
-  /** Of an HLS source: how far it is read. */
+  /** How far an HLS source is read; absent for others. */
   readonly progress?: HlsProgress;
   /** Resolves when what the relay knows now stands in `fault`, `end` and `progress`. */
   told?(): Promise<void>;
@@ -53,9 +56,15 @@ export interface SourceRelay extends AsyncDisposable {
 
 /** Opens relays, in this thread or in others. */
 export interface SourceRelays extends AsyncDisposable {
-  /** Errors: 422 `source_uri` for every fault of the source, and the reason of `signal`, which closes it later, too. */
+  /**
+   * Opens a stream. Errors: 422 `source_uri` for every fault of the source, and the reason of `signal`, which
+   * closes the stream later, too.
+   */
   openStream(source: RelayedSource, options: RelayedStream, signal: AbortSignal): Promise<SourceRelay>;
-  /** Passes the file to `sink`. Errors: the same, and those of `sink`. */
+  /**
+   * Passes the file to `sink`. Errors: 422 `source_uri` for every fault of the source, the reason of
+   * `signal`, and those of `sink`.
+   */
   fetchFile(source: RelayedSource, sink: Sink, signal: AbortSignal): Promise<void>;
 }
 
@@ -72,7 +81,7 @@ export interface RelaysHereOptions extends RelaySettings {
   readonly countDatagrams: CountDatagrams;
 }
 
-/** In the thread that asks. */
+/** Opens relays in the thread that asks. */
 export class RelaysHere implements SourceRelays {
   readonly #options: RelaysHereOptions;
   readonly #agent: PinnedAgent;
@@ -86,7 +95,7 @@ export class RelaysHere implements SourceRelays {
     });
   }
 
-  /** `onChange` is called when `fault`, `end` or `progress` have changed. */
+  /** Opens a stream; `onChange` is called when `fault`, `end` or `progress` have changed. */
   async openStream(
     source: RelayedSource,
     { socket, before, endsStill }: RelayedStream,

@@ -18,7 +18,7 @@ export interface RtpDatagramsOptions {
   readonly localAddress: string;
   /** The checked address of the camera. */
   readonly cameraAddress: string;
-  /** As ffmpeg names them: `0-1`. */
+  /** The interleaved channels of the track, as ffmpeg names them: `0-1`. */
   readonly channels: string;
   /** Gets each packet as an interleaved frame. False where it was not taken. */
   readonly onFrame: (frame: Uint8Array) => boolean;
@@ -39,13 +39,13 @@ export interface RtpDatagramsOptions {
  */
 export class RtpDatagrams implements Disposable {
   readonly channels: string;
-  /** What the camera is asked for. */
+  /** The transport that the camera is asked for. */
   readonly transport: string;
   readonly #options: RtpDatagramsOptions;
   readonly #sockets: readonly [rtp: Deno.DatagramConn, rtcp: Deno.DatagramConn];
   readonly #window = new ReorderWindow<Uint8Array>({ gapWaitMs: GAP_WAIT_MS, startHoldMs: 0, nack: null });
   readonly #told = { lost: 0, late: 0 };
-  /** Where the camera sends from; null before it has said so, and where it does not. */
+  /** The ports from which the camera sends; null before it has named them, and where it does not. */
   #cameraPorts: readonly [rtp: number, rtcp: number] | null = null;
   #isAccepted = false;
   #waiting: Disposable | null = null;
@@ -53,7 +53,7 @@ export class RtpDatagrams implements Disposable {
   #isClosed = false;
   readonly #closing = new AbortController();
 
-  /** Throws where no two ports are free. */
+  /** Opens the ports. Throws where no two ports are free. */
   constructor(options: RtpDatagramsOptions) {
     const { channels, localAddress } = options;
     this.channels = channels;
@@ -66,7 +66,10 @@ export class RtpDatagrams implements Disposable {
     void this.#receive(rtcp, 1);
   }
 
-  /** The camera's answer to the transport. From now on its packets pass. Throws where it sends in another way. */
+  /**
+   * Takes the camera's answer to the transport. From now on its packets pass. Throws where it sends in
+   * another way.
+   */
   accept(transport: string): void {
     const found = rtspTransports(transport).find(({ protocol, parameters }) =>
       /^rtp\/[a-z]+(\/udp)?$/.test(protocol) && !parameters.has("multicast")
@@ -87,7 +90,10 @@ export class RtpDatagrams implements Disposable {
     this.#send(1, Uint8Array.of(0x80, RECEIVER_REPORT, 0, 1, ...ssrc));
   }
 
-  /** Sends what ffmpeg says of the media, not each time: it says so after every fourth packet. */
+  /**
+   * Sends what ffmpeg says of the media to the camera, but not each time: it says so after every fourth
+   * packet.
+   */
   report(rtcp: Uint8Array): void {
     const nowMs = this.#options.world.monotonicMs();
     if (nowMs - this.#lastReportMs < REPORT_MS) return;
@@ -173,13 +179,13 @@ export class RtpDatagrams implements Disposable {
 const GAP_WAIT_MS = 100;
 const REPORT_MS = 1_000;
 const RECEIVER_REPORT = 201;
-/** More than a network carries in one piece. What is longer is dropped. */
+/** The longest datagram, more than a network carries in one piece. Longer ones are dropped. */
 const DATAGRAM_BYTES_MAX = 9_216;
 const PAIR_ATTEMPTS_MAX = 100;
-/** No camera sends media from a port below, and other services listen there. */
+/** The lowest port of a camera: none sends media from one below, and other services listen there. */
 const CAMERA_PORT_MIN = 1024;
 
-/** RFC 3550: RTP on an even port, its RTCP on the next one. */
+/** Opens two ports, as RFC 3550 asks: RTP on an even one, its RTCP on the next one. */
 function openPair(hostname: string): [Deno.DatagramConn, Deno.DatagramConn] {
   for (let attempt = 0; attempt < PAIR_ATTEMPTS_MAX; attempt++) {
     const rtp = Deno.listenDatagram({ transport: "udp", hostname, port: 0 });
@@ -207,13 +213,13 @@ function portsOf(text: string): readonly [number, number] {
   return ports;
 }
 
-/** Version 2, with a whole header. RTP has 12 bytes, RTCP at least 8. */
+/** Whether a datagram is RTP: version 2, with a whole header. RTP has 12 bytes, RTCP at least 8. */
 function isRtp(bytes: Uint8Array): boolean {
   return bytes[0]! >> 6 === 2 && bytes.length >= (isRtcp(bytes) ? 8 : 12) &&
     bytes.length <= DATAGRAM_BYTES_MAX;
 }
 
-/** RFC 5761, section 4. */
+/** Whether a datagram is RTCP, by its type (RFC 5761, section 4). */
 function isRtcp(bytes: Uint8Array): boolean {
   return bytes[1]! >= 192 && bytes[1]! <= 223;
 }

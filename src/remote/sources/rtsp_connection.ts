@@ -25,29 +25,29 @@ export interface RtspConnectionOptions {
   readonly world: World;
   readonly client: Socket;
   readonly upstream: Socket;
-  /** As ffmpeg names the source. */
+  /** The URL by which ffmpeg names the source. */
   readonly tunnelUrl: string;
   readonly serverUrl: string;
-  /** Null for a source without a user name. */
+  /** Answers the server's questions for credentials; null for a source without a user name. */
   readonly authorization: Authorization | null;
   /** Whether media may come beside the connection: not where it is encrypted. */
   readonly mayUseUdp: boolean;
   /** Pays for what the server sends. */
   readonly budget: SourceBudget;
   readonly countDatagrams: CountDatagrams;
-  /** `RtspRefused` with the reason, or a flaw of ours. */
+  /** Gets `RtspRefused` with the reason, or a flaw of ours. */
   readonly onFault: (reason: unknown) => void;
-  /** The server has ended the connection, for a reason in words of ours. */
+  /** Called when the server has ended the connection, for a reason in words of ours. */
   readonly onEnded: (reason: string) => void;
 }
 
 /** A request of ffmpeg as the server gets it. */
 interface SentRequest extends RtspRequest {
-  /** Without the credentials. */
+  /** The request without the credentials. */
   readonly text: string;
-  /** Where the track may be if it is not there. */
+  /** Where else the track may be, if it is not at its URI. */
   readonly otherUris: readonly string[];
-  /** Where its media comes over UDP. */
+  /** The ports on which its media comes over UDP; null where it does not. */
   readonly track: RtpDatagrams | null;
 }
 
@@ -70,15 +70,15 @@ export class RtspConnection {
   readonly #tracks: RtpDatagrams[] = [];
   /** Whether the server has begun to send media. */
   #isPlaying = false;
-  /** The request that made a server send over UDP; null before, and after ffmpeg has ended that. */
+  /** The request that made a server send over UDP; null before, and after ffmpeg has ended the media. */
   #playing: string | null = null;
   #awaited: Disposable | null = null;
   #isClosed = false;
   /** Aborted when the server's connection is over. */
   readonly #closing = new AbortController();
-  /** What the server's connection waits for before it is read on: ffmpeg, the budget. */
+  /** How many wait before the server's connection is read on: ffmpeg, the budget. */
   #pauses = 0;
-  /** Why the server will end the connection, as it has said so. */
+  /** Why the server will end the connection, where it has said so. */
   #farewell: string | null = null;
 
   constructor(options: RtspConnectionOptions) {
@@ -125,7 +125,7 @@ export class RtspConnection {
     client.end();
   }
 
-  /** Reads no further where the server has sent more than it may. */
+  /** Pays for what came. Reads no further where the server has sent more than it may. */
   async #pay(bytes: number): Promise<void> {
     const { budget } = this.#options;
     budget.spend({ bytes, pieces: 1 });
@@ -216,7 +216,7 @@ export class RtspConnection {
     return false;
   }
 
-  /** True. */
+  /** Sends a request; always true. */
   #send(request: SentRequest): boolean {
     const { client, upstream } = this.#options;
     const number = ++this.#sequence;
@@ -225,7 +225,10 @@ export class RtspConnection {
     return true;
   }
 
-  /** Servers may ask whether the client is there. Nothing of it needs ffmpeg, and the media goes on. */
+  /**
+   * Answers a request of the server: some ask whether the client is there. It needs nothing of ffmpeg, and
+   * the media goes on.
+   */
   #answerServer({ method, cseq, session, hasBody }: RtspServerRequest): void {
     const { upstream } = this.#options;
     if (method === "REDIRECT" && !this.#isPlaying) throw new RtspRefused(REDIRECTS);
@@ -249,7 +252,10 @@ export class RtspConnection {
     return value === null ? request : request.replace("\r\n", () => `\r\nAuthorization: ${value}\r\n`);
   }
 
-  /** The request for a track with two ports of ours, which are open from then on. Throws where it was asked for so before. */
+  /**
+   * The request for a track with two ports of ours, which are open from then on. Throws where the track was
+   * asked for over UDP before.
+   */
   #overUdp(request: SentRequest): SentRequest {
     const { world, upstream, mayUseUdp, budget, countDatagrams: count } = this.#options;
     if (!mayUseUdp) {
@@ -305,15 +311,15 @@ export class RtspConnection {
   }
 }
 
-/** Video, sound, metadata and some more. */
+/** Tracks of one source: video, sound, metadata and some more. */
 const TRACKS_MAX = 8;
-/** Before ffmpeg gives up, as it does not know the reason. */
+/** How long the media may take to begin: less than ffmpeg waits, as it does not know the reason. */
 const FIRST_MEDIA_MS = 8_000;
-/** For the last words to a server. */
+/** Time for the last words to a server. */
 const TEARDOWN_MS = 200;
-/** Answers that wait for a server to read them. */
+/** Bytes of answers that wait for a server to read them. */
 const ANSWERS_BYTES_MAX = 64 * 1024;
-/** What waits for an ffmpeg that does not read: some seconds of media. */
+/** Bytes that wait for an ffmpeg that does not read: some seconds of media. */
 const WAITING_BYTES_MAX = 4 << 20;
 
 /** The request that ends what `play` has begun. */
@@ -338,7 +344,7 @@ function channelsOf(transport: string | null, request: SentRequest): string {
   return request.track.channels;
 }
 
-/** Without an answer to these there is no media. */
+/** Requests without whose answer there is no media. */
 const NEEDED: ReadonlySet<string> = new Set(["DESCRIBE", "SETUP", "PLAY"]);
 
 function refusalOf(method: string, code: number): string {
@@ -347,7 +353,7 @@ function refusalOf(method: string, code: number): string {
   return `its server does not give it out: it answers ${method} with ${code}${words ? ` (${words})` : ""}`;
 }
 
-/** RFC 2326, section 7.1.1: what a server means that refuses. */
+/** What a server means that refuses, by the status (RFC 2326, section 7.1.1). */
 const CODES: Readonly<Record<number, string>> = {
   ...{ 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed" },
   ...{ 406: "Not Acceptable", 408: "Request Timeout", 415: "Unsupported Media Type" },

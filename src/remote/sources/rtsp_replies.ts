@@ -12,7 +12,10 @@ import {
   rtspTransports,
 } from "../../model/sources/rtsp_head.ts";
 
-/** The server's words are not passed on, and the connection must end. The message names the reason. */
+/**
+ * The error of a server whose words are not passed on, after which the connection must end. The message names
+ * the reason.
+ */
 export class RtspRefused extends Error {
   override readonly name = "RtspRefused";
 }
@@ -20,9 +23,9 @@ export class RtspRefused extends Error {
 /** A request that a server is to answer. */
 export interface RtspRequest {
   readonly method: string;
-  /** As it was sent to the server. */
+  /** The address as it was sent to the server. */
   readonly uri: string;
-  /** By which ffmpeg knows the answer. */
+  /** The number by which ffmpeg knows the answer. */
   readonly cseq: string;
   /** The channels that ffmpeg has asked for a track: `0-1`. */
   readonly channels: string;
@@ -38,14 +41,14 @@ export interface RtspReply {
 /** What a server asks of a client. */
 export interface RtspServerRequest {
   readonly method: string;
-  /** Null where it has none. */
+  /** The number of the request; null where it has none. */
   readonly cseq: number | null;
   readonly session: string | null;
   readonly hasBody: boolean;
 }
 
 export interface RtspRepliesOptions<Request extends RtspRequest> {
-  /** On the monotonic clock. */
+  /** The present time, on the monotonic clock. */
   readonly nowMs: () => number;
   /** Whether the request is sent again, so that its reply does not pass. May throw `RtspRefused`. */
   readonly isAskedAgain?: (reply: RtspReply, request: Request) => boolean;
@@ -80,17 +83,17 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
   #passing = 0;
   /** The start of a line or of a frame's header that is not complete. */
   #held = new Uint8Array();
-  /** How many of them were searched for the end of the line, so that each byte is looked at once. */
+  /** How many bytes of `#held` were searched for the end of the line, so that each byte is looked at once. */
   #searched = 0;
-  /** Of the head that is being read, first the start line; empty between messages. */
+  /** The lines of the head that is being read, first the start line; empty between messages. */
   #lines: string[] = [];
   #headBytes = 0;
-  /** Of the message whose head was read last; null between messages. */
+  /** The body of the message whose head was read last; null between messages. */
   #body: Body | null = null;
   /** Whether the server has said something in RTSP. What else it says is left out from then on. */
   #isRtsp = false;
   #hasMedia = false;
-  /** Whether the next message must be found in what is none. */
+  /** Whether the place of the next message is not known, so that it must be searched. */
   #isLost = false;
   /** Requests that are not answered, by the numbers under which they were sent. */
   readonly #open = new Map<number, Request>();
@@ -109,7 +112,7 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
     return this.#passing > 0;
   }
 
-  /** The request was sent under this number, which is greater than all before. */
+  /** Notes that the request was sent under this number, which is greater than all before. */
   requested(request: Request, number: number): void {
     this.#open.set(number, request);
     if (this.#open.size > UNANSWERED_MAX) this.#open.delete(this.#open.keys().next().value!);
@@ -120,9 +123,9 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
     const bytes = this.#held.length === 0 ? received : joinedBytes(this.#held, received);
     const passed: Uint8Array[] = [];
     let at = 0;
-    /** Frames from here on pass in one piece. */
+    /** Where the frames begin that pass in one piece. */
     let from = 0;
-    /** What is before `end` does not pass, and what was before it does. */
+    /** Leaves out the bytes from `at` to `end`; the frames before `at` pass. */
     const skipTo = (end: number) => {
       if (at > from) passed.push(bytes.subarray(from, at));
       from = at = end;
@@ -255,7 +258,10 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
     return body.whole?.(joinedBytes(...body.pieces)) ?? [];
   }
 
-  /** The request that a reply is for; null where it answers none. Some servers count in their own way, so the order decides then. */
+  /**
+   * The request that a reply is for; null where it answers none. Some servers count in their own way, so
+   * there the order of the replies decides.
+   */
   #answered(code: number, headers: RtspHeaders): Request | null {
     const stated = leadingNumber(headers.get("cseq"));
     const said = JSON.stringify([code, ...[...headers].filter(([name]) => name !== "cseq")]);
@@ -304,21 +310,24 @@ export class RtspReplies<Request extends RtspRequest = RtspRequest> {
   }
 }
 
-/** Of the message whose head was read. */
+/** The body of the message whose head was read. */
 interface Body {
   leftBytes: number;
   readonly pieces: Uint8Array[];
-  /** What passes when it is complete; null for a body that does not pass. */
+  /** What passes when the body is complete; null for a body that does not pass. */
   readonly whole: ((body: Uint8Array) => Uint8Array[]) | null;
 }
 
-/** What comes between messages and does not pass: it is bounded by time, as nobody holds its sender back. */
+/**
+ * Counts what comes between messages and does not pass. It is bounded by time, as nobody holds its sender
+ * back.
+ */
 class Noise {
   readonly #nowMs: () => number;
   #sinceMs = -Infinity;
   #messages = 0;
   #bytes = 0;
-  /** Since when frames without media have come and none with media; null while there is none. */
+  /** Since when only frames without media have come; null while there are none, and while media comes. */
   #emptySinceMs: number | null = null;
 
   constructor(nowMs: () => number) {
@@ -353,20 +362,32 @@ const LATIN1 = new TextDecoder("latin1");
 const NOTHING = new Uint8Array();
 const DOLLAR = 0x24;
 const FRAME_HEADER_BYTES = 4;
-/** An RTCP packet has 8 bytes. Of shorter frames ffmpeg reads the header and takes the payload for the server's words. */
+/**
+ * The shortest payload that is passed on: an RTCP packet has 8 bytes. Of a shorter frame ffmpeg reads the
+ * header and takes the payload for the server's words.
+ */
 const PAYLOAD_BYTES_MIN = 8;
 const HEAD_BYTES_MAX = 16 * 1024;
-/** A description has some kilobytes. */
+/** The longest body in bytes; a description has some kilobytes. */
 const BODY_BYTES_MAX = 256 * 1024;
-/** Questions of ffmpeg that keep the session alive: some servers never answer them. */
+/** Requests that may be open: some servers never answer those that keep the session alive. */
 const UNANSWERED_MAX = 16;
-/** In such a time no camera sends as much that is left out, and reading it takes a small part of the thread. */
+/**
+ * The time in which what is left out is counted. In it no camera sends as much that is left out, and reading
+ * so much takes a small part of the thread.
+ */
 const NOISE_WINDOW_MS = 10_000;
 const NOISE_MESSAGES_MAX = 20_000;
 const NOISE_BYTES_MAX = 8 * 2 ** 20;
-/** ffmpeg gives up after 10 s without media, and does not know the reason. */
+/**
+ * How long frames without media may come: ffmpeg gives up after 10 s without media, and does not know the
+ * reason.
+ */
 const EMPTY_MS = 8_000;
-/** Seconds. ffmpeg asks for the session after half of it, so one of a second would be asked for all the time. */
+/**
+ * The range of a session's timeout in seconds. ffmpeg asks for the session after half of it, so with a
+ * timeout of one second it would ask all the time.
+ */
 const TIMEOUT_S = { min: 4, max: 3_600 };
 
 const NOT_RTSP = "its server does not answer in RTSP";
@@ -374,13 +395,13 @@ const NOT_RTSP = "its server does not answer in RTSP";
 export const REDIRECTS = "its server redirects to another place";
 const PUBLIC = "OPTIONS, DESCRIBE, SETUP, TEARDOWN, PLAY";
 
-/** RFC 2326, section 7.1.1: what a server answers to a client that only plays. */
+/** Statuses with which a server answers a client that only plays (RFC 2326, section 7.1.1). */
 const CODES: ReadonlySet<number> = new Set([
   ...[400, 401, 402, 403, 404, 405, 406, 408, 410, 412, 413, 414, 415],
   ...[451, 452, 453, 454, 455, 456, 457, 458, 459, 460, 461, 462, 500, 501, 502, 503, 504, 505, 551],
 ]);
 
-/** What is read of a head. `Location` is not among it, and nothing that names a kind of server. */
+/** Headers that are read. `Location` is not one of them, and no header that names a kind of server. */
 const READ_HEADERS: ReadonlySet<string> = new Set([
   ...["cseq", "content-base", "content-length", "content-type", "public", "range", "rtp-info", "session"],
   ...["transport", "www-authenticate"],
@@ -394,7 +415,10 @@ function head(code: number, headers: Readonly<Record<string, string | null>>): U
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
 }
 
-/** The address for which those of tracks are meant. It may name another host: it goes over the same connection. */
+/**
+ * The address for which the addresses of tracks are meant. It may name another host: it goes over the same
+ * connection.
+ */
 function baseOf(stated: string | null, { uri }: RtspRequest): string | null {
   const text = stated?.replace(/^[<"]+|[>"]+$/g, "").trim() ?? "";
   if (text === "") return null;
@@ -420,8 +444,9 @@ const CHANNEL_MAX = 255;
 type SaidLine = { readonly text: string; readonly bytes: number; readonly end: number };
 
 /**
- * The line that begins at `at`, without its end: a line feed, with carriage returns before it or not. `cut` where that has not come;
- * `binary` where what should start a message is no text. It is not among the bytes searched.
+ * The line that begins at `at`, without its end: a line feed, with or without carriage returns before it.
+ * `cut` where the line feed has not come; `binary` where what should start a message is no text. The first
+ * `searched` bytes were looked at before, and have no line feed.
  */
 function lineAt(
   bytes: Uint8Array,
@@ -452,7 +477,7 @@ function isRest(line: string): boolean {
   return /^[a-z]=|^[\w-]+\s*:/i.test(line);
 }
 
-/** A message begins with a letter, a blank or an empty line. */
+/** Whether a message may have the byte; it begins with a letter, a blank or an empty line. */
 function isTextByte(byte: number, isFirst: boolean): boolean {
   if (byte === 0x0d || byte === 0x09 || byte === 0x20) return true;
   return isFirst ? byte >= 0x41 && byte <= 0x7a : byte > 0x20;
@@ -465,7 +490,7 @@ function isReply(bytes: Uint8Array): boolean {
   );
 }
 
-/** What replies begin with. */
+/** The bytes with which replies begin. */
 const REPLIES = ["RTSP/", "rtsp/"].map((text) =>
   Uint8Array.from(text, (character) => character.charCodeAt(0))
 );

@@ -7,11 +7,11 @@ export type RtspMessage =
   /** An interleaved frame, with its header of four bytes. */
   | { readonly kind: "frame"; readonly bytes: Uint8Array };
 
-/** Requests have no body, as ffmpeg only plays. */
+/** Reads requests. They have no body, as ffmpeg only plays. */
 export class RtspRequests {
   #held = new Uint8Array();
 
-  /** What is whole with the next bytes. Throws on what is no RTSP. */
+  /** The messages that are whole with the next bytes. Throws on what is no RTSP. */
   take(received: Uint8Array): RtspMessage[] {
     const bytes = this.#held.length === 0 ? received : joinedBytes(this.#held, received);
     const messages: RtspMessage[] = [];

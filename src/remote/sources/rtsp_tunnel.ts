@@ -1,7 +1,7 @@
 /** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server only. */
 
 import { createServer, type Server, type Socket } from "node:net";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
@@ -74,7 +74,7 @@ export class RtspTunnel implements AsyncDisposable {
     return this.#fault;
   }
 
-  /** Why that connection is over; undefined where ffmpeg or the service ended it. */
+  /** Why the last connection to the server is over; undefined where ffmpeg or the service ended it. */
   get end(): string | undefined {
     return this.#fault?.details[0]?.message ?? this.#end ?? this.#budget.reason;
   }
@@ -131,7 +131,7 @@ export class RtspTunnel implements AsyncDisposable {
     this.#context.onChange?.();
   }
 
-  /** Closes the socket with the tunnel. */
+  /** Keeps the socket in the list of those that are closed with the tunnel. */
   #track(socket: Socket): Socket {
     this.#sockets.add(socket);
     socket.on("error", () => socket.destroy());
@@ -146,7 +146,7 @@ interface Target {
   readonly isSecure: boolean;
   readonly port: number;
   readonly addresses: readonly string[];
-  /** As it is in RTSP requests: `rtsps://host:port`. */
+  /** The address as it is in RTSP requests: `rtsps://host:port`. */
   readonly origin: string;
   readonly path: string;
 }

@@ -1,17 +1,17 @@
 /** What one source may make its relay do each second; whoever wants more is slowed down. */
 
 import type { SleepSignal, World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** How much of something a source may do each second where it does nothing else. */
 type Spending = Partial<Record<keyof typeof PER_SECOND, number>>;
 
-/** By how much it may go over the second of its budget before it waits: shorter waits cost more than they save. */
+/** How far a source may go over its budget before it waits: shorter waits cost more than they save. */
 const LEAST_WAIT_MS = 20;
 
 /**
- * Each thing that a source makes the relay do has a price in milliseconds, many times what it takes. A source has a second of them each
- * second, and may spend one second in advance.
+ * The budget of one source. Each thing that a source makes the relay do has a price in milliseconds, many
+ * times the time that it takes. A source may spend a second of them each second, and one second in advance.
  */
 export class SourceBudget {
   readonly #world: Pick<World, "sleep" | "monotonicMs">;
@@ -26,7 +26,7 @@ export class SourceBudget {
     this.#onSlowed = onSlowed;
   }
 
-  /** Why no more comes, where it may be that; undefined for a source that never had to wait. */
+  /** Why no more media comes, if it may be the budget; undefined for a source that never had to wait. */
   get reason(): string | undefined {
     return this.#isSlowed ? SLOWED : undefined;
   }
@@ -39,7 +39,10 @@ export class SourceBudget {
     }
   }
 
-  /** Until the source may go on; undefined where it may at once. Rejects with the reason of the signal. */
+  /**
+   * Resolves when the source may go on; undefined where it may at once. Rejects with the reason of the
+   * signal.
+   */
   turn(signal: SleepSignal): Promise<void> | undefined {
     const earlyMs = this.#paidMs - this.#world.monotonicMs() - ADVANCE_MS;
     if (earlyMs < LEAST_WAIT_MS) return undefined;

@@ -7,17 +7,18 @@ interface Cookie {
   readonly path: string;
   readonly name: string;
   readonly value: string;
-  /** On the wall clock; never for one that lasts as long as the source. */
+  /** When the cookie ends, on the wall clock; never for one that lasts as long as the source. */
   readonly expiresMs: number;
 }
 
 /**
- * Stricter than a browser (RFC 6265): a cookie goes to the scheme, host and port that set it, whatever its `Domain` says, and
- * below its path. Cookies are kept in memory and are never logged.
+ * The cookies of one source. The rules are stricter than those of a browser (RFC 6265): a cookie goes to the
+ * scheme, host and port that set it, whatever its `Domain` says, and below its path. Cookies are kept in
+ * memory and are never logged.
  */
 export class SourceCookies {
   readonly #world: Pick<World, "now">;
-  /** In the order in which they were set. */
+  /** The cookies, in the order in which they were set. */
   readonly #cookies = new Map<string, Cookie>();
 
   constructor(world: Pick<World, "now">) {
@@ -85,7 +86,7 @@ function expiry(attributes: ReadonlyMap<string, string>, nowMs: number): number 
   return Number.isNaN(date) ? Infinity : date;
 }
 
-/** RFC 6265, 5.1.4. */
+/** Whether a path is below the path of a cookie (RFC 6265, 5.1.4). */
 function isBelow(pathname: string, path: string): boolean {
   return pathname === path || pathname.startsWith(path.endsWith("/") ? path : `${path}/`);
 }

@@ -2,7 +2,7 @@
 
 import type { World } from "../../base/world.ts";
 import type { IpNetwork } from "../../base/ip_address.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Authorization, SourceCredentials } from "../../model/sources/source_credentials.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
@@ -13,12 +13,15 @@ import type { SourceCookies } from "./source_cookies.ts";
 
 export interface FetchContext {
   readonly world: World;
-  /** Verifies certificates or not, as SERVICE_ALLOW_INSECURE_TLS says. */
+  /** The agent, which verifies certificates or not, as SERVICE_ALLOW_INSECURE_TLS says. */
   readonly agent: PinnedAgent;
   readonly resolve?: Resolve;
-  /** Media sources there may have private and loopback addresses: SERVICE_MEDIA_ALLOWED_NETWORKS. */
+  /** SERVICE_MEDIA_ALLOWED_NETWORKS: where sources may have private and loopback addresses. */
   readonly allowedNetworks: readonly IpNetwork[];
-  /** Of a named source, whose callers must not learn where it is; absent for a URL that the caller gave. */
+  /**
+   * What is known of a named source, whose callers must not learn where it is; absent for a URL that the
+   * caller gave.
+   */
   readonly named?: NamedTarget;
   readonly signal: AbortSignal;
   /** Called when what a relay says of its source has changed. */
@@ -26,7 +29,7 @@ export interface FetchContext {
 }
 
 export interface NamedTarget {
-  /** Null for a source without a user name. */
+  /** The user name and password; null for a source without. */
   readonly login: SourceLogin | null;
 }
 
@@ -34,11 +37,11 @@ export interface SourceLogin {
   readonly credentials: SourceCredentials;
   /** The origin of the source: nobody else gets the credentials. */
   readonly origin: string;
-  /** For HTTP requests, as they may share a connection. */
+  /** The credentials in HTTP requests, which may share a connection. */
   readonly http: Authorization;
 }
 
-/** The reason where a server refuses the credentials of a source. */
+/** The reason to tell where a server refuses the credentials of a source. */
 export const LOGIN_REFUSED = "its server refuses the user name and the password";
 
 /** The addresses of a media source's host, if all of them may be called. Errors: those of `checkedTarget`. */
@@ -64,7 +67,7 @@ export interface SourceRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Those of earlier answers are sent, and those of this one are added. */
+  /** The cookies of the source: those of earlier answers are sent, and those of this one are added. */
   readonly cookies?: SourceCookies;
 }
 
@@ -75,8 +78,8 @@ export interface FollowedResponse {
 }
 
 /**
- * A GET that follows redirects, and checks each target like the first one. Refuses (422 `source_uri`) too many of them, one
- * to another scheme than http and https, and one from https to http.
+ * Sends a GET that follows redirects, and checks each target like the first one. Refuses (422 `source_uri`)
+ * too many of them, one to another scheme than http and https, and one from https to http.
  */
 export async function followedRequest(
   first: URL,
@@ -108,7 +111,10 @@ function redirectTarget(from: URL, location: string | null): URL {
   return url;
 }
 
-/** A GET. The answer may have any status but 401, which is refused (422 `source_uri`) where the source has credentials. */
+/**
+ * Sends a GET. The answer may have any status but 401, which is refused (422 `source_uri`) where the source
+ * has credentials.
+ */
 export async function sourceRequest(
   url: URL,
   context: FetchContext,
@@ -145,5 +151,8 @@ export async function sourceRequest(
   }
 }
 
-/** The body of such an answer is ignored. A short one is read to its end, so that the connection can be used again. */
+/**
+ * The longest body in bytes that is read to its end although nobody needs it, so that the connection can be
+ * used again.
+ */
 export const DRAINED_BYTES_MAX = 64 * 1024;

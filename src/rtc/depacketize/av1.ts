@@ -21,7 +21,7 @@ export class Av1Depacketizer implements Depacketizer {
     return this.startsKeyframe(payload);
   }
 
-  /** The aggregation header has a bit for the start of a coded video sequence. */
+  /** Whether a keyframe starts here: the header has a bit for the start of a coded video sequence. */
   startsKeyframe(payload: Uint8Array): boolean {
     return (payload[0]! & 0x88) === 0x08;
   }
@@ -85,7 +85,7 @@ export class Av1Depacketizer implements Depacketizer {
 const DELIMITER = Uint8Array.of(TEMPORAL_DELIMITER << 3 | 0x02, 0);
 const LEB128_BYTES_MAX = 4;
 
-/** NaN when the number has no end. */
+/** Reads a LEB128 number; NaN where it has no end. */
 function readLeb128(bytes: Uint8Array, at: number): number {
   let value = 0;
   for (let index = 0; index < LEB128_BYTES_MAX; index++) {

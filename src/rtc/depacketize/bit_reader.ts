@@ -10,7 +10,7 @@ export class BitReader {
     this.#place = fromByte * 8;
   }
 
-  /** Up to 32 bits as an unsigned number. */
+  /** Reads up to 32 bits as an unsigned number. */
   read(bits: number): number {
     let value = 0;
     for (let bit = 0; bit < bits; bit++) {
@@ -26,14 +26,14 @@ export class BitReader {
     this.#place += bits;
   }
 
-  /** An unsigned Exp-Golomb number. */
+  /** Reads an unsigned Exp-Golomb number. */
   readGolomb(): number {
     let zeros = 0;
     while (zeros < 32 && !this.isPastEnd && this.read(1) === 0) zeros++;
     return 2 ** zeros - 1 + this.read(zeros);
   }
 
-  /** A signed Exp-Golomb number. */
+  /** Reads a signed Exp-Golomb number. */
   readSignedGolomb(): number {
     const value = this.readGolomb();
     return value % 2 === 1 ? (value + 1) / 2 : -value / 2;

@@ -2,7 +2,7 @@
 
 import type { UnitBuffer } from "./unit_buffer.ts";
 
-/** Width and height are null where the unit's header does not have them. */
+/** What the header of a unit tells. Width and height are null where it does not have them. */
 export interface UnitFacts {
   readonly isKeyframe: boolean;
   readonly width: number | null;

@@ -7,14 +7,14 @@ interface Size {
   readonly height: number;
 }
 
-/** Enough for everything before the size, including scaling lists. */
+/** Bytes of a set that are read: enough for everything before the size, including scaling lists. */
 const BYTES_READ = 1024;
-/** No level of either standard has a longer side. */
+/** The longest side: no level of either standard has a longer one. */
 const SIDE_MAX = 16_384;
 
 const PROFILES_WITH_CHROMA = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
 
-/** Null when the set is cut off or invalid. H.264, 7.3.2.1.1. */
+/** The size in a set of H.264 (7.3.2.1.1); null when the set is cut off or invalid. */
 export function h264Size(nal: Uint8Array): Size | null {
   const bits = new BitReader(unescaped(nal, BYTES_READ), 1);
   const profile = bits.read(8);
@@ -41,7 +41,7 @@ export function h264Size(nal: Uint8Array): Size | null {
   });
 }
 
-/** Null when the set is cut off or invalid. H.265, 7.3.2.2.1. */
+/** The size in a set of H.265 (7.3.2.2.1); null when the set is cut off or invalid. */
 export function h265Size(nal: Uint8Array): Size | null {
   const bits = new BitReader(unescaped(nal, BYTES_READ), 2);
   bits.skip(4);

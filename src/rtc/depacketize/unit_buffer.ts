@@ -2,7 +2,10 @@
 
 const BYTES_START = 64 * 1024;
 
-/** Grows up to `bytesMax`; an append that exceeds it, and all later ones, are dropped, and `hasOverflowed` is set. */
+/**
+ * A buffer that grows up to `bytesMax`; an append that exceeds it, and all later ones, are dropped, and
+ * `hasOverflowed` is set.
+ */
 export class UnitBuffer {
   hasOverflowed = false;
   readonly #bytesMax: number;
@@ -17,7 +20,7 @@ export class UnitBuffer {
     return this.#length;
   }
 
-  /** A view that the next `append` may invalidate. */
+  /** The bytes so far: a view that the next `append` may invalidate. */
   get bytes(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -38,7 +41,7 @@ export class UnitBuffer {
     this.hasOverflowed = false;
   }
 
-  /** A copy that belongs to the caller. */
+  /** The bytes as a copy that belongs to the caller. */
   copy(): Uint8Array<ArrayBuffer> {
     return this.#bytes.slice(0, this.#length);
   }

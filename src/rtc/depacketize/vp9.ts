@@ -60,7 +60,7 @@ function pictureIdBytes(payload: Uint8Array): number {
   return (payload[1] ?? 0) & 0x80 ? 2 : 1;
 }
 
-/** The first byte is `I P L F B E V Z`; fields follow for the bits that are set. */
+/** The bytes of the descriptor. The first is `I P L F B E V Z`; fields follow for the bits that are set. */
 function descriptorBytes(payload: Uint8Array): number {
   const first = payload[0]!;
   let place = 1 + pictureIdBytes(payload);

@@ -1,6 +1,6 @@
 /** Assembles the RTP packets of a video into complete access units; drops units that refer to lost ones. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { Av1Depacketizer } from "../depacketize/av1.ts";
 import type { Depacketizer } from "../depacketize/depacketizer.ts";
@@ -16,20 +16,20 @@ export interface VideoPacket {
   readonly sequence: number;
   readonly timestamp: number;
   readonly isMarked: boolean;
-  /** Without padding; empty in a packet that has only padding. */
+  /** The payload without padding; empty in a packet that has only padding. */
   readonly payload: Uint8Array;
-  /** When it arrived, on the same clock as the `nowMs` of `push`. */
+  /** When the packet arrived, on the same clock as the `nowMs` of `push`. */
   readonly arrivedMs: number;
 }
 
 export interface VideoUnit {
-  /** Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
+  /** The bytes of the unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
   readonly data: Uint8Array<ArrayBuffer>;
   readonly codec: VideoCodec;
-  /** In 90 kHz; begins with the publisher's value and does not wrap. */
+  /** The unit's RTP time in 90 kHz; begins with the publisher's value and does not wrap. */
   readonly rtpTimestamp: number;
   readonly isKeyframe: boolean;
-  /** Of a keyframe whose header has the size. */
+  /** The width of a keyframe whose header has the size; else null. */
   readonly width: number | null;
   readonly height: number | null;
   readonly firstPacketMs: number;
@@ -47,7 +47,7 @@ export interface AssemblerActions {
 /** Units that were passed on, and units that were dropped by cause. */
 export interface AssemblerCounts {
   units: number;
-  /** Packets of it were lost, or a keyframe is needed first after a loss. */
+  /** Units of which packets were lost, or that came before the keyframe that is needed after a loss. */
   incomplete: number;
   oversize: number;
   malformed: number;
@@ -101,7 +101,7 @@ export class Assembler {
     return this.#window.isWaiting;
   }
 
-  /** Packets that came twice, too late, and not at all. */
+  /** The packets that came twice, too late, and not at all. */
   get packetCounts(): { duplicates: number; late: number; lost: number } {
     const { duplicates, late, lost } = this.#window;
     return { duplicates, late, lost };
@@ -156,7 +156,10 @@ export class Assembler {
     }
   }
 
-  /** Starts a unit with this packet. False for the rest of a unit whose beginning was lost, which is dropped. */
+  /**
+   * Whether this packet starts a unit. False for the rest of a unit whose beginning was lost, which is
+   * dropped.
+   */
   #begins(packet: VideoPacket): boolean {
     if (!this.#isBoundary && !this.#depacketizer.startsUnit(packet.payload)) return false;
     this.#isBoundary = false;

@@ -14,9 +14,9 @@ export interface AudioUnit {
   readonly trackId: number;
   /** One Opus packet. */
   readonly data: Uint8Array<ArrayBuffer>;
-  /** In 48 kHz; begins with the publisher's value and does not wrap. */
+  /** The packet's RTP time in 48 kHz; begins with the publisher's value and does not wrap. */
   readonly rtpTimestamp: number;
-  /** Packets before this one were lost. */
+  /** Whether packets before this one were lost. */
   readonly hasGap: boolean;
 }
 

@@ -11,7 +11,7 @@ export class VideoReceiver {
   readonly section: OfferedSection;
   readonly served: NonNullable<OfferedSection["served"]>;
   readonly canNack: boolean;
-  /** Of the current stream; null before the first. */
+  /** The SSRC of the current stream; null before the first one. */
   ssrc: number | null = null;
   lastReceivedMs = -Infinity;
   reception: Reception | null = null;
@@ -63,7 +63,10 @@ export class VideoReceiver {
     this.repair(header.sequenceNumber, header, payload, nowMs, into);
   }
 
-  /** A retransmitted packet: `header` is that of the retransmission, `sequence` the number of the original packet. */
+  /**
+   * Takes a retransmitted packet: `header` is that of the retransmission, `sequence` the number of the
+   * original packet.
+   */
   repair(
     sequence: number,
     header: RtpPacket["header"],
@@ -85,7 +88,7 @@ export class VideoReceiver {
 export class AudioReceiver {
   readonly section: OfferedSection;
   readonly served: NonNullable<OfferedSection["served"]>;
-  /** Of the current stream; null before the first. */
+  /** The SSRC of the current stream; null before the first one. */
   ssrc: number | null = null;
   lastReceivedMs = -Infinity;
   reception: Reception | null = null;

@@ -1,17 +1,20 @@
 /** Statistics of one RTP stream for receiver reports, and the clock from the sender's reports. */
 
-import type { ReportBlock } from "../rtcp.ts";
+import type { ReportBlock } from "./rtcp.ts";
 import { Unwrapper } from "./unwrap.ts";
 
 /** An RTP time of a track and the same moment on the publisher's clock: two of them relate audio to video. */
 export interface ClockMark {
-  /** As it was sent, of 32 bits. */
+  /** The RTP time as it was sent, of 32 bits. */
   readonly rtpTimestamp: number;
   /** Milliseconds since 1900 by the publisher's clock. */
   readonly ntpMs: number;
 }
 
-/** RFC 3550, A.3 and A.8. Must not get retransmissions that come in a stream of their own. */
+/**
+ * Statistics of one stream (RFC 3550, A.3 and A.8). Must not get retransmissions that come in a stream of
+ * their own.
+ */
 export class Reception {
   readonly #sequence = new Unwrapper(16);
   readonly #clockRate: number;
@@ -47,7 +50,7 @@ export class Reception {
     this.#report = { ntp, rtpTimestamp, atMs: nowMs };
   }
 
-  /** From the last sender report; null before the first. */
+  /** The clock in the last sender report; null before the first. */
   get clockMark(): ClockMark | null {
     if (!this.#report) return null;
     const { ntp, rtpTimestamp } = this.#report;

@@ -5,12 +5,12 @@ import type { ClockMark } from "./reception.ts";
 /** RTP ticks a millisecond. */
 const VIDEO_TICKS = 90;
 const SOUND_TICKS = 48;
-/** A smaller change of the relation is not followed, so that sound stays continuous. */
+/** The least change of the relation that is followed: sound stays continuous over smaller ones. */
 const STEP_MS = 40;
 
 /**
- * By the publisher's clock once both tracks have a sender report. Until then by the arrival of the packets that took the least
- * time.
+ * Relates the two by the publisher's clock once both tracks have a sender report. Until then it goes by the
+ * arrival of the packets that took the least time.
  */
 export class SoundClock {
   #videoDelayMs = Infinity;
@@ -18,7 +18,10 @@ export class SoundClock {
   #lastVideo: number | null = null;
   #offsetMs = NaN;
 
-  /** RTP times here do not wrap, and have the publisher's value in their lower 32 bits. */
+  /**
+   * Takes a packet of the video. RTP times here do not wrap, and have the publisher's value in their lower 32
+   * bits.
+   */
   onVideo(rtpTimestamp: number, arrivedMs: number): void {
     this.#lastVideo = rtpTimestamp;
     this.#videoDelayMs = Math.min(this.#videoDelayMs, arrivedMs - rtpTimestamp / VIDEO_TICKS);
@@ -43,7 +46,7 @@ export class SoundClock {
   }
 }
 
-/** When it was sent by the publisher's clock. */
+/** When a packet was sent, by the publisher's clock. */
 function sentMs(rtpTimestamp: number, mark: ClockMark, ticks: number): number {
   const difference = ((rtpTimestamp - mark.rtpTimestamp) % 2 ** 32 + 2 ** 32) % 2 ** 32;
   return mark.ntpMs + (difference >= 2 ** 31 ? difference - 2 ** 32 : difference) / ticks;

@@ -5,16 +5,16 @@ import { openRegular, readAt } from "../files/file_bytes.ts";
 
 /** What a key was used for. No part of the request can be read from it. */
 export interface KeyUse {
-  /** See `keyScope`. */
+  /** The scope of the key; see `keyScope`. */
   readonly scope: string;
   readonly principalKey: string;
   /** The runs whose deletion drops the answer. */
   readonly runIds: readonly string[];
-  /** Of the request's body. */
+  /** The SHA-256 of the request's body. */
   readonly bodySha256: string;
-  /** Of the first request. */
+  /** The id of the first request with the key. */
   readonly requestId: string;
-  /** When it began, epoch milliseconds. */
+  /** When that request began, epoch milliseconds. */
   readonly begunMs: number;
   /** The events of the request have this sequence number or a later one. */
   readonly fromSeq: number;
@@ -23,13 +23,16 @@ export interface KeyUse {
 /** How the request ended. */
 export type AnswerEnd =
   | { readonly status: number; readonly bytes: number; readonly crc32: number }
-  /** It succeeded, and its answer is not kept. */
+  /** The request succeeded, and its answer is not kept. */
   | { readonly isDropped: true };
 
 export interface AnswerFile {
   readonly use: KeyUse;
   readonly headBytes: number;
-  /** Undefined where the file stops before its end: the process stopped while it worked on the request. */
+  /**
+   * How the request ended; undefined where the file stops before its end: the process stopped while it worked
+   * on the request.
+   */
   readonly end: AnswerEnd | undefined;
   readonly sizeBytes: number;
 }
@@ -55,7 +58,7 @@ export function createAnswerFile(path: string, use: KeyUse): number {
   }
 }
 
-/** Undefined for a file whose head is not whole: its request had not begun. */
+/** Reads the file of a key; undefined for one whose head is not whole: its request had not begun. */
 export function readAnswerFile(path: string): AnswerFile | undefined {
   using file = openRegular(path);
   const first = readAt(file, 0, FIRST_BYTES);
@@ -70,7 +73,7 @@ export function readAnswerFile(path: string): AnswerFile | undefined {
   return { use, headBytes, end: endIn(last, from, headBytes), sizeBytes };
 }
 
-/** `last` begins at `from` in the file. */
+/** Reads how the request ended from `last`, the bytes of the file from `from` on. */
 function endIn(last: Uint8Array, from: number, headBytes: number): AnswerEnd | undefined {
   const lineFrom = last.lastIndexOf(LINE_BREAK, -2) + 1;
   const end = lineFrom === 0 ? undefined : parseCheckedLine<AnswerEnd>(last.subarray(lineFrom));
@@ -103,7 +106,7 @@ export class AnswerWriter implements Disposable {
     this.#crc32 = crc32(piece, this.#crc32);
   }
 
-  /** Returns the bytes of the end. */
+  /** Writes the end of the answer, and returns its bytes. */
   async end(status: number, syncs: boolean): Promise<number> {
     const line = endLine({ status, bytes: this.#bytes, crc32: this.#crc32 });
     writeWhole(this.#file, line);
@@ -148,11 +151,11 @@ export async function* answerPieces(
   }
 }
 
-/** Of the longest head: it names the runs of a batch, 256 at most. */
+/** The longest head in bytes: one that names the runs of a batch, 256 at most. */
 const HEAD_BYTES_MAX = 32 * 1024;
 const FIRST_BYTES = 4 * 1024;
 const END_BYTES_MAX = 256;
-/** Written at once: to hand it to another thread would take longer. */
+/** The most bytes that are written at once in this thread: to hand them to another one would take longer. */
 const SHORT_BYTES = 64 * 1024;
 const PIECE_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;

@@ -1,12 +1,12 @@
 /** The idempotency keys in use and the answers to them, each key in a file of its own. See docs/api.md#idempotency-keys. */
 
 import { join } from "node:path";
-import { RateLimited } from "../../base/sharing/rate_limit.ts";
-import { refuse } from "../../base/refusal.ts";
+import { RateLimited } from "../../sharing/rate_limit.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { PrincipalNames } from "../../model/principal_names.ts";
 import { isGone } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
@@ -23,20 +23,20 @@ import { onDisk } from "../files/partial_file.ts";
 import type { StoredBytes } from "../space/stored_bytes.ts";
 
 export interface KeptAnswersOptions {
-  /** The caller must own its lock. */
+  /** The data directory. The caller must own its lock. */
   readonly dataDir: string;
   /** Whether a key and its answer must be on the disk itself, as SERVICE_WAL_SYNC asks. */
   readonly syncs: boolean;
   readonly view: Pick<TimelineView, "run" | "lastSeq">;
-  /** How principals are called now, whatever the files call them. */
+  /** The names of principals as they are now, whatever the files call them. */
   readonly names: Pick<PrincipalNames, "current">;
   readonly stored: Pick<StoredBytes, "requireRoom" | "addAnswer">;
   readonly world: World;
-  /** For tests; those of the table of limits. */
+  /** Bounds for tests; those of the table of limits unless given. */
   readonly bounds?: AnswerBounds;
 }
 
-/** For each principal. */
+/** What one principal may have. */
 type AnswerBounds = Readonly<Record<"keysMax" | "answerBytesMax" | "bytesMax", number>>;
 
 /** A key that was used within the last 24 hours; changes with its request. */
@@ -63,7 +63,7 @@ type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>;
 
 /** What one principal has. */
 interface KeptShare {
-  /** The oldest first. */
+  /** The keys of the principal, the oldest first. */
   readonly keys: Set<OwnKey>;
   bytes: number;
 }
@@ -76,7 +76,7 @@ const BOUNDS: AnswerBounds = {
 const FOLDER = "idempotency";
 /** How often old keys are removed while no request brings a new one. */
 const SWEEP_MS = 10 * 60_000;
-/** An answer of up to so many bytes is sent from memory and not read again. */
+/** The longest answer in bytes that is sent from memory and not read again. */
 const HELD_BYTES_MAX = 256 * 1024;
 
 /**
@@ -90,13 +90,13 @@ export class KeptAnswers implements AsyncDisposable {
   readonly #options: KeptAnswersOptions;
   readonly #bounds: AnswerBounds;
   readonly #folder: string;
-  /** By scope, the oldest first. */
+  /** All keys by scope, the oldest first. */
   readonly #keys = new Map<string, OwnKey>();
   readonly #ofRun = new Map<string, Set<OwnKey>>();
   readonly #shares = new Map<string, KeptShare>();
   readonly #sweeping = new TaskGroup();
 
-  /** Reads what there is. Removes keys that are old, that never began, and those of deleted runs. */
+  /** Reads the keys. Removes those that are old, that never began, and that are of deleted runs. */
   static open(options: KeptAnswersOptions): KeptAnswers {
     const folder = join(options.dataDir, FOLDER);
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -128,8 +128,9 @@ export class KeptAnswers implements AsyncDisposable {
   }
 
   /**
-   * A new key, running. From the call on, `find` finds it. Where the principal has as many as it may, its oldest one is
-   * forgotten. Errors: 429 when that is too young, 507 `storage_quota`, 503 `storage_unavailable`.
+   * Begins a new key, which is then running. From the call on, `find` finds it. Where the principal has as
+   * many keys as it may, its oldest one is forgotten. Errors: 429 when that is too young, 507
+   * `storage_quota`, 503 `storage_unavailable`.
    */
   async begin(use: KeyUse): Promise<KeptKey> {
     this.#requireShare(use.principalKey);
@@ -222,7 +223,7 @@ export class KeptAnswers implements AsyncDisposable {
     });
   }
 
-  /** The request ended in a way that leaves it unknown how far it came. */
+  /** Notes that the request ended in a way that leaves it unknown how far it came. */
   interrupt(running: KeptKey): void {
     this.#own(running).state = { kind: "interrupted", toSeq: this.#options.view.lastSeq };
   }
@@ -332,7 +333,10 @@ export class KeptAnswers implements AsyncDisposable {
     }
   }
 
-  /** An answer that could not be kept: what is in the file, what the file did not take, and what comes after that. */
+  /**
+   * The pieces of an answer that could not be kept: what is in the file, what the file did not take, and what
+   * comes after that.
+   */
   async *#unkept(key: OwnKey, { written, pending, reader }: {
     readonly written: number;
     readonly pending: Uint8Array<ArrayBuffer> | undefined;

@@ -32,14 +32,20 @@ export interface BackupResult {
   readonly damagedBlobs: readonly string[];
 }
 
-/** What is needed may go while it is copied, when events are removed: then the rest is planned anew. */
+/**
+ * How often a backup is planned. A file that is needed may go while it is copied, when events are removed:
+ * then the rest is planned anew.
+ */
 const ROUNDS_MAX = 5;
 /** The path of a blob, whose bytes never change. */
 const BLOB = /(?:^|\/)blobs\/[0-9a-f]{2}\/([0-9a-f]{64})\.\w+$/;
 /** A file that grew in more steps than this is stored in large parts again. */
 const GROWN_PARTS_MAX = 64;
 
-/** Errors: a needed file cannot be read, or the place does not take or give an object. Then there is no new backup. */
+/**
+ * Makes a backup. Errors: a needed file cannot be read, or the place does not take or give an object. Then
+ * there is no new backup.
+ */
 export async function makeBackup(
   places: CheckedPlaces,
   storage: BackupStorage,
@@ -68,7 +74,7 @@ export async function makeBackup(
 class Backup {
   readonly #storage: BackupStorage;
   readonly #begunMs: number;
-  /** What it is to be called; it is looked for again when the head is written. */
+  /** The name that the backup is to have; whether it is still free is looked at when the head is written. */
   readonly #id: string;
   readonly #namedBehind: string | null;
   /** Objects that the place has, with their sizes. */
@@ -103,7 +109,7 @@ class Backup {
     this.#before = before;
   }
 
-  /** Null for a file that is gone and not needed. Throws `NotFound` for one that is. */
+  /** Copies a file; null for one that is gone and not needed. Throws `NotFound` for one that is needed. */
   async copy(planned: PlannedFile): Promise<BackupFile | null> {
     const { path, from, bytes: most, isNeeded } = planned;
     try {
@@ -145,7 +151,7 @@ class Backup {
     }
   }
 
-  /** The head comes last: with it the backup is whole. */
+  /** Writes the list and then the head: with the head the backup is whole. */
   async finish(
     { copied, lastSeq, dataFormat, madeMs }: {
       readonly copied: readonly BackupFile[];
@@ -203,7 +209,10 @@ class Backup {
   }
 }
 
-/** Of the newest backup whose head can be read. None where there is no backup yet, or where its list is damaged: then everything is compared with the objects anew. */
+/**
+ * The files of the newest backup whose head can be read. None where there is no backup yet, or where its list
+ * is damaged: then everything is compared with the objects anew.
+ */
 async function lastFiles(
   storage: BackupStorage,
   ids: readonly string[],
@@ -219,12 +228,15 @@ async function lastFiles(
   return new Map();
 }
 
-/** What was stored of a file that only grows is stored in the same parts again, so that only the rest is new. */
+/**
+ * The lengths in which a file that only grows is stored: what was stored before comes in the same parts
+ * again, so that only the rest is new.
+ */
 function grownLengths(parts: readonly BackupPart[]): number[] {
   return parts.length > GROWN_PARTS_MAX ? [] : parts.map(([, bytes]) => bytes);
 }
 
-/** `bytes` of it, or fewer at its end. */
+/** Reads `bytes` of a file, or fewer at its end. */
 async function readPiece(file: Deno.FsFile, bytes: number): Promise<Uint8Array<ArrayBuffer>> {
   const piece = new Uint8Array(Math.min(bytes, BACKUP_PART_BYTES));
   let filled = 0;

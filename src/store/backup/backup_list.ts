@@ -3,13 +3,13 @@
 import { createHash } from "node:crypto";
 import { type BackupHead, type BackupPart, parseHead } from "../../model/backup_head.ts";
 import type { BackupStorage } from "../../model/backup_storage.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface BackupFile {
-  /** Relative to the data directory; uploads are below `uploads/`, wherever they lie. */
+  /** The path relative to the data directory; uploads are below `uploads/`, wherever they lie. */
   readonly path: string;
   readonly bytes: number;
-  /** When it was changed last, epoch milliseconds. */
+  /** When the file was changed last, epoch milliseconds. */
   readonly mtime_ms: number;
   readonly parts: readonly BackupPart[];
 }
@@ -54,12 +54,15 @@ export function nextId(ids: readonly string[], nowMs: number): string {
   throw new Error(`no backup can be named behind ${headName(newest)}; move that file away`);
 }
 
-/** Names that are no time do not count. */
+/** The newest of the ids; names that are no time do not count. */
 export function newestOf(ids: readonly string[]): string | undefined {
   return ids.findLast((id) => timeOf(id) !== null);
 }
 
-/** Made while the clock was ahead; or the clock is behind now. A clock that is set a little back is usual. */
+/**
+ * Whether a backup was made while the clock was ahead, or the clock is behind now. A clock that is set a
+ * little back is usual.
+ */
 export function isAhead({ begun_at }: BackupHead, nowMs: number): boolean {
   return Date.parse(begun_at) > nowMs + LIMITS.backups.clockAheadMs;
 }
@@ -68,13 +71,13 @@ export function idAt(ms: number): string {
   return new Date(ms).toISOString().replaceAll(":", "-");
 }
 
-/** Null for a name that is no time. */
+/** The time in an id; null for a name that is no time. */
 function timeOf(id: string): number | null {
   const ms = Date.parse(id.replace(/T(\d\d)-(\d\d)-/, "T$1:$2:"));
   return Number.isNaN(ms) || idAt(ms) !== id ? null : ms;
 }
 
-/** Errors: there is no such backup; `UnreadableHead`. */
+/** Reads the head of a backup. Errors: there is no such backup; `UnreadableHead`. */
 export async function readHead(storage: BackupStorage, id: string): Promise<BackupHead> {
   const bytes = BACKUP_ID.test(id) ? await storage.get(headName(id)) : null;
   if (bytes === null) throw new Error(`${storage.name} has no backup ${id}`);
@@ -88,21 +91,24 @@ export async function readHead(storage: BackupStorage, id: string): Promise<Back
   return head;
 }
 
-/** A head that is damaged, or that a newer version wrote: what its backup consists of is not known. */
+/**
+ * The error of a head that is damaged, or that a newer version wrote: what its backup consists of is not
+ * known.
+ */
 export class UnreadableHead extends Error {
-  /** `object` is its name in the place, `fault` says what is wrong with it. */
+  /** `object` is the head's name in the place, `fault` says what is wrong with it. */
   constructor(readonly object: string, readonly fault: string, storage: BackupStorage) {
     super(`${object} in ${storage.name} cannot be read: ${fault}`);
   }
 }
 
 export interface ReadHeads {
-  /** The oldest first. */
+  /** The heads that can be read, the oldest first. */
   readonly whole: readonly BackupHead[];
   readonly unreadable: readonly UnreadableHead[];
 }
 
-/** Of all backups: one that is damaged does not hide the others. */
+/** Reads the heads of all backups: one that is damaged does not hide the others. */
 export async function readHeads(storage: BackupStorage): Promise<ReadHeads> {
   const [whole, unreadable]: [BackupHead[], UnreadableHead[]] = [[], []];
   for (const id of await backupIds(storage)) {
@@ -124,7 +130,7 @@ export async function readList(storage: BackupStorage, { list }: BackupHead): Pr
   return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as BackupFile);
 }
 
-/** Errors: it is missing, or its bytes are not those that were stored. */
+/** Reads a part of a backup. Errors: it is missing, or its bytes are not those that were stored. */
 export async function readPart(
   storage: BackupStorage,
   [sha256, bytes]: BackupPart,

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-/** Held until it is disposed; the operating system releases it when the process dies. */
+/** The lock, held until it is disposed; the operating system releases it when the process dies. */
 export class BackupLock implements Disposable {
   readonly #file: Deno.FsFile;
 
@@ -10,7 +10,10 @@ export class BackupLock implements Disposable {
     this.#file = file;
   }
 
-  /** Throws where another backup runs into the folder that this one would harm, or that would harm it. */
+  /**
+   * Takes the lock. Throws where another backup runs into the folder that this one would harm, or that would
+   * harm it.
+   */
   static acquire(folder: string, { dropsOthers }: { readonly dropsOthers: boolean }): BackupLock {
     const path = join(folder, "lock");
     const file = Deno.openSync(path, { create: true, read: true, write: true, mode: 0o600 });

@@ -13,13 +13,16 @@ import { PARTIAL_PREFIX } from "../files/partial_file.ts";
 
 export interface PlannedFile {
   readonly path: string;
-  /** Where it is now. */
+  /** Where the file is now. */
   readonly from: string;
-  /** How much of it belongs to the backup; null for all that it has when it is read. */
+  /** How many bytes of the file belong to the backup; null for all that it has when it is read. */
   readonly bytes: number | null;
-  /** Something of it that was there before stays as it was: it only grows. */
+  /** Whether the file only grows: what was in it before stays as it was. */
   readonly grows: boolean;
-  /** Without it the backup would not be whole; others may go while the backup is made, such as an upload. */
+  /**
+   * Whether the backup would not be whole without the file. Others may go while the backup is made, such as
+   * an upload.
+   */
   readonly isNeeded: boolean;
 }
 
@@ -30,13 +33,16 @@ export interface BackupPlan {
   readonly logEnd: { readonly segment: string; readonly offset: number } | null;
 }
 
-/** What is made again, is of no use elsewhere, or is far more than a backup is for. Everything else is kept, also what a later version adds. */
+/**
+ * What is left out: files that are made again, that are of no use elsewhere, or that are far more than a
+ * backup is for. Everything else is kept, also what a later version adds.
+ */
 const LEFT_OUT =
   /^(lock|reserve|tmp\/.*|recordings\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part|rewrite))$/;
 
 /**
- * The log ends with a whole commit, and everything that its events name was on the disk before. Keys of requests come first, so
- * that no answer is kept whose events are not.
+ * Plans a backup. The log ends with a whole commit, and everything that its events name was on the disk
+ * before. Keys of requests come first, so that no answer is kept whose events are not.
  */
 export function planBackup({ dataDir, uploadRoot }: CheckedPlaces): BackupPlan {
   const answers = [...filesBelowLinks(dataDir, "idempotency")];

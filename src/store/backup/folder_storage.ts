@@ -8,7 +8,7 @@ import { filesBelow, syncFolder } from "../files/folder.ts";
 
 /** The end of the name of a file that is being written, or whose writer was killed. */
 const PARTIAL_END = ".part";
-/** An unfinished file this old has no writer any more. */
+/** The age at which an unfinished file has no writer any more. */
 const LEFTOVER_MS = 24 * 60 * 60_000;
 
 export class FolderStorage implements BackupStorage {
@@ -54,7 +54,10 @@ export class FolderStorage implements BackupStorage {
     if (dirname(name) === HEADS_FOLDER) syncFolder(dirname(path));
   }
 
-  /** Under another name until it is on the disk, so that its name always shows the whole file. */
+  /**
+   * Stores an object under another name until it is on the disk, so that its name always shows the whole
+   * file.
+   */
   async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     const path = join(this.#root, name);
     const partial = `${path}.${this.#world.randomBytes(8).toHex()}${PARTIAL_END}`;

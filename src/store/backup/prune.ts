@@ -4,11 +4,14 @@ import type { BackupStorage } from "../../model/backup_storage.ts";
 import { headName, objectName, readHeads, readList, type UnreadableHead } from "./backup_list.ts";
 
 export interface PrunedBackups {
-  /** The ids of those that were dropped, the oldest first. */
+  /** The ids of the backups that were dropped, the oldest first. */
   readonly dropped: readonly string[];
   readonly objects: number;
   readonly bytes: number;
-  /** Where there are any, nothing was dropped: which objects they need is not known. */
+  /**
+   * Heads that cannot be read. Where there are any, nothing was dropped: which objects they need is not
+   * known.
+   */
   readonly unreadable: readonly UnreadableHead[];
 }
 
@@ -53,5 +56,5 @@ export async function pruneBackups(
   return { dropped, objects, bytes, unreadable };
 }
 
-/** Whatever else lies there is not ours. */
+/** The name of an object; whatever else lies there is not ours. */
 const OBJECT = /^objects\/[0-9a-f]{2}\/[0-9a-f]{64}$/;

@@ -22,12 +22,15 @@ import {
 export interface RestoreOptions {
   readonly places: CheckedPlaces;
   readonly storage: BackupStorage;
-  /** The newest one unless given. */
+  /** The id of the backup; the newest one unless given. */
   readonly id?: string | undefined;
   readonly world: Pick<World, "now">;
 }
 
-/** Errors: the directory is not empty, there is no whole backup, which one is the newest cannot be told, or a part of it is missing or damaged. */
+/**
+ * Restores a backup. Errors: the directory is not empty, there is no whole backup, which one is the newest
+ * cannot be told, or a part of it is missing or damaged.
+ */
 export async function restoreBackup({ places, storage, id, world }: RestoreOptions): Promise<BackupHead> {
   const { dataDir, uploadRoot } = places;
   const chosen = id ?? newestOf(await backupIds(storage));
@@ -63,7 +66,10 @@ export async function restoreBackup({ places, storage, id, world }: RestoreOptio
   return head;
 }
 
-/** A folder that is not there is empty. Files with the names `except` do not count, nor empty folders. */
+/**
+ * Throws for a folder that is not empty. One that is not there is empty; files with the names `except` do not
+ * count, nor empty folders.
+ */
 function requireEmpty(folder: string, except: readonly string[]): void {
   try {
     for (const { name, isDirectory } of Deno.readDirSync(folder)) {
@@ -77,7 +83,7 @@ function requireEmpty(folder: string, except: readonly string[]): void {
   }
 }
 
-/** Returns where it is now. */
+/** Restores one file, and returns where it is now. */
 async function restoreFile(
   { path, bytes, mtime_ms, parts }: BackupFile,
   { places: { dataDir, uploadRoot }, storage }: Pick<RestoreOptions, "places" | "storage">,

@@ -11,17 +11,20 @@ import {
 import { join } from "node:path";
 import { readSecretFile } from "../files/secret_file.ts";
 
-/** PEM, as `openssl genpkey -algorithm ed25519` makes it; mode 0600. */
+/** The file of the key: PEM, as `openssl genpkey -algorithm ed25519` makes it; mode 0600. */
 export const INSTANCE_KEY_FILE = "instance-key.pem";
 
 export class InstanceKey {
   readonly #key: KeyObject;
-  /** PEM. */
+  /** The public key in PEM. */
   readonly publicKey: string;
-  /** SHA-256 of the public key as DER. */
+  /** The id of the key: SHA-256 of the public key as DER. */
   readonly keyId: string;
 
-  /** Errors: the file is open to others, or holds no such key. */
+  /**
+   * Reads the key, and makes it where there is none. Errors: the file is open to others, or holds no such
+   * key.
+   */
   static open(dataDir: string): InstanceKey {
     const path = join(dataDir, INSTANCE_KEY_FILE);
     makeUnlessThere(path);
@@ -44,7 +47,7 @@ export class InstanceKey {
     this.keyId = createHash("sha256").update(publicKey.export({ type: "spki", format: "der" })).digest("hex");
   }
 
-  /** 64 bytes. */
+  /** The signature of the bytes: 64 bytes. */
   sign(bytes: Uint8Array): Uint8Array {
     return new Uint8Array(sign(null, bytes, this.#key));
   }

@@ -16,7 +16,7 @@ import { findRun, readRun } from "./run_events.ts";
 export interface BundleOptions {
   readonly dataDir: string;
   readonly runId: string;
-  /** An empty folder. */
+  /** The folder for the bundle, which is empty. */
   readonly target: string;
   readonly world: World;
 }
@@ -25,7 +25,7 @@ export interface BundleOptions {
 export interface MissingBlob {
   readonly sha256: string;
   readonly media_type: string;
-  /** The event that names it first. */
+  /** The sequence number of the event that names the blob first. */
   readonly seq: number;
   readonly reason: "not there" | "other bytes";
 }
@@ -44,11 +44,11 @@ export interface BundleManifest {
   readonly last_seq: number;
   readonly markers: number;
   readonly missing: readonly MissingBlob[];
-  /** On purpose, as a `media_removed` among the events says. */
+  /** Blobs that were removed on purpose, as a `media_removed` among the events says. */
   readonly removed: readonly RemovedBlob[];
   /** Numbers between its first and its last event that damage took from the log: whose events they were is not known. */
   readonly lost_seqs: readonly (readonly [from: number, to: number])[];
-  /** All other files of the bundle, by path; without the manifest and its signature. */
+  /** All other files of the bundle, by path: not the manifest and its signature. */
   readonly files: readonly BundleFile[];
 }
 
@@ -60,7 +60,7 @@ export interface BundleFile {
 
 export const BUNDLE_FORMAT = "evidence-bundle-1";
 const COPY_BYTES = 1024 * 1024;
-/** By extension of the blob. */
+/** The folder of a blob in the bundle, by its extension. */
 const FOLDERS: Readonly<Record<string, string>> = { jpg: "pictures", mp4: "clips", wav: "sound" };
 
 /**
@@ -134,12 +134,12 @@ class BundleFolder {
     this.#target = target;
   }
 
-  /** By path. */
+  /** The files that were written, by path. */
   get files(): readonly BundleFile[] {
     return this.#files.toSorted((left, right) => left.path < right.path ? -1 : 1);
   }
 
-  /** `fill` gets what appends to the file. */
+  /** Writes a file; `fill` gets the function that appends to it. */
   write(path: string, fill: (write: (content: string | Uint8Array) => void) => void): void {
     const hash = createHash("sha256");
     const encoder = new TextEncoder();
@@ -155,7 +155,7 @@ class BundleFolder {
     this.#files.push({ path, bytes, sha256: hash.digest("hex") });
   }
 
-  /** Null where the copy has the hash; else there is no copy. */
+  /** Copies a blob: null where the copy has the hash; else there is no copy, and the result is why. */
   copy(from: string, path: string, sha256: string): MissingBlob["reason"] | null {
     const buffer = new Uint8Array(COPY_BYTES);
     try {
@@ -177,7 +177,10 @@ class BundleFolder {
   }
 }
 
-/** By start_frame, end_frame and marker_id, as the API lists them; those of the same place as they were written. */
+/**
+ * The markers in the order in which the API lists them: by start_frame, end_frame and marker_id; equal ones
+ * as they were written.
+ */
 function inOrder(markers: readonly string[]): string[] {
   return markers
     .map((text) => ({ text, marker: JSON.parse(text) as Record<string, number | string> }))

@@ -18,13 +18,13 @@ export interface FoundRun {
   }[];
   /** The last event of a whole commit. */
   readonly lastSeq: number;
-  /** How many events it has up to there. */
+  /** How many events the run has up to `lastSeq`. */
   readonly events: number;
   /** Numbers that no record of the log has: whose events they were is not known. */
   readonly lost: readonly (readonly [from: number, to: number])[];
 }
 
-/** Errors: the log has no such run, or it was deleted. */
+/** Finds a run in the log. Errors: the log has no such run, or it was deleted. */
 export function findRun(dataDir: string, runId: string): FoundRun {
   const directory = join(dataDir, "timeline");
   const isOfRun = runMatcher(runId);

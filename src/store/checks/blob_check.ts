@@ -21,8 +21,9 @@ export interface CheckedBlobs {
 const READ_BYTES = 1024 * 1024;
 
 /**
- * `log` was read before: a blob is on the disk before any event names it. `isStillNamed` is asked about a blob that is not
- * there, as the event that names it may have been taken out of the log meanwhile.
+ * Checks all blobs. `log` was read before: a blob is on the disk before any event names it. `isStillNamed` is
+ * asked about a blob that is not there, as the event that names it may have been taken out of the log
+ * meanwhile.
  */
 export function checkBlobs(
   dataDir: string,
@@ -86,7 +87,7 @@ function* blobFiles(dataDir: string, findings: Findings): Iterable<string> {
   }
 }
 
-/** Reads the whole file through `buffer`. */
+/** The SHA-256 of a file, which is read as a whole through `buffer`. */
 function hashOf(
   path: string,
   buffer: Uint8Array,

@@ -34,7 +34,7 @@ export interface DirectoryCheck {
   readonly findings: Findings;
 }
 
-/** Errors: the directory was written by a newer version, or cannot be read at all. */
+/** Checks a data directory. Errors: a newer version wrote it, or it cannot be read at all. */
 export async function checkDirectory(
   { dataDir, uploadRoot }: CheckedPlaces,
   findings: Findings = new Findings(),

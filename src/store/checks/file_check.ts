@@ -12,7 +12,7 @@ import { filesBelow, filesBelowLinks } from "../files/folder.ts";
 import { PRINCIPAL_SECRET_FILE, readPrincipalSecret } from "../files/principal_secret.ts";
 import type { Findings } from "./findings.ts";
 
-/** 1 where there is no file of it. Errors: a newer version wrote the directory. */
+/** The format of the directory; 1 where there is no file of it. Errors: a newer version wrote it. */
 export function checkFormat(dataDir: string, findings: Findings): number {
   try {
     return knownFormat(dataDir) ?? 1;
@@ -24,7 +24,10 @@ export function checkFormat(dataDir: string, findings: Findings): number {
   }
 }
 
-/** Without the secret the service does not start: a repair cannot make it again. */
+/**
+ * Checks the secret of the principals: without it the service does not start, and a repair cannot make it
+ * again.
+ */
 export function checkPrincipalSecret(dataDir: string, format: number, findings: Findings): void {
   try {
     readPrincipalSecret(dataDir, format);
@@ -46,7 +49,7 @@ export function checkSnapshot(dataDir: string, findings: Findings): number {
 
 export const DELIVERY_FILE = "webhook-delivery.wal";
 
-/** Returns the number of records. */
+/** Checks the delivery log. Returns the number of records. */
 export function checkDeliveries(dataDir: string, findings: Findings): number {
   let records = 0;
   try {
@@ -77,7 +80,10 @@ export function checkDeliveries(dataDir: string, findings: Findings): number {
   return records;
 }
 
-/** Returns the number of answers. One without an end is that of a request that is under way, or that a crash ended. */
+/**
+ * Checks the kept answers. Returns their number. One without an end is that of a request that is under way,
+ * or that a crash ended.
+ */
 export async function checkAnswers(dataDir: string, findings: Findings): Promise<number> {
   let answers = 0;
   for (const path of filesBelowLinks(dataDir, "idempotency")) {
@@ -99,7 +105,7 @@ export async function checkAnswers(dataDir: string, findings: Findings): Promise
   return answers;
 }
 
-/** Nothing says which bytes an upload had: each is read to its end. */
+/** Checks the uploads. Nothing says which bytes an upload had: each is read to its end. */
 export function checkUploads(uploadRoot: string, findings: Findings): { files: number; bytes: number } {
   const buffer = new Uint8Array(1024 * 1024);
   let [files, bytes] = [0, 0];

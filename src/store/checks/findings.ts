@@ -1,6 +1,6 @@
 /** What a check of a data directory found: damage, and notes of what is harmless; a bounded list of each, all of them counted. */
 
-/** Something is lost, or is not what was written. */
+/** Kinds of damage: something is lost, or is not what was written. */
 export type DamageKind =
   | "damaged_bytes"
   | "missing_events"
@@ -12,7 +12,7 @@ export type DamageKind =
   | "damaged_recording"
   | "damaged_format";
 
-/** Nothing is lost that was answered and is not accounted for. */
+/** Kinds of notes: nothing is lost that was answered and is not accounted for. */
 export type NoteKind =
   | "torn_write"
   | "unreferenced_blob"
@@ -23,9 +23,9 @@ export type NoteKind =
 
 export interface CheckFinding {
   readonly kind: DamageKind | NoteKind;
-  /** Relative to the data directory. */
+  /** The path of the file, relative to the data directory. */
   readonly path: string;
-  /** First byte and number of bytes, where it is a part of a file. */
+  /** The first byte and the number of bytes, where the finding is a part of a file. */
   readonly offset?: number;
   readonly bytes?: number;
   /** The first and last sequence number of events that are lost. */
@@ -44,7 +44,7 @@ export class Findings {
   damageCount = 0;
   readonly #listedMax: number;
 
-  /** Of each of the two lists; a repair needs all of the damage. */
+  /** `listedMax`: how many findings each of the two lists holds. A repair needs all of the damage. */
   constructor(listedMax = LISTED_MAX) {
     this.#listedMax = listedMax;
   }
@@ -67,7 +67,7 @@ export class Findings {
     this.#add(this.notes, { kind, path, ...details, text });
   }
 
-  /** All of `others`, in front of what comes later. */
+  /** Adds all of `others`, in front of what comes later. */
   include(others: Findings): void {
     this.damageCount += others.damageCount;
     for (const [kind, count] of Object.entries(others.counts)) {

@@ -33,18 +33,18 @@ export interface CheckedLog {
   readonly bytes: number;
   readonly records: number;
   readonly runs: number;
-  /** Of the last record; 0 without any. */
+  /** The sequence number of the last record; 0 without any. */
   readonly lastSeq: number;
-  /** What the next event gets at least. */
+  /** The least sequence number that the next event gets. */
   readonly nextSeq: number;
-  /** By the path of the blob, relative to the data directory. */
+  /** The blobs that the log names, by their paths relative to the data directory. */
   readonly blobs: ReadonlyMap<string, BlobMention>;
 }
 
-/** A service may start a segment, append to one or take one away meanwhile: then damage is looked for again. */
+/** How often damage is looked for: a service may start, extend or remove a segment meanwhile. */
 const ROUNDS_MAX = 3;
 
-/** Adds what it finds to `findings`. */
+/** Reads the whole log. Adds what it finds to `findings`. */
 export function checkLog(dataDir: string, accepted: AcceptedLosses, findings: Findings): CheckedLog {
   const directory = join(dataDir, "timeline");
   for (let round = 1;; round++) {
@@ -71,11 +71,14 @@ class LogCheck implements RecordSink {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #runs = new ByteLookup<true>();
   readonly #kinds = new ByteLookup<CheckedKind>();
-  /** The first and the last mention of each run. */
+  /** The first and the last mention of a blob in each run, by its path. */
   readonly #blobs = new Map<string, Map<string, RunMentions>>();
-  /** The run's events before this one were removed by retention, also where their records are still there. */
+  /**
+   * The number before which the events of a run were removed by retention, also where their records are still
+   * there.
+   */
   readonly #removedBefore = new Map<string, number>();
-  /** Of each run that has lost media before its events. */
+  /** The removed media of each run that has lost media before its events. */
   readonly #removedMedia = new Map<string, RemovedMedia>();
   #segment = "";
   #segments = 0;
@@ -85,7 +88,10 @@ class LogCheck implements RecordSink {
   #lastSeq = 0;
   /** The sequence number that the next record should have. */
   #expectedSeq = 1;
-  /** Of the commit whose last record was not read yet: where it begins, and how many records of it miss. */
+  /**
+   * The commit whose last record was not read yet: where it begins, and how many of its records are still to
+   * come.
+   */
   #open = { offset: 0, left: 0 };
 
   constructor(directory: string, accepted: AcceptedLosses, isComplete: boolean) {
@@ -160,7 +166,10 @@ class LogCheck implements RecordSink {
     }
   }
 
-  /** The name of an empty last segment keeps the numbers before it from being used again. */
+  /**
+   * Checks the number in a segment's name: that of an empty last segment keeps the numbers before it from
+   * being used again.
+   */
   #expectNumber(file: FoundSegment, isLast: boolean): void {
     const named = seqOfName(file.name);
     if (!isLast || file.firstSeq !== named || named <= this.#expectedSeq) return;
@@ -168,7 +177,10 @@ class LogCheck implements RecordSink {
     this.#expectedSeq = named;
   }
 
-  /** As a start does (`closeLog` in log/replay.ts), without cutting anything. */
+  /**
+   * Decides what the end of the log is, as a start does (`closeLog` in log/replay.ts), without cutting
+   * anything.
+   */
   #closeLog(file: Deno.FsFile, sizeBytes: number, end: SegmentEnd): void {
     const tailFrom = end.tailFrom < 0 ? sizeBytes : end.tailFrom;
     const lines = linesIn(file, tailFrom, sizeBytes);
@@ -182,7 +194,7 @@ class LogCheck implements RecordSink {
     else this.damage(lines.end, sizeBytes, 0);
   }
 
-  /** A log that grows is not torn: its writer was seen in the middle of a commit. */
+  /** Reports a torn end. A log that grows is not torn: its writer was seen in the middle of a commit. */
   #torn(file: Deno.FsFile, offset: number, sizeBytes: number): void {
     if (file.statSync().size !== sizeBytes) return;
     const text = "a write that was cut off, of a commit that was never answered; the next start cuts it";
@@ -290,7 +302,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** `event 7 is`, `events 7 to 9 are`. */
+/** Words for a range of events: `event 7 is`, `events 7 to 9 are`. */
 function eventsText(from: number, to: number): string {
   return from === to ? `event ${from} is` : `events ${from} to ${to} are`;
 }

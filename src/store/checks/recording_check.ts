@@ -16,7 +16,7 @@ export interface CheckedRecordings {
 
 const HEAD_BYTES = 8;
 
-/** No hash is recorded of a segment, so its media are not read. */
+/** Checks the segments of all sources. No hash is recorded of a segment, so its media are not read. */
 export function checkRecordings(dataDir: string, findings: Findings): CheckedRecordings {
   let [segments, bytes] = [0, 0];
   for (const path of filesBelowLinks(dataDir, RECORDINGS_FOLDER)) {

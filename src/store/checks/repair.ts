@@ -20,11 +20,11 @@ export interface Repair {
   readonly steps: readonly string[];
   /** Where the damaged files lie, relative to the data directory; null where there are none. */
   readonly setAside: string | null;
-  /** Of the directory as it is now. */
+  /** The check of the directory as it is after the repair. */
   readonly after: DirectoryCheck;
 }
 
-/** Errors: another process owns the directory. */
+/** Repairs a data directory. Errors: another process owns it. */
 export async function repairDirectory(places: CheckedPlaces, world: World): Promise<Repair> {
   const { dataDir } = places;
   using _lock = DirectoryLock.acquire(dataDir);
@@ -109,7 +109,7 @@ class Repairing {
     }
   }
 
-  /** Returns the number of the last record. */
+  /** Writes a segment again without what is damaged. Returns the number of the last record. */
   #rewrite(path: string, afterSeq: number, cutFrom: number): number {
     const full = join(this.#dataDir, path);
     let [lastSeq, records] = [afterSeq, 0];
@@ -140,7 +140,7 @@ class Repairing {
     return lastSeq;
   }
 
-  /** The name of an empty segment keeps the numbers of lost events from being given to others. */
+  /** Makes an empty segment whose name keeps the numbers of lost events from being given to others. */
   #reserveNumbers(nextSeq: number): void {
     const name = segmentName(nextSeq, 0);
     const path = join(this.#dataDir, "timeline", name);
@@ -160,13 +160,19 @@ class Repairing {
     }
   }
 
-  /** The highest that the directory may have had: earlier versions might not know what the log has. */
+  /**
+   * Sets the format to the highest that the directory may have had: earlier versions might not know what the
+   * log has.
+   */
   async #raiseFormat(): Promise<void> {
     const isSealed = readSmallFile(this.#dataDir, PRINCIPAL_SECRET_FILE) !== undefined;
     await raiseFormat(this.#dataDir, isSealed ? SEALED_NAMES_FORMAT : GAPS_FORMAT);
   }
 
-  /** The next retention would remove what no event names any more. A lost event may have named it, and may come back from a backup. */
+  /**
+   * Sets blobs aside that no event names: the next retention would remove them. A lost event may have named
+   * such a blob, and may come back from a backup.
+   */
   #setUnnamedAside(notes: readonly CheckFinding[]): void {
     const moved = notes.filter(({ kind, path }) => kind === "unreferenced_blob" && this.#isMoved(path));
     if (moved.length > 0) {

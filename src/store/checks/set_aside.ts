@@ -5,9 +5,9 @@ import { syncFolder } from "../files/folder.ts";
 
 export const SET_ASIDE = "set-aside";
 
-/** Made with the first file that comes into it. */
+/** The folder, made with the first file that comes into it. */
 export class SetAside {
-  /** Relative to the data directory. */
+  /** The path of the folder, relative to the data directory. */
   readonly folder: string;
   readonly #dataDir: string;
   #isUsed = false;
@@ -30,7 +30,10 @@ export class SetAside {
     syncFolder(dirname(join(this.#dataDir, path)));
   }
 
-  /** Keeps the file as it is now in the folder; the file itself stays, and is to be replaced and never written to. */
+  /**
+   * Keeps the file as it is now in the folder. The file itself stays; from now on it must be replaced and
+   * never written to.
+   */
   keep(path: string): void {
     const to = this.#placeOf(path);
     try {

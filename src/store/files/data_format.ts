@@ -3,25 +3,32 @@
 import { join } from "node:path";
 
 /**
- * What this program writes, and the highest that it reads. It grows with a change after which earlier programs would misread a
- * data directory; files that can be made again (snapshot, search index) have versions of their own. See docs/upgrading.md.
+ * The format that this program writes, and the highest that it reads. It grows with a change after which
+ * earlier programs would misread a data directory; files that can be made again (snapshot, search index) have
+ * versions of their own. See docs/upgrading.md.
  */
 export const DATA_FORMAT = 3;
 
-/** Events have been removed from the log: earlier programs would take the gaps for damage. */
+/**
+ * The format from which events may be missing in the log because they were removed: earlier programs would
+ * take the gaps for damage.
+ */
 export const GAPS_FORMAT = 2;
 
-/** Names of principals are sealed: earlier programs would take the owners of runs for strangers. See principal_secret.ts. */
+/**
+ * The format from which names of principals are sealed: earlier programs would take the owners of runs for
+ * strangers. See principal_secret.ts.
+ */
 export const SEALED_NAMES_FORMAT = 3;
 
-/** What a directory begins with: all earlier programs read it. */
+/** The format with which a directory begins: all earlier programs read it. */
 const FIRST_FORMAT = 1;
 
-/** A directory without this file was written before there was one, in format 1. */
+/** The file of the format. A directory without it was written before there was one, in format 1. */
 const FILE = "format";
 const BYTES_MAX = 16;
 
-/** A file that is there while a backup is restored into the directory, which is not whole until then. */
+/** The file that is in a directory while a backup is restored into it, which is not whole until then. */
 export const RESTORING = "restoring";
 
 /**
@@ -58,7 +65,10 @@ export function knownFormat(dataDir: string): number | null {
   );
 }
 
-/** To be called before something is written that programs of an earlier format would misread. A higher one stays. */
+/**
+ * Raises the format of a directory; a higher one stays. Call it before something is written that programs of
+ * an earlier format would misread.
+ */
 export async function raiseFormat(dataDir: string, format: number): Promise<void> {
   const path = join(dataDir, FILE);
   if (Number(readShort(path)) >= format) return;
@@ -70,7 +80,7 @@ export async function raiseFormat(dataDir: string, format: number): Promise<void
   await Deno.rename(`${path}.new`, path);
 }
 
-/** Null where there is no such file. */
+/** The text of a short file; null where there is no such file. */
 function readShort(path: string): string | null {
   try {
     using file = Deno.openSync(path);
@@ -82,7 +92,7 @@ function readShort(path: string): string | null {
   }
 }
 
-/** Under another name first, so that a crash leaves the whole file or none. */
+/** Writes the format under another name first, so that a crash leaves the whole file or none. */
 function writeFormat(dataDir: string, format: number): void {
   const path = join(dataDir, FILE);
   Deno.writeTextFileSync(`${path}.new`, `${format}\n`, { mode: 0o600 });

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-/** Held until it is disposed; the operating system releases it when the process dies. */
+/** The lock, held until it is disposed; the operating system releases it when the process dies. */
 export class DirectoryLock implements Disposable {
   readonly #file: Deno.FsFile;
 
@@ -10,7 +10,7 @@ export class DirectoryLock implements Disposable {
     this.#file = file;
   }
 
-  /** Throws when another process owns the directory; the message names its process id. */
+  /** Takes the lock. Throws when another process owns the directory; the message names its process id. */
   static acquire(directory: string): DirectoryLock {
     const path = join(directory, "lock");
     const file = Deno.openSync(path, { create: true, read: true, write: true, mode: 0o600 });

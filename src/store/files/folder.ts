@@ -2,17 +2,23 @@
 
 import { join } from "node:path";
 
-/** Paths of what is no folder; none where `folder` is not there. Links are not followed. */
+/** The paths of all files below a folder; none where `folder` is not there. Links are not followed. */
 export function filesBelow(root: string, folder: string): Iterable<string> {
   return below(root, folder, null);
 }
 
-/** The same, and what is below links to folders: the service writes through these, too. A link to a folder around it counts as no folder. */
+/**
+ * Like `filesBelow`, with the files below links to folders: the service writes through these, too. A link to
+ * a folder around it counts as no folder.
+ */
 export function filesBelowLinks(root: string, folder: string): Iterable<string> {
   return below(root, folder, []);
 }
 
-/** `around` are the folders around this one, as the disk numbers them; null where no link is followed. */
+/**
+ * The paths of all files below a folder. `around` are the folders around it, as the disk numbers them; null
+ * where no link is followed.
+ */
 function* below(root: string, folder: string, around: readonly string[] | null): Iterable<string> {
   const names: Deno.DirEntry[] = [];
   try {
@@ -31,12 +37,12 @@ function* below(root: string, folder: string, around: readonly string[] | null):
   }
 }
 
-/** Also by a link; false for one that leads nowhere. */
+/** Whether the path is a folder, or a link to one; false for a link that leads nowhere. */
 export function isFolder(path: string): boolean {
   return folderNumber(path) !== null;
 }
 
-/** Null for what is no folder, also for a link that leads nowhere. */
+/** A folder's number on the disk; null for what is no folder, also for a link that leads nowhere. */
 function folderNumber(path: string): string | null {
   try {
     const { dev, ino, isDirectory } = Deno.statSync(path);
@@ -52,7 +58,7 @@ export function syncFolder(path: string): void {
   folder.syncSync();
 }
 
-/** In which each source has a folder, relative to the data directory. */
+/** The folder in which each source has a folder, relative to the data directory. */
 export const RECORDINGS_FOLDER = "recordings";
 
 /**

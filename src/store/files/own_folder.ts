@@ -2,10 +2,10 @@
 
 import { join } from "node:path";
 
-/** Rights of the group and of everybody. */
+/** The bits of a mode that are rights of the group and of everybody. */
 const OTHERS = 0o077;
 const WRITTEN_BY_EVERYBODY = 0o002;
-/** Of folders that all users share, such as /tmp. */
+/** The bit of folders that all users share, such as /tmp. */
 const STICKY = 0o1000;
 const ROOT = 0;
 
@@ -61,7 +61,7 @@ export function isOurs({ uid }: Deno.FileInfo): boolean {
   return Deno.uid() === null || uid === Deno.uid();
 }
 
-/** At the link itself; null where nothing is. */
+/** What is at a path, for a link the link itself; null where nothing is. */
 export function lookAt(path: string): Deno.FileInfo | null {
   try {
     return Deno.lstatSync(path);

@@ -1,12 +1,12 @@
 /** A file with a hidden name until it is complete, so that its final name always shows a complete file or none. */
 
 import { dirname, join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 
 /** Counts bytes that are being written for somebody, until it is disposed. */
 export interface GrowingBytes extends Disposable {
-  /** Throws what refuses them. */
+  /** Counts more bytes. Throws what refuses them. */
   add(bytes: number): void;
 }
 
@@ -107,7 +107,10 @@ export function removeLeftovers(folder: string): void {
   }
 }
 
-/** An error of the operating system during `work` becomes the refusal `storage_unavailable`; other errors are bugs. */
+/**
+ * Runs `work`. An error of the operating system in it becomes the refusal `storage_unavailable`; other errors
+ * are bugs.
+ */
 export async function onDisk<T>(world: World, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -8,7 +8,7 @@ import { knownFormat, raiseFormat, SEALED_NAMES_FORMAT } from "./data_format.ts"
 import { readSecretFile } from "./secret_file.ts";
 import { replaceSmallFile } from "./small_file.ts";
 
-/** 64 hex digits, a space and the CRC-32 of these digits in 8; mode 0600. */
+/** The file of the secret: 64 hex digits, a space and the CRC-32 of these digits in 8; mode 0600. */
 export const PRINCIPAL_SECRET_FILE = "principal-secret";
 const SECRET_BYTES = 32;
 
@@ -31,8 +31,8 @@ export async function openPrincipalNames(
 }
 
 /**
- * Null where there is none yet. Errors: the file is missing although a directory of this format has had one, is open to others, or is
- * damaged; no message has anything of it.
+ * Reads the secret; null where there is none yet. Errors: the file is missing although a directory of this
+ * format has had one, is open to others, or is damaged; no message has anything of it.
  */
 export function readPrincipalSecret(dataDir: string, format: number): Uint8Array | null {
   const path = join(dataDir, PRINCIPAL_SECRET_FILE);

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-/** Undefined where there is no such file. Errors: those of the operating system. */
+/** The text of a file; undefined where there is no such file. Errors: those of the operating system. */
 export function readSmallFile(folder: string, name: string): string | undefined {
   try {
     return Deno.readTextFileSync(join(folder, name));
@@ -12,7 +12,10 @@ export function readSmallFile(folder: string, name: string): string | undefined 
   }
 }
 
-/** With `isSynced` the new text also survives a power cut. Errors: the disk is full or fails; then the file is as it was. */
+/**
+ * Replaces the text of a file. With `isSynced` the new text also survives a power cut. Errors: the disk is
+ * full or fails; then the file is as it was.
+ */
 export function replaceSmallFile(
   folder: string,
   name: string,

@@ -3,7 +3,10 @@
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 
-/** Pipes, clips, films of trials, sockets, and files that are fetched, as those who make them name them. */
+/**
+ * Names of files that the service makes here: pipes, clips, films of trials, sockets, and files that are
+ * fetched.
+ */
 const MADE = /^(?:(?:media|clip|trial)-[0-9a-f]{24}\.(?:fifo|mp4)|m-[0-9a-f]{16}\.s|\.part__[0-9a-f]{32})$/;
 
 /**

@@ -6,7 +6,7 @@ import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
 import { isMediaRemoved, MEDIA_KINDS, NONE_REMOVED } from "../../model/files/media_kind.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { blobFolders } from "./blobs.ts";
 import { PARTIAL_PREFIX } from "../files/partial_file.ts";
@@ -27,7 +27,7 @@ export interface SweptBlobs {
   readonly bytes: number;
   /** Files that could not be removed. */
   readonly failed: number;
-  /** Files that no event names, but are too young to go. */
+  /** Files that no event names, but that are too young to go. */
   readonly young: number;
 }
 
@@ -55,7 +55,7 @@ export class BlobSweep {
     this.#options = options;
   }
 
-  /** Null where the log is damaged. Rejects with the reason of `signal`. */
+  /** Removes the blobs. Null where the log is damaged. Rejects with the reason of `signal`. */
   async run(signal: AbortSignal): Promise<SweptBlobs | null> {
     const { timeline, log } = this.#options;
     const unnamed = new Hashes();
@@ -78,7 +78,10 @@ export class BlobSweep {
     return null;
   }
 
-  /** What the event names stays, unless it was removed from its run. */
+  /**
+   * Takes what the event names off the list, unless it was removed from its run: what is left on the list
+   * goes.
+   */
   #keepNamed(unnamed: Hashes, { seq, runId, kind, payload }: StoredEvent): void {
     const removed = this.#options.timeline.view.run(runId)?.removedMedia ?? NONE_REMOVED;
     if (MEDIA_KINDS.every((media) => seq > removed[media])) return unnamed.deleteIn(payload);
@@ -128,8 +131,8 @@ export class BlobSweep {
   }
 
   /**
-   * In one turn, so that nobody can store or name the blob in between: it has no name any more that somebody looks for. Returns
-   * the bytes that it has; null where it is young.
+   * Takes a blob out of use, in one turn, so that nobody can store or name it in between: it has no name any
+   * more that somebody looks for. Returns the bytes that it has; null where it is young.
    */
   #takeIfOld(path: string, youngMs: number): number | null {
     const { mtime, size, isFile } = Deno.lstatSync(path);
@@ -142,7 +145,7 @@ export class BlobSweep {
 
 /** The numbers of hashes: two hashes with the same one only make that a blob stays. */
 class Hashes {
-  /** By the first byte: a large set would be copied at once when it grows. */
+  /** The numbers by the first byte of the hash: one large set would be copied at once when it grows. */
   readonly #sets = Array.from({ length: 256 }, () => new Set<number>());
 
   add(sha256: string): void {
@@ -170,7 +173,10 @@ class Hashes {
   }
 }
 
-/** A process that is killed before the file is gone leaves it to the next start, like an unfinished one. */
+/**
+ * The name of a file that is about to go. A process that is killed before it is gone leaves it to the next
+ * start, like an unfinished one.
+ */
 function goingPath(path: string): string {
   return join(dirname(dirname(path)), `${PARTIAL_PREFIX}${basename(path)}`);
 }

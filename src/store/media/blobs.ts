@@ -23,13 +23,13 @@ declare const WRITTEN: unique symbol;
  */
 export interface BlobRef {
   readonly [WRITTEN]: true;
-  /** Path relative to the data directory, such as `keyframes/blobs/9f/9f86….jpg`, as it is in events. */
+  /** The path relative to the data directory, such as `keyframes/blobs/9f/9f86….jpg`, as it is in events. */
   readonly ref: string;
   readonly mediaType: string;
   readonly sizeBytes: number;
-  /** 64 lower-case hexadecimal digits. */
+  /** The SHA-256 of the bytes: 64 lower-case hexadecimal digits. */
   readonly sha256: string;
-  /** False when a blob with the same content existed already. */
+  /** Whether the blob is new: false when one with the same content existed already. */
   readonly created: boolean;
 }
 
@@ -51,8 +51,8 @@ export class Blobs {
   }
 
   /**
-   * Removes the unfinished files of a killed process. Call it only as the owner of the data directory. Blobs count for
-   * nobody without `stored`.
+   * Opens the blobs, and removes the unfinished files of a killed process. Call it only as the owner of the
+   * data directory. Blobs count for nobody without `stored`.
    */
   static open(dataDir: string, world: World, stored?: BlobAccount): Blobs {
     for (const { folder } of Object.values(KINDS)) {
@@ -125,8 +125,8 @@ export class Blobs {
   }
 
   /**
-   * A blob that a failing disk has shortened has another size, and is written again. Throws the error of the operating
-   * system when the path cannot be looked up: see `put`.
+   * Whether the blob is there. One that a failing disk has shortened has another size, and is written again.
+   * Throws the error of the operating system when the path cannot be looked up: see `put`.
    */
   async #has(sha256: string, sizeBytes: number, kind: BlobKind): Promise<boolean> {
     try {

@@ -1,13 +1,13 @@
 /** Uploads that are old or too much, the oldest first, and their removal. */
 
 import { join } from "node:path";
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { ownerPrefixIn } from "../../model/files/file_name.ts";
 
 export interface UploadLimits {
   readonly hours: number | undefined;
-  /** Of all uploads together. */
+  /** Bytes of all uploads together. */
   readonly bytes: number | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface OldUpload {
   readonly bytes: number;
 }
 
-/** False where it is gone already. Errors: the disk refuses. */
+/** Removes an upload; false where it is gone already. Errors: the disk refuses. */
 export async function removeUpload(root: string, { name }: OldUpload): Promise<boolean> {
   try {
     await Deno.remove(join(root, name));
@@ -33,7 +33,7 @@ interface UploadStore extends StoredPart {
   next: number;
 }
 
-/** Those that go. `isUsed`: whether a run that is on hold or has not ended has it as its source. */
+/** The uploads that go. `isUsed`: whether a run on hold, or one that has not ended, has it as its source. */
 export async function oldUploads(
   root: string,
   { hours, bytes: bytesMax }: UploadLimits,

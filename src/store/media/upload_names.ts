@@ -4,20 +4,26 @@ import { join } from "node:path";
 import { bareName, ownerPrefixIn } from "../../model/files/file_name.ts";
 
 export interface UploadRecord {
-  /** The stored name. */
+  /** The stored name of the upload. */
   readonly name: string;
   readonly label: string;
   readonly sha256: string;
 }
 
-/** In the upload root, a JSON object a line; hidden and without the prefix of an owner, so that it is no upload. */
+/**
+ * The file of the records, in the upload root: a JSON object a line; hidden and without the prefix of an
+ * owner, so that it is no upload.
+ */
 const FILE = ".names";
 
-/** Uploads of earlier versions have no record: their label is their stored name, and nothing is equal to them. */
+/**
+ * The records of one upload root. Uploads of earlier versions have no record: their label is their stored
+ * name, and nothing is equal to them.
+ */
 export class UploadNames {
   readonly #path: string;
   readonly #byName = new Map<string, UploadRecord>();
-  /** By owner and hash. */
+  /** The stored names by owner and hash. */
   readonly #byBytes = new Map<string, string>();
 
   private constructor(path: string) {

@@ -29,7 +29,10 @@ export function adoptFormerUploads(former: string, uploadRoot: string): number {
   return moved;
 }
 
-/** To another file system it is copied under a hidden name first, so that its own name always shows the whole file. */
+/**
+ * Moves a file into the folder. To another file system it is copied under a hidden name first, so that its
+ * own name always shows the whole file.
+ */
 function move(from: string, folder: string, name: string): void {
   const to = join(folder, name);
   try {

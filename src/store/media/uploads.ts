@@ -31,8 +31,8 @@ export class Uploads {
   }
 
   /**
-   * Removes the unfinished uploads of a killed process. `root` is the real path of an existing folder. Uploads count for
-   * nobody without `stored`.
+   * Opens the upload root, and removes the unfinished uploads of a killed process. `root` is the real path of
+   * an existing folder. Uploads count for nobody without `stored`.
    */
   static open(root: string, world: World, stored?: UploadAccount): Uploads {
     removeLeftovers(root);
@@ -45,8 +45,8 @@ export class Uploads {
   }
 
   /**
-   * Refuses with `storage_unavailable` when the disk takes no file, and with `storage_quota`. The caller disposes the
-   * upload in every case.
+   * Begins an upload. Refuses with `storage_unavailable` when the disk takes no file, and with
+   * `storage_quota`. The caller disposes the upload in every case.
    */
   async create(principalKey: string = PUBLIC_PRINCIPAL): Promise<Upload> {
     const file = await PartialFile.create(this.#root, this.#world, this.#stored?.growing(principalKey));
@@ -106,7 +106,7 @@ export class Uploads {
     return { name, path, there, isSame };
   }
 
-  /** A second name for a file; false where the file system has none, or the file is gone. */
+  /** Gives a file a second name; false where the file system does not allow it, or the file is gone. */
   async #linked(from: string, to: string): Promise<boolean> {
     if (await regularFile(from) === null) return false;
     try {
@@ -117,7 +117,10 @@ export class Uploads {
     }
   }
 
-  /** False where there is no such file. Who has it open reads it to its end. Refuses with `storage_unavailable`. */
+  /**
+   * Removes an upload; false where there is no such file. Who has it open reads it to its end. Refuses with
+   * `storage_unavailable`.
+   */
   remove(name: string, principalKey: string): Promise<boolean> {
     const path = join(this.#root, name);
     return onDisk(this.#world, async () => {
@@ -147,18 +150,21 @@ export class Upload implements Disposable {
     this.#publish = publish;
   }
 
-  /** Where its bytes are now. No answer to a client may contain it. */
+  /** Where the bytes of the upload are now. No answer to a client may contain this path. */
   get path(): string {
     return this.#file.path;
   }
 
-  /** Refuses with `storage_quota` what would go beyond the quota of the owner. */
+  /** Writes more bytes. Refuses with `storage_quota` what would go beyond the quota of the owner. */
   async write(bytes: Uint8Array): Promise<void> {
     await this.#file.write(bytes);
     this.#hash.update(bytes);
   }
 
-  /** Makes it visible, and returns its absolute path. No other upload is replaced. See docs/api.md#uploads-and-files. */
+  /**
+   * Makes the upload visible, and returns its absolute path. No other upload is replaced. See
+   * docs/api.md#uploads-and-files.
+   */
   publish(name: UploadName): Promise<string> {
     return this.#publish(this.#hash.copy().digest("hex"), name);
   }
@@ -168,7 +174,7 @@ export class Upload implements Disposable {
   }
 }
 
-/** Null where there is no file, or something else such as a link. */
+/** A regular file at a path; null where there is none, or something else such as a link. */
 async function regularFile(path: string): Promise<Deno.FileInfo | null> {
   try {
     const info = await Deno.lstat(path);
@@ -189,5 +195,5 @@ async function sha256Of(path: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Read at once, so that other requests get their turn in between. */
+/** Bytes that are read at once for a hash, so that other requests get their turn in between. */
 const HASHED_BYTES = 1 << 20;

@@ -15,7 +15,7 @@ import { isFolder, RECORDINGS_FOLDER } from "../files/folder.ts";
 import { onDisk, PartialFile, removeLeftovers } from "../files/partial_file.ts";
 import { DAY_FOLDER, firstNotBefore, nameOfId, SegmentDays } from "./segment_days.ts";
 
-/** Which segments of a source are meant: those that have something of `[fromMs, toMs)`. */
+/** A range of the segments of a source: those that have something of `[fromMs, toMs)`. */
 export interface RecordedRange {
   readonly fromMs: number;
   readonly toMs: number;
@@ -37,7 +37,10 @@ export class Recordings {
     this.#days = new SegmentDays(root);
   }
 
-  /** Removes the unfinished files of a killed process. Call it only as the owner of the data directory. */
+  /**
+   * Opens the recordings, and removes the unfinished files of a killed process. Call it only as the owner of
+   * the data directory.
+   */
   static open(dataDir: string, world: World): Recordings {
     const root = join(dataDir, RECORDINGS_FOLDER);
     for (const source of subfolders(root)) {
@@ -90,7 +93,10 @@ export class Recordings {
     return subfolders(this.#root).filter((name) => SOURCE_NAME.test(name)).sort();
   }
 
-  /** The same without those whose folder is a link to another disk: what they have takes no room of the data directory. */
+  /**
+   * Like `sources`, without those whose folder is a link to another disk: what they have takes no room of the
+   * data directory.
+   */
   sourcesOnDisk(): string[] {
     return this.sources().filter((source) => !isOtherDisk(join(this.#root, source), this.#dataDir));
   }
@@ -121,7 +127,7 @@ export class Recordings {
     }
   }
 
-  /** Null where the source has no such segment. */
+  /** The segment with this id; null where the source has none. */
   async find(source: string, id: string): Promise<RecordedSegment | null> {
     const startMs = segmentStartMs(id);
     if (startMs === null) return null;
@@ -130,7 +136,7 @@ export class Recordings {
     return name === undefined ? null : segmentOfName(name);
   }
 
-  /** Null where it was removed meanwhile. The caller closes the file. */
+  /** Opens the file of a segment; null where it was removed meanwhile. The caller closes the file. */
   async open(source: string, segment: RecordedSegment): Promise<Deno.FsFile | null> {
     try {
       return await Deno.open(this.#pathOf(source, segment), { read: true });
@@ -140,7 +146,10 @@ export class Recordings {
     }
   }
 
-  /** False where it was gone already. Refuses with `storage_unavailable` when the disk fails. */
+  /**
+   * Removes a segment; false where it was gone already. Refuses with `storage_unavailable` when the disk
+   * fails.
+   */
   async remove(source: string, segment: RecordedSegment): Promise<boolean> {
     const day = segmentDay(segment.startMs);
     if (this.#newestEndMs.get(source) === segment.endMs) this.#newestEndMs.delete(source);
@@ -157,7 +166,10 @@ export class Recordings {
     return isRemoved;
   }
 
-  /** Removes folders of days that have passed and have no file any more, and then that of a source without any. */
+  /**
+   * Removes the folders of days that have passed and have no file any more, and then the folder of the source
+   * if it has no day left.
+   */
   async removeEmptyFolders(source: string): Promise<void> {
     const today = segmentDay(this.#world.now());
     for (const day of await this.#days.of(source)) {
@@ -168,7 +180,7 @@ export class Recordings {
     if ((await this.#days.of(source)).length === 0) await removeIfEmpty(join(this.#root, source));
   }
 
-  /** Of all segments of a source. */
+  /** Bytes of all segments of a source. */
   async bytesOf(source: string): Promise<number> {
     let bytes = 0;
     for (const day of await this.#days.of(source)) bytes += await this.#days.bytesOf(source, day);
@@ -180,7 +192,10 @@ export class Recordings {
   }
 }
 
-/** Years that have four digits: others have no segments, and a bound may be any number. */
+/**
+ * The first and the last moment of years with four digits: others have no segments, and a bound may be any
+ * number.
+ */
 const EARLIEST_MS = Date.parse("0001-01-01T00:00:00Z");
 const LATEST_MS = Date.parse("9999-12-31T23:59:59.999Z");
 
@@ -203,7 +218,7 @@ function subfolders(path: string): string[] {
   }
 }
 
-/** False where one of them is gone. */
+/** Whether two paths are on different disks; false where one of them is gone. */
 function isOtherDisk(one: string, other: string): boolean {
   try {
     return Deno.statSync(one).dev !== Deno.statSync(other).dev;

@@ -2,10 +2,10 @@
 
 import { firstIndexWhere } from "../../base/sorted.ts";
 import { join } from "node:path";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { idOfName, segmentOfName } from "../../model/sources/recorded_segment.ts";
 
-/** Sorted names of one day, and the bytes of their files. */
+/** The segments of one day: their sorted names, and the bytes of their files. */
 export interface SegmentDay {
   readonly names: readonly string[];
   readonly bytes: number;
@@ -18,12 +18,12 @@ interface KeptDay {
 
 export const DAY_FOLDER = /^\d{8}$/;
 
-/** A folder has the segments that begin on one day (UTC). */
+/** The days of all sources. A folder has the segments that begin on one day (UTC). */
 export class SegmentDays {
   readonly #root: string;
-  /** By source and day; the one that was used last is the last one. */
+  /** The kept names, by source and day; the day that was used last is the last one. */
   readonly #kept = new Map<string, Promise<KeptDay>>();
-  /** The same, for all days that were read: sums are small. */
+  /** The bytes of all days that were read, by source and day: sums take little memory. */
   readonly #bytes = new Map<string, number>();
 
   constructor(root: string) {
@@ -51,7 +51,7 @@ export class SegmentDays {
     return this.#bytes.get(key) ?? (await this.#day(source, day)).bytes;
   }
 
-  /** A file is there. */
+  /** Notes that a file is there. */
   async added(source: string, day: string, name: string): Promise<void> {
     await this.#change(source, day, (kept) => {
       const at = firstNotBefore(kept.names, name);
@@ -61,7 +61,7 @@ export class SegmentDays {
     }, bytesOfName(name));
   }
 
-  /** A file is gone. */
+  /** Notes that a file is gone. */
   async removed(source: string, day: string, name: string): Promise<void> {
     await this.#change(source, day, (kept) => {
       const at = firstNotBefore(kept.names, name);
@@ -133,7 +133,7 @@ export function nameOfId(names: readonly string[], id: string): string | undefin
   return name !== undefined && idOfName(name) === id ? name : undefined;
 }
 
-/** None of a folder that is not there. */
+/** The wanted names in a folder; none of one that is not there. */
 async function namesIn(folder: string, isWanted: (entry: Deno.DirEntry) => boolean): Promise<string[]> {
   const names: string[] = [];
   try {

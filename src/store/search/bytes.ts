@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import { crc32 } from "node:zlib";
 
 const BUFFER_BYTES = 1024 * 1024;
-/** After this many bytes the reader should yield: some milliseconds of work. */
+/** Bytes after which the reader should yield: some milliseconds of work. */
 const YIELD_BYTES = 8 * BUFFER_BYTES;
 
 /** Reads in order and updates the checksum. Throws when it is asked for more bytes than the file has. */
@@ -20,12 +20,12 @@ export class ChecksumReader {
     this.#bytesLeft = sizeBytes;
   }
 
-  /** One unsigned 32-bit number. */
+  /** Reads one unsigned 32-bit number. */
   number(): number {
     return new DataView(this.bytes(4).buffer).getUint32(0, true);
   }
 
-  /** Unsigned 32-bit numbers. */
+  /** Reads unsigned 32-bit numbers. */
   numbers(count: number): Uint32Array<ArrayBuffer> {
     return new Uint32Array(this.bytes(count * Uint32Array.BYTES_PER_ELEMENT).buffer);
   }
@@ -37,7 +37,7 @@ export class ChecksumReader {
     return bytes;
   }
 
-  /** Text with one byte for each character. */
+  /** Reads a text with one byte for each character. */
   text(characters: number): string {
     this.#take(characters);
     if (this.#text.length < characters) this.#text = Buffer.alloc(characters);
@@ -52,7 +52,7 @@ export class ChecksumReader {
     if (this.number() !== expected) throw new Error("its checksum is wrong");
   }
 
-  /** True after every `YIELD_BYTES`: the caller should then yield to other work. */
+  /** Whether the caller should yield to other work: true after every `YIELD_BYTES`. */
   shouldYield(): boolean {
     if (this.#bytesSinceYield < YIELD_BYTES) return false;
     this.#bytesSinceYield = 0;
@@ -103,7 +103,7 @@ export class ChecksumWriter {
     }
   }
 
-  /** Text with one byte for each character. */
+  /** Writes a text with one byte for each character. */
   async text(text: string): Promise<void> {
     for (let at = 0; at < text.length;) {
       if (this.#used === BUFFER_BYTES) await this.flush();

@@ -1,7 +1,10 @@
 /** A column of unsigned 32-bit numbers to which numbers are only appended. */
 
 const FIRST_CAPACITY = 16;
-/** From this size on a column grows by a quarter instead of doubling: it copies more often and wastes less memory. */
+/**
+ * The size from which a column grows by a quarter instead of doubling: it copies more often and wastes less
+ * memory.
+ */
 const LARGE_CAPACITY = 65_536;
 
 export class Column {
@@ -19,7 +22,7 @@ export class Column {
     this.#numbers[this.length++] = number;
   }
 
-  /** Only for `at` below `length`. */
+  /** The number at a place, which must be below `length`. */
   get(at: number): number {
     return this.#numbers[at]!;
   }

@@ -90,7 +90,7 @@ export class DistinctTexts {
   }
 }
 
-/** FNV-1a. Its bits are mixed once more, because the slots use the low bits. */
+/** The hash of a text: FNV-1a. Its bits are mixed once more, because the slots use the low bits. */
 function hashOf(text: string): number {
   let hash = 0x811c_9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x0100_0193);

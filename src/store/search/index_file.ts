@@ -42,7 +42,7 @@ interface SearchIndexHeader {
 export interface SearchIndexState {
   /** The last event of the log that is in the index. */
   readonly lastSeq: number;
-  /** Distinguishes that event from another one with the same number, in another log. */
+  /** A text that distinguishes that event from another one with the same number, in another log. */
   readonly fingerprint: string;
   readonly principals: ReadonlyMap<string, PrincipalIndex>;
 }

@@ -8,9 +8,9 @@ import { comparableText, DistinctTexts } from "./distinct_texts.ts";
 /** The index of one principal as columns, with one row for each described event, in sequence order. */
 export interface DescribedEvents {
   readonly seqs: Uint32Array<ArrayBuffer>;
-  /** Index into `runIds`. */
+  /** The run of each event, as an index into `runIds`. */
   readonly runNumbers: Uint32Array<ArrayBuffer>;
-  /** Number of the event's text in `DistinctTexts`. */
+  /** The number of each event's text in `DistinctTexts`. */
   readonly textNumbers: Uint32Array<ArrayBuffer>;
   readonly runIds: readonly string[];
 }
@@ -27,7 +27,7 @@ export interface FindOptions {
   readonly limit: number;
 }
 
-/** A search yields after about this many characters: some milliseconds. */
+/** Characters after which a search yields: some milliseconds. */
 const YIELD_CHARACTERS = 16 * 1024 * 1024;
 
 export class PrincipalIndex {
@@ -62,7 +62,10 @@ export class PrincipalIndex {
     this.#textNumbers.push(this.texts.add(comparableText(description)));
   }
 
-  /** Of the events indexed at the time of the call, those whose description contains the query. */
+  /**
+   * Finds the events whose description contains the query, among those that are indexed at the time of the
+   * call.
+   */
   async find(query: string, { isSearched, limit }: FindOptions): Promise<SearchMatches> {
     const columns = {
       seqs: this.#seqs.values(),
@@ -99,7 +102,7 @@ export class PrincipalIndex {
     return this.#runNumbers.values().reduce((count, run) => count + (isCounted(run) ? 1 : 0), 0);
   }
 
-  /** `isSearched` by the run's number; it is called once for each run, and only for runs with a match. */
+  /** Asks `isSearched` by the run's number; called once for each run, and only for runs with a match. */
   #isSearchedByNumber(isSearched: (runId: string) => boolean): (run: number) => boolean {
     const known = new Uint8Array(this.#runIds.length);
     return (run) => {
@@ -109,7 +112,7 @@ export class PrincipalIndex {
   }
 }
 
-/** `matchBits` has a bit for each text that contains the query. */
+/** Collects the events whose texts match: `matchBits` has a bit for each text that contains the query. */
 function collect(
   { seqs, runNumbers, textNumbers }: Pick<DescribedEvents, "seqs" | "runNumbers" | "textNumbers">,
   matchBits: Uint32Array,

@@ -3,7 +3,7 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";
@@ -19,9 +19,9 @@ export interface SearchIndexOptions {
 }
 
 export interface DescriptionQuery {
-  /** At least one character; compared by `comparableText`. */
+  /** The text to find: at least one character; compared by `comparableText`. */
   readonly text: string;
-  /** Only events of this run, else of every run of the principal that is not deleted. */
+  /** The run whose events are searched; else those of every run of the principal that is not deleted. */
   readonly runId?: string | undefined;
   /** The largest number of sequence numbers to return. */
   readonly limit: number;
@@ -29,16 +29,20 @@ export interface DescriptionQuery {
 
 /** Kinds without a description whose payload may have megabytes. */
 const SKIPPED_KINDS: ReadonlySet<string> = new Set(["frames_decoded"]);
-/** While it reads the log it yields after this many batches of 256 events: some milliseconds. */
+/** Batches of 256 events after which it yields while it reads the log: some milliseconds. */
 const YIELD_BATCHES = 16;
-/** The file is written again when it lacks this many events, and at least as many as there are descriptions. */
+/**
+ * The least number of events that the file lacks when it is written again; it must also lack as many as there
+ * are descriptions.
+ */
 const SAVE_EVENTS_MIN = 100_000;
-/** With fewer descriptions the log is not read again to remove those of deleted runs. */
+/** The least number of descriptions with which the log is read again to remove those of deleted runs. */
 const COMPACT_EVENTS_MIN = 10_000;
 
 /**
- * After `open` it reads its file and then the rest of the log, in the background and in small steps. From then on it
- * observes each commit. A search before that waits, so its answer is always complete.
+ * The index over all runs. After `open` it reads its file and then the rest of the log, in the background and
+ * in small steps. From then on it observes each commit. A search before that waits, so its answer is always
+ * complete.
  *
  *   file ──> log from the file's last event on ──> commits
  *
@@ -55,7 +59,7 @@ export class SearchIndex implements AsyncDisposable {
   #eventCount = 0;
   #lastSeq = 0;
   #savedSeq = 0;
-  /** It has read the whole log and now observes the commits. */
+  /** Whether the index has read the whole log and now observes the commits. */
   #hasCaughtUp = false;
   #isClosed = false;
   #saving: Promise<void> = Promise.resolve();
@@ -70,7 +74,10 @@ export class SearchIndex implements AsyncDisposable {
     });
   }
 
-  /** Returns at once and reads in the background: first the index file, then the rest of the log. */
+  /**
+   * Opens the index. Returns at once and reads in the background: first the index file, then the rest of the
+   * log.
+   */
   static open(options: SearchIndexOptions): SearchIndex {
     const index = new SearchIndex(options);
     index.#caughtUp = index.#build(options.world);
@@ -171,7 +178,10 @@ export class SearchIndex implements AsyncDisposable {
     }
   }
 
-  /** A file that was written before a key was configured may have two parts of its principal, under the two names. */
+  /**
+   * The indexes by the principals' present names. A file that was written before a key was configured may
+   * have two parts of one principal, under two names.
+   */
   #byOwner({ principals }: SearchIndexState): Map<string, PrincipalIndex> {
     const { names } = this.#timeline;
     const byOwner = new Map(Array.from(principals, ([written, index]) => [names.current(written), index]));
@@ -208,7 +218,10 @@ export class SearchIndex implements AsyncDisposable {
     this.#saveIfDue();
   }
 
-  /** Adds nothing for a deleted run, or for one without an owner, because no principal could find it. */
+  /**
+   * Adds an event, but not one of a deleted run, or of a run without an owner, because no principal could
+   * find it.
+   */
   #add(run: RunView, seq: number, json: string): void {
     const { principalKey, runId } = run;
     if (principalKey === "" || isGone(run)) return;
@@ -233,7 +246,7 @@ export class SearchIndex implements AsyncDisposable {
     this.#saving = this.#save().finally(() => this.#isSaving = false);
   }
 
-  /** Best effort: when the file cannot be written, the next start reads more of the log. */
+  /** Writes the file if possible: when it cannot be written, the next start reads more of the log. */
   async #save(): Promise<void> {
     const lastSeq = this.#lastSeq;
     try {
@@ -246,7 +259,10 @@ export class SearchIndex implements AsyncDisposable {
     this.#savedSeq = lastSeq;
   }
 
-  /** Distinguishes an event from another one that got its number after the log had lost its end. */
+  /**
+   * The fingerprint of an event, which distinguishes it from another one that got its number after the log
+   * had lost its end.
+   */
   #fingerprint(seq: number): string {
     const event = this.#timeline.readOne(seq);
     return event === undefined ? "" : `${event.runId} ${event.ptsMs} ${event.kind} ${crc32(event.payload)}`;

@@ -26,8 +26,8 @@ const ROW_WORDS = BLOCKS / 32;
 const ROW_BITS = 13;
 export const SIGNATURE_WORDS = (1 << ROW_BITS) * ROW_WORDS;
 /**
- * A segment with fewer full blocks has no signature and is searched whole: the signature would be larger than the
- * texts.
+ * The least number of full blocks with a signature. A segment with fewer is searched whole: the signature
+ * would be larger than the texts.
  */
 const SIGNED_BLOCKS_MIN = BLOCKS / 2;
 
@@ -60,7 +60,7 @@ export class TextSegment {
     return this.#blocks.length * BLOCK_TEXTS + this.#open.length;
   }
 
-  /** Only while `count` is below SEGMENT_TEXTS. */
+  /** Adds a text, only while `count` is below SEGMENT_TEXTS. */
   add(text: string): void {
     if (this.#open.push(text) === BLOCK_TEXTS) this.#closeBlock();
   }
@@ -161,7 +161,7 @@ export class Needle {
   }
 }
 
-/** `ends[first]` is the end of the block's first text. */
+/** Searches one block; `ends[first]` is the end of its first text. */
 function searchBlock(
   block: string,
   ends: Uint32Array,
@@ -190,14 +190,17 @@ function sign(signature: Uint32Array, blockNumber: number, block: string): void 
   }
 }
 
-/** The last three of four characters of one byte each. */
+/** The bits of the last three of four characters of one byte each. */
 const THREE = 0xff_ffff;
 
 function firstTwo(text: string): number {
   return text.charCodeAt(0) << 8 | text.charCodeAt(1);
 }
 
-/** Multiplicative hashing: the top bits of a product with an odd number, so that frequent characters spread evenly. */
+/**
+ * The row of three characters, by multiplicative hashing: the top bits of a product with an odd number, so
+ * that frequent characters spread evenly.
+ */
 function rowOf(characters: number): number {
   return Math.imul(characters, 0x9e37_79b1) >>> (32 - ROW_BITS);
 }

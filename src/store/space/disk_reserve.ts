@@ -2,9 +2,9 @@
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
-/** Relative to the data directory. */
+/** The file of the reserve, relative to the data directory. */
 export const RESERVE_FILE = "reserve";
 
 export interface DiskReserveOptions {
@@ -31,7 +31,7 @@ export class DiskReserve {
     this.#world = world;
   }
 
-  /** What it has still to give. */
+  /** Bytes that the reserve still has to give. */
   get bytes(): number {
     try {
       return Deno.statSync(this.#path).size;
@@ -40,7 +40,10 @@ export class DiskReserve {
     }
   }
 
-  /** In this turn of the thread, so that the caller may write before anything else of the service does. False where it is empty. */
+  /**
+   * Gives up one step, in this turn of the thread, so that the caller may write before anything else of the
+   * service does. False where the reserve is empty.
+   */
   giveUp(): boolean {
     const { bytes } = this;
     if (bytes === 0) return false;
@@ -53,7 +56,10 @@ export class DiskReserve {
     }
   }
 
-  /** Takes what it lacks, unless the disk would then have less than twice the reserve: `freeBytes` is what it has now. */
+  /**
+   * Fills the reserve, unless the disk would then have less than twice the reserve: `freeBytes` is what it
+   * has now.
+   */
   async fill(freeBytes: number): Promise<void> {
     const reserveBytes = LIMITS.retention.reserveBytes;
     const lacks = reserveBytes - this.bytes;
@@ -71,5 +77,5 @@ export class DiskReserve {
   }
 }
 
-/** Few enough that to make them takes a fraction of a millisecond. */
+/** Bytes that are written at once: few enough that to make them takes a fraction of a millisecond. */
 const PIECE_BYTES = 64 * 1024;

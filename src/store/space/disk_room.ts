@@ -1,12 +1,12 @@
 /** How much room the disk of a folder has. */
 
 export interface DiskRoom {
-  /** What a user who is not root may still write. */
+  /** Bytes that a user who is not root may still write. */
   readonly free_bytes: number;
   readonly total_bytes: number;
 }
 
-/** Of the file system of a folder; null where the system does not tell. */
+/** The room of the file system that a folder is on; null where the system does not tell. */
 export async function diskRoom(folder: string): Promise<DiskRoom | null> {
   try {
     // Loaded when it is asked for: the module takes the start as long as all others of the store.

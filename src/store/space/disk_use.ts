@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { hasEndedWithin } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface DiskUseOptions {
   readonly dataDir: string;
@@ -19,15 +19,15 @@ export interface UsedBytes {
   readonly recording_bytes: number;
   readonly upload_bytes: number;
   readonly other_bytes: number;
-  /** Epoch milliseconds. */
+  /** When the files were counted, epoch milliseconds. */
   readonly counted_at_ms: number;
-  /** False where there are so many files that not all were counted. */
+  /** Whether all files were counted; false where there are too many. */
   readonly is_complete: boolean;
 }
 
 type Purpose = "timeline" | "keyframe" | "media" | "recording" | "upload" | "other";
 
-/** By the first part of a path in the data directory; everything else is other. */
+/** Purposes by the first part of a path in the data directory; everything else is other. */
 const PURPOSES: Readonly<Record<string, Purpose>> = {
   timeline: "timeline",
   keyframes: "keyframe",
@@ -107,7 +107,7 @@ export class DiskUse implements AsyncDisposable {
   }
 }
 
-/** None of a folder that is not there, or that cannot be read. */
+/** The entries of a folder; none of one that is not there, or that cannot be read. */
 async function* entriesOf(folder: string): AsyncGenerator<Deno.DirEntry> {
   try {
     yield* Deno.readDir(folder);
@@ -116,7 +116,7 @@ async function* entriesOf(folder: string): AsyncGenerator<Deno.DirEntry> {
   }
 }
 
-/** 0 for a file that has just been removed. */
+/** The size of a file; 0 for one that has just been removed. */
 async function sizeOf(path: string): Promise<number> {
   try {
     return (await Deno.lstat(path)).size;

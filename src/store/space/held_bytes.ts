@@ -1,7 +1,7 @@
 /** What the runs on hold of one principal may have: retention cannot remove them, so they have a bound. See docs/retention.md#holds. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 
@@ -31,7 +31,7 @@ export class HeldBytes {
     );
   }
 
-  /** Refuses with 507 `storage_quota` to write so many bytes more to runs that are on hold. */
+  /** Refuses with 507 `storage_quota` to write `bytes` more to runs that are on hold. */
   requireRoom(principalKey: string, bytes: number): void {
     const held = this.#view.heldBytes(principalKey);
     if (held + bytes <= this.#bytesMax) return;

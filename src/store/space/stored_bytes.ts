@@ -1,9 +1,9 @@
 /** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
 
 import { join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
 import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
@@ -24,11 +24,14 @@ export interface StoredBytesOptions {
 
 /** Who stored a blob cannot be seen from its file, so this file in the data directory has a line for each: bytes, principal. */
 const LEDGER = "stored-blobs";
-/** Uploads that an operator removes are noticed this long after a principal met its quota. */
+/**
+ * The least time between two counts of the uploads, where a principal has met its quota: an operator may have
+ * removed some.
+ */
 const RECOUNT_MS = 60_000;
 
 /**
- * Counted at start from what there is:
+ * What each principal stores. It is counted at the start from what there is:
  *
  *     log records   the fold of the log knows the bytes of each run
  *     blobs         the ledger, which is written again with one line for each principal; without it, the blobs that events name,
@@ -42,7 +45,7 @@ export class StoredBytes implements Disposable {
   readonly #options: StoredBytesOptions;
   readonly #quotaBytes: number;
   readonly #blobs: Map<string, number>;
-  /** By the prefix of the owner. */
+  /** Bytes of uploads, by the prefix of the owner. */
   #uploads: Map<string, number>;
   readonly #answers = new Map<string, number>();
   readonly #growing = new Map<string, number>();
@@ -94,7 +97,10 @@ export class StoredBytes implements Disposable {
     );
   }
 
-  /** For a file whose size is known only at its end. Refuses at once where the principal has no room, and later each piece. */
+  /**
+   * Counts a file whose size is known only at its end. Refuses at once where the principal has no room, and
+   * later each piece.
+   */
   growing(principalKey: string): GrowingBytes {
     this.requireRoom(principalKey);
     let written = 0;
@@ -111,7 +117,7 @@ export class StoredBytes implements Disposable {
     };
   }
 
-  /** `bytes` is negative where blobs were removed. */
+  /** Counts a blob; `bytes` is negative where blobs were removed. */
   addBlob(principalKey: string, bytes: number): void {
     if (this.#ledger === undefined) return;
     addTo(this.#blobs, principalKey, bytes);
@@ -155,12 +161,12 @@ export class StoredBytes implements Disposable {
     return counts;
   }
 
-  /** `bytes` is negative where a smaller file replaced a larger one. */
+  /** Counts an upload; `bytes` is negative where a smaller file replaced a larger one. */
   addUpload(principalKey: string, bytes: number): void {
     if (this.#ledger !== undefined) addTo(this.#uploads, ownerPrefix(principalKey), bytes);
   }
 
-  /** Of an idempotency key and its answer; `bytes` is negative when they are removed. */
+  /** Counts an idempotency key and its answer; `bytes` is negative when they are removed. */
   addAnswer(principalKey: string, bytes: number): void {
     if (this.#ledger !== undefined) addTo(this.#answers, principalKey, bytes);
   }
@@ -189,7 +195,7 @@ function addTo(counts: Map<string, number>, key: string, bytes: number): void {
   else counts.set(key, sum);
 }
 
-/** By the prefix that names their owner now. */
+/** Counts the uploads, by the prefix that names their owner now. */
 function countUploads({ uploadRoot, timeline: { names } }: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
   const seen = new Set<number>();
@@ -204,7 +210,7 @@ function countUploads({ uploadRoot, timeline: { names } }: StoredBytesOptions): 
   return counts;
 }
 
-/** Null where there is no ledger. A line that a crash cut off is left out. */
+/** Reads the ledger; null where there is none. A line that a crash cut off is left out. */
 function readLedger(path: string, names: PrincipalNames): Map<string, number> | null {
   let text: string;
   try {
@@ -220,7 +226,7 @@ function readLedger(path: string, names: PrincipalNames): Map<string, number> | 
   return counts;
 }
 
-/** One line for each principal; returns the file, open for more. */
+/** Writes the ledger anew, with one line for each principal; returns the file, open for more. */
 function writeLedger(path: string, counts: ReadonlyMap<string, number>): Deno.FsFile {
   const draft = `${path}.new`;
   {
@@ -269,7 +275,7 @@ function* blobsByRun({ dataDir, timeline }: StoredBytesOptions): Iterable<BlobOf
   }
 }
 
-/** 0 for a file that has just been removed. */
+/** The size of a file and its number on the disk; a size of 0 for one that has just been removed. */
 function statOf(path: string): Pick<Deno.FileInfo, "size" | "ino"> {
   try {
     return Deno.lstatSync(path);

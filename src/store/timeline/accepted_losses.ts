@@ -5,13 +5,13 @@ import { join } from "node:path";
 const FILE = "accepted-losses.json";
 
 export interface AcceptedLosses {
-  /** Sequence numbers, the first and the last of each range. */
+  /** Sequence numbers of accepted events, the first and the last of each range. */
   readonly events: readonly (readonly [from: number, to: number])[];
-  /** Paths relative to the data directory. */
+  /** Paths of accepted blobs, relative to the data directory. */
   readonly blobs: readonly string[];
 }
 
-/** None where there is no such file, or none that can be read. */
+/** Reads what was accepted; nothing where there is no such file, or none that can be read. */
 export function acceptedLosses(dataDir: string): AcceptedLosses {
   try {
     const { events, blobs } = JSON.parse(Deno.readTextFileSync(join(dataDir, FILE)));
@@ -36,7 +36,10 @@ export function isAccepted({ events }: AcceptedLosses, from: number, to: number)
   return next > to;
 }
 
-/** Adds to what was accepted before. Under another name first, so that a crash leaves the old file or the new one. */
+/**
+ * Adds to what was accepted before. The file is written under another name first, so that a crash leaves the
+ * old one or the new one.
+ */
 export function acceptLosses(dataDir: string, more: AcceptedLosses): void {
   const before = acceptedLosses(dataDir);
   const losses: AcceptedLosses = {

@@ -9,7 +9,7 @@ export class ByteLookup<T> {
     return entry?.value;
   }
 
-  /** Returns `value`. The key must not be there yet. */
+  /** Adds a key, which must not be there yet. Returns `value`. */
   add(bytes: Uint8Array, start: number, end: number, value: T): T {
     const hash = hashOf(bytes, start, end);
     this.#buckets.set(hash, { key: bytes.slice(start, end), value, next: this.#buckets.get(hash) });
@@ -23,7 +23,7 @@ interface Entry<T> {
   readonly next: Entry<T> | undefined;
 }
 
-/** FNV-1a, shortened to 30 bits, which V8 stores as a small integer. */
+/** The hash of a key: FNV-1a, shortened to 30 bits, which V8 stores as a small integer. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);

@@ -29,7 +29,7 @@ export class DamageReport {
   readonly #name: string;
   #copies = 0;
 
-  /** `name` is what the log is called in the messages. */
+  /** `name`: what the log is called in the messages. */
   constructor(
     directory: string,
     log: Log,
@@ -42,7 +42,7 @@ export class DamageReport {
     this.#name = name;
   }
 
-  /** `read` returns the damaged bytes, at most as many as its argument says. */
+  /** Counts and reports damage; `read` returns the damaged bytes, at most as many as its argument says. */
   add(damage: Damage, read?: (bytesMax: number) => Uint8Array): void {
     this.records += damage.records;
     this.ranges += 1;
@@ -54,7 +54,10 @@ export class DamageReport {
     this.#onDamage?.(damage);
   }
 
-  /** Best effort: when the copy cannot be written, the segment still has the bytes. */
+  /**
+   * Copies the damaged bytes to a file, if possible: when the copy cannot be written, the segment still has
+   * them.
+   */
   #copy(damage: Damage, read: (bytesMax: number) => Uint8Array): string | undefined {
     if (this.#copies >= COPIES_MAX) return undefined;
     this.#copies++;

@@ -6,14 +6,14 @@ export const CHUNK_EVENTS = 65_536;
 const SKIP_EVENTS = 256;
 /** The kind id of all kinds without an id of their own: only the record says which kind it is. */
 export const UNNUMBERED_KIND = 65_535;
-/** Sequence numbers are stored in 32 bits. */
+/** The largest sequence number, as they are stored in 32 bits. */
 export const MAX_SEQ = 0xffff_ffff;
 
-/** Columns for `CHUNK_EVENTS` consecutive sequence numbers. */
+/** The columns of `CHUNK_EVENTS` consecutive sequence numbers. */
 export interface IndexChunk {
-  /** Position in the log plus one; 0 where the log has no such event. */
+  /** The position of each event in the log plus one; 0 where the log has no such event. */
   readonly positions: Float64Array<ArrayBuffer>;
-  /** Sequence number of the next event of the same run; undefined content at the run's last event. */
+  /** The sequence number of the next event of the same run; at the run's last event it has no meaning. */
   readonly next: Uint32Array<ArrayBuffer>;
   readonly kinds: Uint16Array<ArrayBuffer>;
 }
@@ -33,7 +33,10 @@ export class EventIndex {
   /** Events that the log has. */
   eventCount = 0;
 
-  /** Call it before the event is folded into `run`: `run.lastSeq` must still be the event before it. */
+  /**
+   * Adds an event. Call it before the event is folded into `run`: `run.lastSeq` must still be the event
+   * before it.
+   */
   add(run: Run, seq: number, position: number, kindId: number): void {
     const chunk = this.#chunks[seq >>> 16] ?? this.#makeChunk(seq >>> 16);
     const at = seq & (CHUNK_EVENTS - 1);
@@ -46,17 +49,17 @@ export class EventIndex {
     if (run.eventCount % SKIP_EVENTS === 0) this.#addSkipEntry(run, seq);
   }
 
-  /** The run's first event is another one now, and no event has followed it yet. */
+  /** Notes that the run's first event is another one now, which no event has followed yet. */
   restart(run: Run): void {
     this.#skipLists.delete(run);
   }
 
-  /** The record of the event is at another position now. */
+  /** Notes that the record of the event is at another position now. */
   move(seq: number, position: number): void {
     this.#chunks[seq >>> 16]!.positions[seq & (CHUNK_EVENTS - 1)] = position + 1;
   }
 
-  /** The log does not have these events any more, both ends included. */
+  /** Notes that the log does not have these events any more, both ends included. */
   remove(fromSeq: number, toSeq: number): void {
     for (let seq = fromSeq; seq <= toSeq; seq++) {
       const chunk = this.#chunks[seq >>> 16];
@@ -77,7 +80,7 @@ export class EventIndex {
     return this.#kindIds.get(kind) ?? this.#numberKind(kind);
   }
 
-  /** Position in the log, or -1 when the log has no such event. */
+  /** The position of an event in the log, or -1 when the log has no such event. */
   positionOf(seq: number): number {
     const chunk = this.#chunks[seq >>> 16];
     return chunk === undefined || seq > MAX_SEQ ? -1 : chunk.positions[seq & (CHUNK_EVENTS - 1)]! - 1;

@@ -15,10 +15,10 @@ export interface StoredEvent {
   readonly seq: number;
   readonly runId: string;
   readonly streamId: string;
-  /** Epoch milliseconds. */
+  /** The time of the event, epoch milliseconds. */
   readonly ptsMs: number;
   readonly kind: string;
-  /** JSON text exactly as it was written, because JSON.parse would round 64-bit integers. */
+  /** The payload: JSON text exactly as it was written, because JSON.parse would round 64-bit integers. */
   readonly payload: string;
 }
 
@@ -31,19 +31,22 @@ export interface LongEvent extends Omit<StoredEvent, "payload"> {
 }
 
 export interface EventQuery {
-  /** Inclusive. */
+  /** The first event that is read. */
   readonly fromSeq?: number;
-  /** Inclusive. */
+  /** The last event that is read. */
   readonly toSeq?: number;
-  /** Looked up in the index, so events of other kinds are not read from the disk. */
+  /**
+   * The kinds that are read. They are looked up in the index, so events of other kinds are not read from the
+   * disk.
+   */
   readonly kinds?: ReadonlySet<string> | ((kind: string) => boolean);
-  /** At most this many events over all batches. */
+  /** The most events over all batches. */
   readonly limit?: number;
 }
 
-/** For a reading of one batch. */
+/** What is read in one batch. */
 export interface BatchQuery extends EventQuery {
-  /** At most about this many bytes, but at least one event; 1 MiB unless given. */
+  /** About how many bytes the batch has at most, but at least one event; 1 MiB unless given. */
   readonly batchBytes?: number;
 }
 
@@ -62,7 +65,7 @@ interface PlannedRead {
   readonly seqs: number[];
 }
 
-/** Of a long record, in one turn: parsing as much takes a few milliseconds. */
+/** Bytes of a long record that are parsed in one turn, which takes a few milliseconds. */
 const PIECE_BYTES = 256 * 1024;
 
 export class EventReader {
@@ -97,7 +100,10 @@ export class EventReader {
     }
   }
 
-  /** The first batch of `readRun`; of an event that is longer than a batch may be, which is not read, the number. */
+  /**
+   * The first batch of `readRun`. An event that is longer than a batch may be is not read: its number comes
+   * instead.
+   */
   firstOfRun(run: Run, query: BatchQuery): readonly StoredEvent[] | number | undefined {
     const budget = budgetOf(query);
     for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
@@ -198,8 +204,8 @@ export class EventReader {
   }
 
   /**
-   * Undefined for a record that `readOne` is for: one that is no longer than a piece, or that is damaged. A piece has at most so many
-   * bytes of UTF-8, and at most 256 KiB.
+   * The event with its payload in pieces; undefined for a record that `readOne` is for: one that is no longer
+   * than a piece, or that is damaged. A piece has at most `bytesMax` bytes of UTF-8, and at most 256 KiB.
    */
   async longEvent(seq: number, bytesMax = PIECE_BYTES): Promise<LongEvent | undefined> {
     const pieceBytes = Math.min(bytesMax, PIECE_BYTES);
@@ -277,7 +283,7 @@ export class EventReader {
     };
   }
 
-  /** The reads of each batch; ends with the last event or when the budget is used up. */
+  /** The reads of each batch; they end with the last event or when the budget is used up. */
   *#plans(query: BatchQuery, budget: Budget, next: NextSeq): Iterable<readonly PlannedRead[]> {
     const { batchBytes = BATCH_BYTES } = query;
     let after = 0;
@@ -416,7 +422,10 @@ export class EventReader {
     return same ? DEFAULT_STREAM_ID : columnText(this.#decoder, bytes, start, end);
   }
 
-  /** The result is valid until the next read. Empty when the file cannot be read. Throws after the log was closed. */
+  /**
+   * Reads a range of a segment. The result is valid until the next read; it is empty when the file cannot be
+   * read. Throws after the log was closed.
+   */
   #read(segment: Segment, from: number, to: number): Uint8Array<ArrayBuffer> {
     let buffer = this.#buffer;
     if (to - from > buffer.length) {
@@ -442,7 +451,10 @@ export class EventReader {
     );
   }
 
-  /** One byte for each kind id: 1 when events of the kind may be wanted. A query without `kinds` wants all. */
+  /**
+   * The wanted kinds: one byte for each kind id, 1 when events of the kind may be wanted. A query without
+   * `kinds` wants all.
+   */
   #wantedKinds({ kinds }: EventQuery): Uint8Array {
     const names = this.#index.kindNames;
     const wanted = new Uint8Array(names.length >= UNNUMBERED_KIND ? UNNUMBERED_KIND + 1 : names.length);
@@ -454,7 +466,7 @@ export class EventReader {
   }
 }
 
-/** Somebody reads events while they are removed: what was read so far must not pass for all. */
+/** The error of a reading whose events are removed meanwhile: what was read so far must not pass for all. */
 class EventsRemoved extends Error {
   override readonly name = "EventsRemoved";
 
@@ -463,7 +475,7 @@ class EventsRemoved extends Error {
   }
 }
 
-/** Where the payload of a long record is, as offsets in it. */
+/** Where the payload of a long record is, as offsets in its segment. */
 interface LongRecord {
   readonly seq: number;
   readonly payloadStart: number;
@@ -476,7 +488,10 @@ interface Budget {
   left: number;
 }
 
-/** The first event from `fromSeq` on when `after` is 0, else the event after `after`; 0 when there is none. */
+/**
+ * Gives the next event of a reading: the first one from `fromSeq` on when `after` is 0, else the one after
+ * `after`; 0 when there is none.
+ */
 type NextSeq = (fromSeq: number, after: number) => number;
 
 /** Whether the plan has one event only, which is longer than a batch may be. */

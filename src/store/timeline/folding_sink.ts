@@ -16,12 +16,15 @@ export interface FoldTarget {
   readonly register: RunRegister;
   readonly index: EventIndex;
   readonly damage: DamageReport;
-  /** Missing events that are no damage. */
+  /** Events that miss and are no damage. */
   readonly accepted: AcceptedLosses;
   readonly reader: SegmentReader;
 }
 
-/** To be called before `events_removed` is folded into its run: from then on the run has no event before it. */
+/**
+ * Makes the run begin again without the events before. Call it before `events_removed` is folded into the
+ * run.
+ */
 export function startRunAgain(run: Run, { index, reader }: Pick<FoldTarget, "index" | "reader">): void {
   index.restart(run);
   const [from, to] = [index.positionOf(run.firstSeq), index.positionOf(run.lastSeq)];
@@ -101,7 +104,7 @@ export class FoldingSink implements RecordSink {
     this.#into.register.fold(run, seq, ptsMs, kind.name, payload, sizeBytes);
   }
 
-  /** The events up to this one were removed on purpose. */
+  /** Notes that the events up to `toSeq` were removed on purpose. */
   #passRemoved(toSeq: number): void {
     this.flush();
     const { register } = this.#into;
@@ -157,7 +160,7 @@ export class FoldingSink implements RecordSink {
 
 interface Kind {
   readonly name: string;
-  /** As the event index numbers it. */
+  /** The id of the kind in the event index. */
   readonly id: number;
 }
 

@@ -3,19 +3,19 @@
 import { type ParsedRecord, writeRecord } from "./record.ts";
 
 /**
- * `1 <crc> <length> 0 <first seq> TAB - TAB - TAB 0 TAB gap TAB {"to_seq":<last seq>}`. No run has the id `-`. It is shorter
- * than the record of any event of a run, so a segment without removed events is shorter than it was. See
- * docs/protocols.md#gaps.
+ * A gap record is `1 <crc> <length> 0 <first seq> TAB - TAB - TAB 0 TAB gap TAB {"to_seq":<last seq>}`. No
+ * run has the id `-`. It is shorter than the record of any event of a run, so a segment without removed
+ * events is shorter than it was. See docs/protocols.md#gaps.
  */
 const RUN_BYTE = 0x2d;
 const [G, A, P] = [0x67, 0x61, 0x70];
-/** No gap record has more. */
+/** The most bytes of a gap record. */
 export const GAP_BYTES_MAX = 128;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
-/** Writes it at `start`, and returns where it ends. A segment may have as many gaps as events. */
+/** Writes the record at `start`, and returns where it ends. A segment may have as many gaps as events. */
 export function writeGapRecord(fromSeq: number, toSeq: number, target: Uint8Array, start: number): number {
   return writeRecord(ENCODER, `0 ${fromSeq}\t-\t-\t0\tgap\t{"to_seq":${toSeq}}`, target, start);
 }

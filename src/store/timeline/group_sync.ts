@@ -1,7 +1,7 @@
 /** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait. See docs/deployment.md#durability. */
 
 import { errorText } from "../../base/log.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 
 export class GroupSync {
   readonly #syncData: (file: Deno.FsFile) => Promise<void>;
@@ -22,9 +22,9 @@ export class GroupSync {
   }
 
   /**
-   * Refuses every commit after a failed fdatasync. What is on the disk is then unknown: the kernel may have dropped the
-   * bytes and may report success the next time. So the timeline takes no events until the service is started again and
-   * reads what is there.
+   * Throws after a failed fdatasync, so that every commit is refused. What is on the disk is then unknown:
+   * the kernel may have dropped the bytes and may report success the next time. So the timeline takes no
+   * events until the service is started again and reads what is there.
    */
   assertUsable(): void {
     if (this.#failure === "") return;
@@ -34,13 +34,13 @@ export class GroupSync {
     );
   }
 
-  /** Call after each commit, with the file that it was written to. */
+  /** Notes a commit. Call it after each one, with the file that it was written to. */
   recordWrite(file: Deno.FsFile): void {
     this.#file = file;
     this.#written++;
   }
 
-  /** Call when a new segment starts; `full` is the file of the one before. */
+  /** Notes that a new segment has started; `full` is the file of the one before. */
   recordNewSegment(full: Deno.FsFile | undefined): void {
     this.#directoryIsNew = true;
     if (full !== undefined && this.#synced < this.#written) this.#full.push(full);
@@ -78,7 +78,7 @@ export class GroupSync {
     }
   }
 
-  /** A new file survives a power cut only when its directory entry is synced too. */
+  /** Syncs the directory: a new file survives a power cut only with its directory entry. */
   async #syncDirectory(): Promise<void> {
     using directory = await Deno.open(this.#directory, { read: true });
     await directory.sync();

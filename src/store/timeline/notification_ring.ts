@@ -1,11 +1,11 @@
 /** Notifies readers of new events, through a bounded ring buffer that never makes a writer wait. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** What a notification says of an event; the event itself is in the log. */
 export interface CommittedEvent {
   readonly seq: number;
-  /** Epoch milliseconds. */
+  /** The time of the event, epoch milliseconds. */
   readonly ptsMs: number;
   readonly kind: string;
   readonly runId: string;
@@ -21,7 +21,7 @@ export class NotificationRing implements Disposable {
   readonly #byRun = new Map<string, Set<Subscription>>();
   readonly #ofAll = new Set<Subscription>();
 
-  /** For the events of one run, or of every run without `runId`. */
+  /** A subscription to the events of one run, or of every run without `runId`. */
   subscribe(runId?: string): Subscription {
     const subscription = new Subscription(this, runId, (closed) => this.#remove(closed));
     if (runId === undefined) this.#ofAll.add(subscription);
@@ -75,9 +75,9 @@ export class NotificationRing implements Disposable {
 
 /** The result of `Subscription.drain`. */
 export interface DrainedEvents {
-  /** True when notifications were overwritten before they were drained: read the log again from the cursor. */
+  /** Whether notifications were overwritten before `drain`: then read the log again from the cursor. */
   readonly lagged: boolean;
-  /** In sequence order; empty when `lagged`. */
+  /** The events in sequence order; empty when `lagged`. */
   readonly events: readonly CommittedEvent[];
 }
 
@@ -147,7 +147,7 @@ export class Subscription implements Disposable {
     });
   }
 
-  /** For the ring: notification `number` is for this reader. */
+  /** Called by the ring: notification `number` is for this reader. */
   notify(number: number): void {
     if (this.#pendingFrom >= 0) return;
     this.#pendingFrom = number;

@@ -10,7 +10,7 @@ export class NumberList {
     this.#pieces.at(-1)![at] = number;
   }
 
-  /** Only for `at` below `length`. */
+  /** The number at a place, which must be below `length`. */
   at(at: number): number {
     return this.#pieces[Math.floor(at / NUMBERS_PER_PIECE)]![at % NUMBERS_PER_PIECE]!;
   }

@@ -10,20 +10,21 @@ export interface SegmentRange {
   readonly to: number;
 }
 
-/** For fewer ranges, reading them one by one is as fast. */
+/** The least number of ranges that are read ahead: fewer are read as fast one by one. */
 const RANGES_MIN = 32;
 /** How many reads are timed to find out whether the ranges are cached; the middle one of them decides. */
 const PROBES = 5;
-/** A read from the file cache takes 2 µs; one from a fast disk 50 µs or more. */
+/** The longest read from the file cache, which takes 2 µs as a rule; one from a fast disk 50 µs or more. */
 const CACHED_MS_MAX = 0.04;
 /** Reads under way at once: what a disk handles in parallel, and what the runtime's threads can wait for. */
 const LANES = 16;
-/** One read for each page: it brings the whole page into the file cache. */
+/** The bytes of a page: one read brings the whole page into the file cache. */
 const PAGE_BYTES = 4096;
 
 /**
- * A run whose events are scattered over a large log takes one read for each event. The reader reads synchronously. That
- * is fast from the file cache, but from a disk each read is a seek that blocks the whole service.
+ * Brings the records of a reading into the file cache. A run whose events are scattered over a large log
+ * takes one read for each event, and the reader reads synchronously. That is fast from the file cache, but
+ * from a disk each read is a seek that blocks the whole service.
  */
 export class ReadAhead {
   readonly #directory: string;
@@ -45,8 +46,9 @@ export class ReadAhead {
   }
 
   /**
-   * Times a few reads, spread evenly over the ranges. One before each is not timed: it opens the segment, and the first ones of
-   * a process take longer than a disk does, as their code is not compiled yet.
+   * Whether the ranges are in the file cache, by the time of a few reads, spread evenly over them. One read
+   * before each is not timed: it opens the segment, and the first ones of a process take longer than a disk
+   * does, as their code is not compiled yet.
    */
   #isCached(ranges: readonly SegmentRange[]): boolean {
     const scratch = new Uint8Array(64);

@@ -1,11 +1,11 @@
 /** The last events of the runs that were written last, in memory: what clients that follow a run read again and again. */
 
 import { firstIndexWhere } from "../../base/sorted.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import type { BatchQuery, StoredEvent } from "./event_reader.ts";
 
-/** What an event takes besides its payload: its object, its texts, its places in the lists. */
+/** Bytes that an event takes besides its payload: its object, its texts, its places in the lists. */
 const EVENT_BYTES = 256;
 
 /** The last events of one run: all of them behind `afterSeq`, so a reading from there on needs no log. */
@@ -15,11 +15,12 @@ interface KeptTail {
 }
 
 /**
- * Bounded over all runs together. What was not written since the start is in the log only; so is what is dropped, which
- * begins with the run that was written longest ago, and what is too long.
+ * The last events of the runs, bounded over all runs together. What was not written since the start is in the
+ * log only; so is what is dropped, which begins with the run that was written longest ago, and what is too
+ * long.
  */
 export class RecentEvents {
-  /** The run that was written last is at the end. */
+  /** The kept events by run; the run that was written last is at the end. */
   readonly #tails = new Map<string, KeptTail>();
   readonly #maxBytes: number;
   #bytes = 0;
@@ -29,12 +30,15 @@ export class RecentEvents {
     this.#maxBytes = maxBytes;
   }
 
-  /** At most what the limit says; counted as if every text had two bytes a character. */
+  /** The bytes in memory, at most what the limit says; counted as if every text had two bytes a character. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Call it for every event, before it is folded into `run`: `run.lastSeq` must still be the event before it. */
+  /**
+   * Keeps an event. Call it for every one, before it is folded into `run`: `run.lastSeq` must still be the
+   * event before it.
+   */
   add(run: RunView, event: StoredEvent): void {
     const tail = this.#tailOf(run);
     tail.events.push(event);
@@ -44,7 +48,7 @@ export class RecentEvents {
     while (this.#bytes > this.#maxBytes) this.#dropOldest();
   }
 
-  /** The run has an event that is not kept, or nobody may read it any longer. */
+  /** Forgets a run that has an event that is not kept, or that nobody may read any longer. */
   forget(runId: string): void {
     const tail = this.#tails.get(runId);
     if (tail === undefined) return;
@@ -52,7 +56,7 @@ export class RecentEvents {
     for (const event of tail.events) this.#bytes -= bytesOf(event);
   }
 
-  /** What the query asks for, in one batch; undefined where only the log has all of it. */
+  /** The events that the query asks for, in one batch; undefined where only the log has all of them. */
   read(
     runId: string,
     { fromSeq = 1, toSeq = Infinity, kinds, limit = Infinity, batchBytes = Infinity }: BatchQuery,
@@ -87,7 +91,7 @@ export class RecentEvents {
     return tail;
   }
 
-  /** Of the run that was written longest ago everything; of the only run the older half. */
+  /** Drops all events of the run that was written longest ago, or the older half of the only run. */
   #dropOldest(): void {
     const [runId, tail] = this.#tails.entries().next().value!;
     if (this.#tails.size > 1 || tail.events.length === 1) this.forget(runId);

@@ -84,7 +84,7 @@ export class RecordBatch {
     this.#count(this.#used - start);
   }
 
-  /** The bytes of the payload are not copied. */
+  /** Adds a record with a long payload, whose bytes are not copied. */
   #addLarge(columns: string, payload: PreparedPayload): void {
     const start = this.#reserve(HEADER_BYTES + columns.length * 3);
     const { written } = this.#encoder.encodeInto(columns, this.#buffer.subarray(start + HEADER_BYTES));
@@ -172,9 +172,9 @@ function writeChecksum(bytes: Uint8Array, start: number, checksum: number): void
   }
 }
 
-/** The offsets of the columns of the record that was parsed last. One object is reused for every record. */
+/** A record that was parsed: the offsets of its columns. One object is reused for every record. */
 export class ParsedRecord {
-  /** Size including the line break, even if the line break is missing. */
+  /** The size including the line break, even if the line break is missing. */
   sizeBytes = 0;
   left = 0;
   seq = 0;

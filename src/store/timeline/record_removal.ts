@@ -19,13 +19,16 @@ export interface RemovedRecords {
 
 export interface RecordRemovalOptions {
   readonly dataDir: string;
-  /** Of the segments. */
+  /** The folder of the segments. */
   readonly directory: string;
   readonly index: EventIndex;
   readonly segments: SegmentReader;
   readonly register: RunRegister;
   readonly log: Log;
-  /** Ends the removal; what is under way stays as it was, or is finished where that takes milliseconds. */
+  /**
+   * Ends the removal when it aborts; what is under way stays as it was, or is finished where that takes
+   * milliseconds.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +44,10 @@ export class RecordRemoval {
     this.#options = options;
   }
 
-  /** Nothing else may change the segments or write a snapshot meanwhile; commits go on. The last segment stays as it is. */
+  /**
+   * Removes the records. Nothing else may change the segments or write a snapshot meanwhile; commits go on.
+   * The last segment stays as it is.
+   */
   async run(): Promise<RemovedRecords> {
     const { dataDir, segments, index, register, log, signal } = this.#options;
     const removed = { events: 0, bytes: 0, failed: 0 };
@@ -69,7 +75,7 @@ export class RecordRemoval {
     return removed;
   }
 
-  /** Readers find each record in the one file or the other at any time. */
+  /** Writes a segment again. Readers find each record in the one file or the other at any time. */
   async #rewrite(segment: Segment): Promise<{ readonly events: number; readonly bytes: number }> {
     const { directory, index, segments, register, signal } = this.#options;
     const name = `${segment.name}${COPY_SUFFIX}`;
@@ -105,7 +111,7 @@ export class RecordRemoval {
   }
 }
 
-/** Of a process that was killed before its copies took their places. */
+/** Removes the copies of a process that was killed before they took their places. */
 export function removeCopies(directory: string): void {
   for (const { name } of Deno.readDirSync(directory)) {
     if (name.endsWith(COPY_SUFFIX)) Deno.removeSync(join(directory, name));

@@ -21,14 +21,18 @@ export interface ReplayTarget extends FoldTarget {
   readonly log: Log;
 }
 
-/** A longer tail that is not a torn record is not cut: it stays, and a new segment is started after it. */
+/**
+ * The longest tail that is cut although it is not a torn record. A longer one stays, and a new segment is
+ * started after it.
+ */
 const CUT_BYTES_MAX = 1024 * 1024;
 /** The shortest possible record: the header, the shortest columns and `{}`. */
 const RECORD_BYTES_MIN = 34;
 
 /**
- * `found` is in log order. The snapshot covers the first `reader.segments.length` of them, the last of those up to its
- * `sizeBytes`. `seenSeq` is the highest sequence number that is known to have been given to an event.
+ * Reads the segments. `found` is in log order. The snapshot covers the first `reader.segments.length` of
+ * them, the last of those up to its `sizeBytes`. `seenSeq` is the highest sequence number that is known to
+ * have been given to an event.
  */
 export function replay(found: readonly FoundSegment[], seenSeq: number, into: ReplayTarget): LogEnd {
   const { reader, register } = into;
@@ -59,7 +63,7 @@ export function replay(found: readonly FoundSegment[], seenSeq: number, into: Re
   return { ...end, nextSeq: Math.max(nextSeq, seenSeq + 1) };
 }
 
-/** The snapshot has later events than the log has now. */
+/** Reports events that the snapshot has and the log has lost at its end. */
 function reportLostEnd(
   fromSeq: number,
   toSeq: number,
@@ -78,7 +82,7 @@ function reportLostEnd(
 
 class SegmentUnreadable extends Error {}
 
-/** Reports the segment; returns a sequence number above every event that the segment can hold. */
+/** Reports a segment that cannot be read; returns a sequence number above every event that it can hold. */
 function skipUnreadable(file: FoundSegment, why: string, into: ReplayTarget): number {
   // 0 records: the gap before the first number of the next segment is reported there, with its exact count.
   const what = `the segment cannot be read: ${why}`;
@@ -87,7 +91,10 @@ function skipUnreadable(file: FoundSegment, why: string, into: ReplayTarget): nu
     Math.floor(file.sizeBytes / RECORD_BYTES_MIN);
 }
 
-/** A first event before the number in the name means a renamed file; a later one means damage at the file's start. */
+/**
+ * Warns where a segment was renamed: its first event is before the number in its name. A later first event
+ * means damage at the file's start.
+ */
 function warnIfRenamed(file: FoundSegment, log: Log): void {
   const named = seqOfName(file.name);
   if (file.firstSeq > 0 && (named === 0 || named > file.firstSeq)) {

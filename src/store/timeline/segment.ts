@@ -15,7 +15,7 @@ export interface Segment {
   name: string;
   readonly base: number;
   sizeBytes: number;
-  /** It may have records of events that were removed. */
+  /** Whether the segment may have records of events that were removed. */
   hasRemoved: boolean;
 }
 
@@ -25,16 +25,19 @@ const REWRITTEN_BASE = 2 ** 52;
 export interface FoundSegment {
   readonly name: string;
   readonly sizeBytes: number;
-  /** The sequence number of its first whole record, else the number in its name, else 0. */
+  /** The sequence number of the segment's first whole record, else the number in its name, else 0. */
   readonly firstSeq: number;
-  /** Why it cannot be read; empty when it can be read. */
+  /** Why the segment cannot be read; empty when it can be read. */
   readonly unreadable: string;
 }
 
 const SEGMENT_NAME = /^(\d{20})(?:-\d+)?\.wal$/;
 const OPEN_FILES_MAX = 64;
 
-/** `attempt` is above 0 when a file of that name exists already: the name then gets `-1`, `-2`, … */
+/**
+ * The name of a segment; `attempt` is above 0 when a file of that name exists already: the name then gets
+ * `-1`, `-2`, …
+ */
 export function segmentName(firstSeq: number, attempt: number): string {
   return `${String(firstSeq).padStart(20, "0")}${attempt === 0 ? "" : `-${attempt}`}.wal`;
 }
@@ -74,13 +77,13 @@ function sizeOf(path: string): number {
 
 /** Reads the log at given positions; keeps a bounded number of files open. */
 export class SegmentReader implements Disposable {
-  /** In log order. */
+  /** The segments in log order. */
   readonly segments: Segment[] = [];
-  /** The same, and those that are about to take the place of another one, by their base. */
+  /** The segments by their base, and with them a segment that is about to take the place of another one. */
   readonly #byBase: Segment[] = [];
   #rewritten: { readonly old: Segment; readonly next: Segment } | undefined;
   readonly #directory: string;
-  /** Ordered by last use, the least recently used first. */
+  /** The open files, ordered by last use, the least recently used first. */
   readonly #files = new Map<Segment, Deno.FsFile>();
   #isClosed = false;
 
@@ -106,7 +109,10 @@ export class SegmentReader implements Disposable {
     return segment;
   }
 
-  /** `name` is about to take the place of `old`. Until then it can be read at its positions, as the other can. */
+  /**
+   * Adds `name`, which is about to take the place of `old`. Until then it can be read at its positions, as
+   * the other can.
+   */
   addRewritten(old: Segment, name: string, sizeBytes: number): Segment {
     const last = this.#byBase.at(-1);
     const base = Math.max(REWRITTEN_BASE, last === undefined ? 0 : last.base + last.sizeBytes);
@@ -117,8 +123,9 @@ export class SegmentReader implements Disposable {
   }
 
   /**
-   * What was added last takes the place and the name of the other one, whose positions nobody has any more. Where it does not
-   * get the name, it is read under its own, and the next start finds the other one.
+   * Gives the segment that was added last the place and the name of the other one, whose positions nobody has
+   * any more. Where it does not get the name, it is read under its own, and the next start finds the other
+   * one.
    */
   async replaceRewritten(): Promise<void> {
     const { old, next } = this.#rewritten!;
@@ -137,7 +144,7 @@ export class SegmentReader implements Disposable {
     }
   }
 
-  /** The records from the one position to the other are of a run whose events were removed. */
+  /** Notes that the records between the two positions are of a run whose events were removed. */
   markRemoved(fromPosition: number, toPosition: number): void {
     const numberOf = (position: number) => {
       const segment = this.at(position);
@@ -178,7 +185,7 @@ export class SegmentReader implements Disposable {
     return filled;
   }
 
-  /** An answer whose client has gone may still be reading: it ends at its next read. */
+  /** Closes the files. An answer whose client has gone may still be reading: it ends at its next read. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     for (const file of this.#files.values()) file.close();
@@ -219,7 +226,10 @@ export class SegmentReader implements Disposable {
 export class SegmentWriter implements Disposable {
   readonly file: Deno.FsFile;
   readonly segment: Segment;
-  /** The file has bytes past `segment.sizeBytes`, from a failed append, which could not be removed yet. */
+  /**
+   * Whether the file has bytes past `segment.sizeBytes`, from a failed append, which could not be removed
+   * yet.
+   */
   #needsTruncate = false;
   #lacksLineBreak: boolean;
 
@@ -293,7 +303,10 @@ export class SegmentWriter implements Disposable {
 
 const LINE_BREAK = new Uint8Array([0x0a]);
 
-/** Repeats partial writes: a disk that becomes full takes a part of the bytes first and fails at the next write. */
+/**
+ * Writes all of `bytes`, also where one write takes only a part: a disk that becomes full does so first, and
+ * fails at the next write.
+ */
 export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length;) {
     written += file.writeSync(written === 0 ? bytes : bytes.subarray(written));

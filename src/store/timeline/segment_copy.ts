@@ -11,30 +11,33 @@ export interface SegmentCopyOptions {
   readonly from: string;
   readonly sizeBytes: number;
   readonly to: string;
-  /** The first event that is left of the run; 0 where all are. */
+  /** Gives the first event that is left of a run; 0 where all are. */
   readonly firstLeftOf: (runId: string) => number;
-  /** Rejects what is under way. */
+  /** Ends the copying when it aborts, which then rejects. */
   readonly signal: AbortSignal;
 }
 
 export interface SegmentCopy {
   readonly sizeBytes: number;
-  /** The events that it has, ascending, in pairs: number and offset. */
+  /** The events that the copy has, ascending, in pairs: number and offset. */
   readonly kept: NumberList;
   /** The numbers of the removed events, in pairs: first and last. */
   readonly gaps: NumberList;
   readonly removedEvents: number;
 }
 
-/** The segment has bytes that are no record. They are evidence, so nothing of it is removed. */
+/** The error of a segment with bytes that are no record. They are evidence, so nothing of it is removed. */
 export class SegmentDamaged extends Error {
   override readonly name = "SegmentDamaged";
 }
 
-/** Read, parsed and written in one turn: less than a millisecond. */
+/** Bytes that are read, parsed and written in one turn: less than a millisecond. */
 const STEP_BYTES = 64 * 1024;
 
-/** Null where the segment has no removed event; then there is no file `to`. The copy is on the disk when it resolves. */
+/**
+ * Copies a segment. Null where it has no removed event; then there is no file `to`. The copy is on the disk
+ * when it resolves.
+ */
 export async function copySegment(options: SegmentCopyOptions): Promise<SegmentCopy | null> {
   const { from, to } = options;
   let isKept = false;
@@ -50,7 +53,7 @@ export async function copySegment(options: SegmentCopyOptions): Promise<SegmentC
   }
 }
 
-/** It allocates nothing for a record or a gap, as collecting that would take longer than a step. */
+/** One copying. It allocates nothing for a record or a gap: collecting that takes longer than a step. */
 class Copying {
   readonly #options: SegmentCopyOptions;
   readonly #source: Deno.FsFile;
@@ -63,10 +66,10 @@ class Copying {
   /** How much of the buffer is filled, and where its first byte is in the segment. */
   #filled = 0;
   #start = 0;
-  /** The removed events before the record under way; 0 without any. */
+  /** The first of the removed events before the present record; 0 without any. */
   #gapFrom = 0;
   #gapTo = 0;
-  /** What is to be written next: of the records of one step, and the gap before them. */
+  /** Bytes that are to be written next: the records of one step, and the gap before them. */
   readonly #out = new Uint8Array(STEP_BYTES + GAP_BYTES_MAX);
   #outBytes = 0;
   #lastSeq = 0;
@@ -108,7 +111,7 @@ class Copying {
     }
   }
 
-  /** Returns how many bytes of the buffer were whole records. */
+  /** Takes the whole records of the buffer. Returns how many bytes they had. */
   #takeRecords(): number {
     const record = this.#record;
     const bytes = this.#buffer.subarray(0, this.#filled);
@@ -133,7 +136,7 @@ class Copying {
     return at;
   }
 
-  /** The record under way is longer than the buffer, or no record at all. */
+  /** Takes a record that is longer than the buffer, or finds that it is none. */
   async #takeLong(): Promise<void> {
     const record = this.#record;
     const bytes = this.#buffer.subarray(0, this.#filled);

@@ -22,8 +22,8 @@ export interface SegmentEnd {
 }
 
 /**
- * A record whose sequence number is not above all numbers before it is a copy, and is skipped like damage. `afterSeq`
- * is the highest number of the segments before this one.
+ * Reads a segment from an offset to its end. A record whose sequence number is not above all numbers before
+ * it is a copy, and is skipped like damage. `afterSeq` is the highest number of the segments before this one.
  */
 export function scanSegment(
   file: Deno.FsFile,
@@ -93,7 +93,7 @@ export function linesIn(file: Deno.FsFile, from: number, to: number): { count: n
 /** A part of the file in memory. It only moves forward, and grows for a record that is larger than it. */
 class FileWindow {
   bytes: Uint8Array;
-  /** Offset in the file of `bytes[0]`. */
+  /** The offset in the file of `bytes[0]`. */
   start = 0;
   #end = 0;
   readonly #file: Deno.FsFile;

@@ -66,7 +66,7 @@ export function loadSnapshot(
   found: readonly FoundSegment[],
   { accepted, names, log }: {
     readonly accepted: AcceptedLosses;
-    /** How the owners of the runs are called. */
+    /** Says how the owners of the runs are called. */
     readonly names: PrincipalNames;
     readonly log: Log;
   },
@@ -178,7 +178,7 @@ function headerOf(
   };
 }
 
-/** Of the header without its runs, which are many, and of these. */
+/** The header in pieces: its own fields, then the runs, which are many and come encoded. */
 function encodeHeader(
   header: Omit<SnapshotHeader, "runs">,
   runs: readonly Uint8Array[],
@@ -259,7 +259,10 @@ function readFile(file: Deno.FsFile): { header: SnapshotHeader; index: EventInde
   return { header, index };
 }
 
-/** The header is used before the checksum of the whole file is checked, so its numbers are checked here. */
+/**
+ * Reads the header. It is used before the checksum of the whole file is checked, so its numbers are checked
+ * here.
+ */
 function parseHeader(text: string): SnapshotHeader {
   const header = JSON.parse(text) as SnapshotHeader;
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -273,7 +276,7 @@ function parseHeader(text: string): SnapshotHeader {
   return header;
 }
 
-/** The covered segments must exist with exactly the size they had; the last one may have grown. */
+/** Throws where a covered segment does not have exactly the size that it had; the last one may have grown. */
 function matchSegments(
   header: SnapshotHeader,
   found: readonly FoundSegment[],
@@ -289,7 +292,10 @@ function matchSegments(
   });
 }
 
-/** The last record must be where the index says, because another log could have files of the same names and sizes. */
+/**
+ * Throws where the last record is not where the index says: another log could have files of the same names
+ * and sizes.
+ */
 function matchLastRecord(header: SnapshotHeader, index: EventIndex, segments: SegmentReader): void {
   const position = index.positionOf(header.lastSeq);
   if (header.lastSeq === 0) return;

@@ -5,7 +5,7 @@ import { MEDIA_KINDS } from "../../model/files/media_kind.ts";
 import { Run } from "../../model/runs/run.ts";
 import type { EventIndex } from "./event_index.ts";
 
-/** The fields of Run in the order of `rowOf`, and its skip list. */
+/** A run as a row: the fields of Run in the order of `rowOf`, and its skip list. */
 export type RunRow = readonly (string | number | boolean | readonly number[])[];
 
 /** Rows that are made in one turn: less than a millisecond. */
@@ -28,12 +28,15 @@ export class SnapshotRows {
     this.#index = index;
   }
 
-  /** To be called before an event is folded into the run. */
+  /** Makes the row of a run. Call it before an event is folded into the run. */
   keep(run: Run): void {
     if (!this.#done.has(run) && !this.#kept.has(run)) this.#kept.set(run, this.#rowOf(run));
   }
 
-  /** A JSON array of the runs that have events, each as it was when this was called, in pieces of UTF-8. */
+  /**
+   * The rows as a JSON array: the runs that have events, each as it was when this was called, in pieces of
+   * UTF-8.
+   */
   async encode(runs: Iterable<Run>): Promise<readonly Uint8Array[]> {
     const pieces: Uint8Array[] = [];
     let text = "[";

@@ -1,12 +1,12 @@
 /** A payload of any length before its commit: a long one lies in a file without a name, and not in memory. */
 
 import { join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { writeAll } from "./segment.ts";
 
-/** A longer text is written to a file. */
+/** The longest text that stays in memory, in bytes; a longer one is written to a file. */
 const IN_MEMORY_BYTES = 1024 * 1024;
 const READ_BYTES = 256 * 1024;
 const FILE_NAME = ".payload";
@@ -57,14 +57,17 @@ export class StagedPayload extends PreparedPayload {
   }
 }
 
-/** One process owns the directory, and nothing comes between the two calls: one name is enough for all files. */
+/**
+ * Opens a file that has no name any more. One process owns the directory, and nothing comes between the two
+ * calls: one name is enough for all files.
+ */
 function openUnnamed(path: string): Deno.FsFile {
   const file = Deno.openSync(path, { create: true, truncate: true, read: true, write: true, mode: 0o600 });
   Deno.removeSync(path);
   return file;
 }
 
-/** All of the file, in one buffer that each piece fills anew. */
+/** Reads all of the file, into one buffer that each piece fills anew. */
 function* readPieces(file: Deno.FsFile): Iterable<Uint8Array> {
   const buffer = new Uint8Array(READ_BYTES);
   file.seekSync(0, Deno.SeekMode.Start);

@@ -1,10 +1,10 @@
 /** The timeline: all events of all runs in one order, on disk, and the state of the runs that follows from them. */
 
 import { join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { DEFAULT_STREAM_ID, PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
 import {
   EVENTS_REMOVED,
@@ -48,7 +48,7 @@ export interface StorageQuota {
 }
 
 export interface TimelineOptions {
-  /** Created with mode 0700 when it is missing. */
+  /** The data directory, created with mode 0700 when it is missing. */
   readonly dataDir: string;
   readonly world: World;
   /**
@@ -56,11 +56,11 @@ export interface TimelineOptions {
    * disk has them. See docs/deployment.md#durability.
    */
   readonly sync: "none" | "group";
-  /** Those that are configured; none unless given. The data have other names for their principals. */
+  /** The API keys that are configured; none unless given. The data have other names for their principals. */
   readonly apiKeys?: readonly string[];
-  /** A segment that would become larger is closed and the next one started; 64 MiB. */
+  /** The largest segment in bytes; one that would become larger is closed. 64 MiB unless given. */
   readonly segmentBytes?: number;
-  /** Beyond so many runs no new one is taken; the limit unless given. */
+  /** The number of runs beyond which no new one is taken; the limit unless given. */
   readonly runsMax?: number;
   /** Called for every damaged range, for the metrics; the log gets a message anyway. */
   readonly onDamage?: (damage: Damage) => void;
@@ -137,7 +137,7 @@ export class Timeline implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #removal: RecordRemoval;
   #appendFailures = 0;
-  /** Of the snapshot that is being written. */
+  /** The rows of the snapshot that is being written. */
   #snapshotRows: SnapshotRows | undefined;
 
   /**
@@ -405,9 +405,9 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * For a component that derives its own state from the events, such as the search index. It reads the log, and starts
-   * to use the calls of `observer` in the same synchronous step in which it finds that it has read everything
-   * (`view.lastSeq`), so it misses no event and gets none twice.
+   * Lets a component derive its own state from the events, such as the search index. The component reads the
+   * log, and starts to use the calls of `observer` in the same synchronous step in which it finds that it has
+   * read everything (`view.lastSeq`), so it misses no event and gets none twice.
    */
   observe(observer: CommitObserver): Disposable {
     this.#observers.add(observer);
@@ -499,7 +499,10 @@ export class Timeline implements AsyncDisposable {
     return payloads;
   }
 
-  /** Before anything is written: a record that the register cannot take would stop the next start, too. */
+  /**
+   * Refuses a new run for which there is no place. This comes before anything is written: a record that the
+   * register cannot take would stop the next start, too.
+   */
   #requirePlaceFor(runId: string): void {
     if (this.#register.count < this.#runsMax || this.#register.find(runId) !== undefined) return;
     throw refuse.because(
@@ -508,7 +511,10 @@ export class Timeline implements AsyncDisposable {
     );
   }
 
-  /** What ends or removes something is written in any case. */
+  /**
+   * Refuses events for which the principal has no room. What ends or removes something is written in any
+   * case.
+   */
   #requireRoomFor(events: readonly NewEvent[]): void {
     if (this.#quota === undefined) return;
     const [bytes, held] = [new Map<string, number>(), new Map<string, number>()];
@@ -567,7 +573,10 @@ export class Timeline implements AsyncDisposable {
     return this.#writer = next;
   }
 
-  /** In the background: syncs a full segment to the disk, and writes a snapshot when the log has grown enough. */
+  /**
+   * Does in the background what a full segment needs: syncs it to the disk, and writes a snapshot when the
+   * log has grown enough.
+   */
   async #finishSegment(full: SegmentWriter): Promise<void> {
     try {
       await this.synced();
@@ -601,7 +610,10 @@ export class Timeline implements AsyncDisposable {
     return removed;
   }
 
-  /** Its file is closed when it resolves: to close the file of a segment that has lost its name takes 80 ms. */
+  /**
+   * Ends the last segment. Its file is closed when this resolves: to close the file of a segment that has
+   * lost its name takes 80 ms.
+   */
   async #endLastSegment(bytesMin: number): Promise<void> {
     const last = this.#segments.segments.at(-1);
     const current = this.#writer;
@@ -629,7 +641,7 @@ export class Timeline implements AsyncDisposable {
     this.#snapshotPosition = position;
   }
 
-  /** Before it is folded into its run. */
+  /** Keeps an event in memory, before it is folded into its run. */
   #keepRecent(
     run: Run,
     event: CommittedEvent,
@@ -662,7 +674,10 @@ export class Timeline implements AsyncDisposable {
   }
 }
 
-/** A smaller segment goes on, so that years of removals do not leave thousands of small ones. */
+/**
+ * The least size of a segment that is ended for removals. A smaller one goes on, so that years of removals do
+ * not leave thousands of small ones.
+ */
 const ENDED_BYTES_MIN = 1024 * 1024;
 
 /** Events that are written although their principal may store nothing more. */
@@ -677,7 +692,7 @@ const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
   "hold_released",
 ]);
 
-/** Of a `run_created`, whose run is not known yet. */
+/** The principal that a `run_created` names: its run is not known yet. */
 function principalIn(payload: unknown): string {
   const { principal_key: key } = (payload ?? {}) as { principal_key?: unknown };
   return typeof key === "string" && key !== "" ? key : PUBLIC_PRINCIPAL;
@@ -717,7 +732,7 @@ function readTimeline(
   return { log, damage, register, index, segments, writer, end, snapshotPosition };
 }
 
-/** No batch where there are no events. */
+/** The events in one batch; no batch where there are none. */
 async function* inOneBatch(events: readonly StoredEvent[]): AsyncIterable<readonly StoredEvent[]> {
   if (events.length > 0) yield events;
 }

@@ -6,7 +6,7 @@ import { OPERATIONS } from "../../../src/http/description/openapi.ts";
 import { type Example, JSON_TYPE } from "../../../src/http/description/operation.ts";
 import { refusalsOf } from "../../../src/http/description/refusals.ts";
 import { ROUTES } from "../../../src/http/app.ts";
-import { REFUSALS } from "../../../src/base/refusal.ts";
+import { REFUSALS } from "../../../src/contract/refusal.ts";
 import { EVENTS } from "../../../src/model/events/event_table.ts";
 import { CONTRACT } from "../../house/contract.ts";
 import { DESCRIPTION, faultOfBody, faultOfHead } from "../../support/http/described_answers.ts";

@@ -5,7 +5,7 @@ import {
   checkAttachHeader,
   parseAttach,
 } from "../../../src/model/live/attach.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { DOCK_ZONE } from "../../support/policy_fixtures.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { writeAnswer } from "../../../src/model/live/answer.ts";
 import { readCandidate, readTrickle, writeTrickle } from "../../../src/model/live/candidate.ts";
 import { type Offer, readOffer, type VideoCodec } from "../../../src/model/live/offer.ts";

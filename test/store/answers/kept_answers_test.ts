@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Refusal, refuse } from "../../../src/base/refusal.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { Refusal, refuse } from "../../../src/contract/refusal.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { PrincipalNames } from "../../../src/model/principal_names.ts";
 import type { KeyUse } from "../../../src/store/answers/answer_file.ts";
 import {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import type { RunView } from "../../../src/model/runs/run.ts";
 import type { EventQuery, StoredEvent } from "../../../src/store/timeline/event_reader.ts";
 import { RecentEvents } from "../../../src/store/timeline/recent_events.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
 import { RecordBatch } from "../../../src/store/timeline/record.ts";
 import { all, Bench, created, event, prepared, range, RUN, seqs } from "../../support/timeline.ts";

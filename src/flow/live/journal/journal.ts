@@ -1,7 +1,7 @@
 /** What one live session writes: events while its run is open, pictures before the events that name them, its counts. */
 
-import type { LabelsOf, Metrics } from "../../../base/metrics.ts";
-import { Refusal } from "../../../base/refusal.ts";
+import type { LabelsOf, Metrics } from "../../../contract/metrics.ts";
+import { Refusal } from "../../../contract/refusal.ts";
 import { pause } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
 import type { LiveCounts } from "../../../live/messages/messages.ts";

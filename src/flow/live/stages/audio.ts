@@ -1,14 +1,14 @@
 /** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events. */
 
 import { joinedBytes } from "../../../base/bytes.ts";
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import { inRootSpan } from "../../../base/tracing.ts";
 import type { World } from "../../../base/world.ts";
 import type { AudioWindow, ReportOf } from "../../../live/messages/messages.ts";
 import { opusWav, OpusWavFailed } from "../../../media/formats/opus_wav.ts";
 import { type SessionEvent, sessionEvent } from "../../../model/events/event_table.ts";
 import type { LiveAudioPlan } from "../../../model/live/attach.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { type LocalAudio, SidecarFailed } from "../../../model/sidecars/local_audio.ts";
 import { type ChunkMoment, fuseMoments } from "../../../model/reason/moments.ts";
 import { SIDECAR_SAMPLE_RATE_HZ, wavOf } from "../../../model/sidecars/wav.ts";

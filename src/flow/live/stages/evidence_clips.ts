@@ -1,9 +1,9 @@
 /** The evidence clips of a session: stores each with its picture, then writes the event that names them. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import type { RecordedClip, ReportOf } from "../../../live/messages/messages.ts";
 import { sessionEvent } from "../../../model/events/event_table.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { storedImageFields } from "../../../model/live/live_frame.ts";
 import type { BlobRef } from "../../../store/media/blobs.ts";
 import type { LiveJournal, SessionIdentity } from "../journal/journal.ts";

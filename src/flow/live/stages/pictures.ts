@@ -1,7 +1,7 @@
 /** The pictures of a session: the event of a zone or a trigger, then the model, or why it was not asked. */
 
 import type { LivePicture, ReportOf } from "../../../live/messages/messages.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { keyframeEventType } from "../../../model/live/observation_event.ts";
 import { triggerActions } from "../../../model/triggers/trigger_event.ts";
 import type { TriggerProgram } from "../../../model/triggers/program.ts";

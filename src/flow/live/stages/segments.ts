@@ -1,7 +1,7 @@
 /** The segments of a source that is recorded all day: each goes to its recording, and causes no event. */
 
 import type { ReportOf } from "../../../live/messages/messages.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { SegmentRecorder } from "../../recordings/segment_recorder.ts";
 import { Stage } from "./stage.ts";
 import type { StagedSession } from "./staged_session.ts";

@@ -1,6 +1,6 @@
 /** What a live session is made of: its plan, what all sessions of the process share, and what its stages share. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import type { World } from "../../../base/world.ts";
 import type { FrameFacts } from "../../../live/messages/messages.ts";
 import type { Opening } from "../../../live/worker_pool.ts";

@@ -9,7 +9,7 @@ import {
   SYSTEM_HEALTH,
   UPLOADED,
 } from "../../../model/api/answers/system.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
 import {
   answersFile,

@@ -14,7 +14,7 @@ import {
 import { count, text } from "../../../model/events/payload_shapes.ts";
 import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
 import { ARM_BODY } from "../../../model/api/sources.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { PAGE_QUERY } from "../parameters.ts";
 import { answersFile, answersJson, FILE_HEADERS, jsonContent, type Operation } from "../operation.ts";
 

@@ -6,7 +6,7 @@ import { FOUND, QUERIED } from "../../../model/api/answers/reads.ts";
 import { QUERY_BODY } from "../../../model/api/reads.ts";
 import { SEARCH_BODY } from "../../../model/api/search.ts";
 import { count, positive } from "../../../model/events/payload_shapes.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { PAGE_QUERY } from "../parameters.ts";
 import { answersJson, JSON_TYPE, jsonContent, type Operation } from "../operation.ts";
 

@@ -13,7 +13,7 @@ export const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3
   format: "date-time",
 });
 
-/** The last four are terminal. */
+/** The status of a run; the last four are terminal. */
 export const runStatus = named(
   "RunStatus",
   z.enum(["pending", "processing", "completed", "failed", "cancelled", "expired"]),
@@ -26,12 +26,12 @@ export const tokens = open({
   total_tokens: count,
 });
 
-/** Of a list that comes in pages. */
+/** The cursor of a list that comes in pages. */
 export const nextCursorField = z.string().min(1).nullable().describe(
   "The `cursor` that reads on; null at the end",
 );
 
-/** Of a list that comes whole where neither `limit` nor `cursor` is given. */
+/** The cursor of a list that comes whole where neither `limit` nor `cursor` is given. */
 export const pageCursorField = nextCursorField.optional().describe(
   "The `cursor` that reads on, null at the end; absent from a whole list",
 );

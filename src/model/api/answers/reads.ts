@@ -5,7 +5,10 @@ import { count, jsonObject, jsonValue, open, positive, text } from "../../events
 import { STORED_MARKER } from "./analysis.ts";
 import { pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 
-/** The payload of each kind is described in `webhooks`; one that is no JSON object reads as `{ raw }`. */
+/**
+ * An event of the timeline. The payload of each kind is described in `webhooks`; one that is no JSON object
+ * reads as `{ raw }`.
+ */
 export const TIMELINE_EVENT = open({
   seq: positive.describe("Grows within one data directory; usable as a cursor"),
   pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
@@ -33,7 +36,7 @@ const BINS = open({
   mean: z.array(z.number().nullable()),
 });
 
-/** All arrays are of one length. */
+/** Signals of a run in bins. All arrays are of one length. */
 export const SIGNALS_READ = open({
   request_id: requestIdField,
   run_id: runIdField,
@@ -82,7 +85,7 @@ export const FOUND = open({
   hits: z.array(SEARCH_HIT).describe("In sequence order"),
 });
 
-/** Beside these the fields of the model's own output, which go before them. */
+/** An answer of a model about a chunk. The fields of the model's own output go before these. */
 export const INTERACTION = open({ chunk_index: jsonValue, pts_start_ms: jsonValue, pts_end_ms: jsonValue });
 
 export const INTERACTIONS = open({ run_id: runIdField, count, interactions: z.array(INTERACTION) });

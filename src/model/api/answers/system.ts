@@ -2,13 +2,13 @@
 
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../../base/program_paths.ts";
-import { REFUSALS } from "../../../base/refusal.ts";
+import { REFUSALS } from "../../../contract/refusal.ts";
 import { MEDIA_KINDS } from "../../files/media_kind.ts";
 import { MEDIA_REMOVAL_REASONS, REMOVAL_REASONS } from "../../events/run_payloads.ts";
 import { STAY_REASONS } from "../../runs/removal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
-import { LIMITS } from "../../limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 import { namedEnum } from "../../schemas/named_shapes.ts";
 
@@ -190,7 +190,7 @@ export const FEEDBACK_LIST = open({
   next_cursor: pageCursorField,
 });
 
-/** See docs/api.md#errors. */
+/** The body of every refusal. See docs/api.md#errors. */
 export const ERROR_ENVELOPE = open({
   error: open({
     code: z.enum([...new Set(Object.values(REFUSALS).map(({ code }) => code))]),

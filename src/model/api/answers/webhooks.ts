@@ -18,7 +18,7 @@ const webhookFields = {
   registered_seq: positive,
 };
 
-/** The only answer that contains the secret. */
+/** A webhook that was just registered: the only answer that contains the secret. */
 export const CREATED_WEBHOOK = open({
   request_id: requestIdField,
   run_id: runIdField,

@@ -11,11 +11,14 @@ export interface PictureReasons {
   readonly trigger: object | null;
   readonly isKeyframe: boolean;
   readonly isCut: boolean;
-  /** What zone and trigger find while it is false causes no clip; null for a session that is neither armed nor disarmed. */
+  /**
+   * Whether the camera is armed; null for a session that is neither armed nor disarmed. What zone and trigger
+   * find while it is false causes no clip.
+   */
   readonly isArmed: boolean | null;
 }
 
-/** Why a picture is a cause; null where it is none that is wanted. Of several the first counts. */
+/** Why a picture is a cause; null where it is none that is wanted. Of several causes the first counts. */
 export function causeOf(reasons: PictureReasons, on: readonly ClipCause[]): ClipCause | null {
   const { zone, trigger, isKeyframe, isCut } = reasons;
   const isAlarm = reasons.isArmed !== false;
@@ -28,7 +31,7 @@ export function causeOf(reasons: PictureReasons, on: readonly ClipCause[]): Clip
   return causes.find(([cause, isSo]) => isSo && on.includes(cause))?.[0] ?? null;
 }
 
-/** A cause that is named must be possible, so that nobody waits for what never comes. */
+/** Adds a fault for a named cause that is not possible, so that nobody waits for what never comes. */
 export function checkNamedCauses(
   rules: FieldRules,
   field: string,

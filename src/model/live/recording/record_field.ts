@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { FieldRules } from "../../field_rules.ts";
-import { LIMITS } from "../../limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { checkNamedCauses, CLIP_CAUSES, type ClipCause } from "./causes.ts";
 import type { RecordPlan } from "./record_plan.ts";
 import { named, namedEnum } from "../../schemas/named_shapes.ts";
@@ -23,7 +23,10 @@ export interface RecordedBeside {
   readonly clip: object | null;
 }
 
-/** What is not named is recorded as far as the session has it; periodic keyframes only where they are named. */
+/**
+ * The causes where none are named, as far as the session can have them; periodic keyframes count only where
+ * they are named.
+ */
 const CAUSES_DEFAULT: readonly ClipCause[] = ["zone", "trigger", "scene_cut"];
 
 export function readRecord(

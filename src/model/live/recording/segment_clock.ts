@@ -1,7 +1,7 @@
 /** When the segments of a recording were seen: places their media times on the clock of the machine. See docs/cameras.md#recording. */
 
 export interface SegmentMedia {
-  /** Media times, milliseconds. */
+  /** When the segment begins: this and the end are media times, milliseconds. */
   readonly startMs: number;
   readonly endMs: number;
   /** The least of arrival time minus media time of its units, milliseconds: no unit comes before it was seen. */
@@ -9,23 +9,28 @@ export interface SegmentMedia {
 }
 
 export interface SegmentTimes {
-  /** Epoch milliseconds, whole. */
+  /** When the segment was seen to begin: epoch milliseconds, whole. */
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** The clock of a camera and that of the machine drift apart by less; beyond it a late network is taken for drift. */
+/**
+ * The part of its length by which the end of a segment moves at most. The clock of a camera and that of the
+ * machine drift apart by less; with more, a late network would be taken for drift.
+ */
 const SLEW_MAX = 0.01;
 /**
- * A clock that was set forward by more, or a camera that lost time without saying so. A late network cannot look like it: pictures that all
- * come at once after a silence of at most 30 s, which would be a gap, are at most 20 s late at the end of a segment of 10 s.
+ * The step from which a clock was set forward, or a camera lost time without saying so. A late network cannot
+ * look like it: pictures that all come at once after a silence of at most 30 s, which would be a gap, are at
+ * most 20 s late at the end of a segment of 10 s.
  */
 const STEP_MS = 20_000;
 
 /**
- * Segments that follow each other without a gap touch in both times. As the two clocks drift apart, the later end moves to where it
- * belongs, by at most a hundredth of the segment. One behind a gap does not overlap the one before, though parts of HLS come in bursts,
- * so that its pictures may be seen sooner after their times.
+ * Places segments. Those that follow each other without a gap touch in both times. As the two clocks drift
+ * apart, the later end moves to where it belongs, by at most a hundredth of the segment. A segment behind a
+ * gap does not overlap the one before, though parts of HLS come in bursts, so that its pictures may be seen
+ * sooner after their times.
  */
 export class SegmentClock {
   #next: { readonly mediaMs: number; readonly wallMs: number } | null = null;
