@@ -16,7 +16,7 @@ import { LiveSessionFactory } from "../flow/live/session_factory.ts";
 import { Whip } from "../flow/live/whip.ts";
 import { PolicyRevisions } from "../flow/policies/revisions.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
-import { AlwaysOn } from "../flow/sources/always_on.ts";
+import { AlwaysOn } from "../flow/cameras/always_on.ts";
 import { ArmedSources } from "../flow/sources/armed_sources.ts";
 import type { NamedSources } from "../flow/sources/named_sources.ts";
 import type { Sources } from "../flow/sources/sources.ts";

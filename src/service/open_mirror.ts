@@ -2,7 +2,7 @@
 
 import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
-import { Mirror } from "../flow/mirror.ts";
+import { Mirror } from "../flow/system/mirror.ts";
 import { mirrorTarget, placeOf } from "../model/mirror/target.ts";
 import { MirrorDatabase } from "../remote/mirror_database.ts";
 import { MirrorCursor } from "../store/mirror_cursor.ts";

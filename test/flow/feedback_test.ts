@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Caller } from "../../src/flow/caller.ts";
-import { Feedback } from "../../src/flow/feedback.ts";
+import { Feedback } from "../../src/flow/analysis/feedback.ts";
 import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
 import { Bench } from "../support/timeline.ts";
 

@@ -7,6 +7,7 @@ import type { World } from "../../base/world.ts";
 import type { CreateRunBody } from "../../model/api/runs.ts";
 import { event } from "../../model/events/event_table.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
+import type { IdentifyModel } from "../../model/infer/catalog.ts";
 import { newRunId } from "../../model/identifiers.ts";
 import type { Mode } from "../../model/runs/mode.ts";
 import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
@@ -15,7 +16,6 @@ import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { HeldBytes } from "../../store/space/held_bytes.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";
-import type { Inference } from "../infer/inference.ts";
 import { cursorNumbers, PageEntries, pageOf, type PageQuery } from "../list_page.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
 import type { RunWork, WorkProgress } from "./run_work.ts";
@@ -79,7 +79,10 @@ export interface RunsOptions {
   readonly work: RunWork;
   readonly held: Pick<HeldBytes, "requireHold">;
   /** Knows the models that a caller may name. */
-  readonly inference: Pick<Inference, "identify">;
+  readonly inference: {
+    /** The id that each of these models is known by. */
+    identify(models: readonly string[], signal: AbortSignal): Promise<IdentifyModel>;
+  };
   readonly activeStreamLimit: number;
   readonly streamTtlMs: number;
 }

@@ -1,7 +1,7 @@
 /** Routes of ingest and deterministic analysis. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
-import type { AnalyzeResult } from "../../flow/analyze.ts";
+import type { AnalyzeResult } from "../../flow/analysis/analyze.ts";
 import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { readJson } from "../body.ts";

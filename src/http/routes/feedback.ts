@@ -1,6 +1,6 @@
 /** Routes of operators' feedback. */
 
-import type { FeedbackItem } from "../../flow/feedback.ts";
+import type { FeedbackItem } from "../../flow/analysis/feedback.ts";
 import { FEEDBACK_BODY } from "../../model/api/feedback.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route } from "../call.ts";

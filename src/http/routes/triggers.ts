@@ -1,7 +1,7 @@
 /** Routes of trigger programs. */
 
-import type { RecordedEvaluation } from "../../flow/recorded_triggers.ts";
-import type { TriggerEvaluation } from "../../flow/triggers.ts";
+import type { RecordedEvaluation } from "../../flow/analysis/recorded_triggers.ts";
+import type { TriggerEvaluation } from "../../flow/analysis/triggers.ts";
 import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";

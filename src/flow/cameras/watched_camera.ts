@@ -6,7 +6,7 @@ import type { World } from "../../base/world.ts";
 import type { SourceState } from "../../model/api/sources.ts";
 import type { AlwaysOnSource } from "../../model/sources/source_file.ts";
 import type { LiveSources } from "../live/camera.ts";
-import type { ArmedChange, ArmedSources } from "./armed_sources.ts";
+import type { ArmedChange, ArmedSources } from "../sources/armed_sources.ts";
 import { reconnectWaitMs } from "../live/reconnect.ts";
 import type { LiveSession } from "../live/session.ts";
 

@@ -1,17 +1,17 @@
 /** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api.md#feedback. */
 
-import { utf8Length } from "../base/bytes.ts";
-import { yieldToEventLoop } from "../base/wait.ts";
-import type { FeedbackBody } from "../model/api/feedback.ts";
-import { event } from "../model/events/event_table.ts";
-import { FieldRules } from "../model/field_rules.ts";
-import { LIMITS } from "../contract/limits.ts";
-import type { StoredEvent } from "../store/timeline/event_reader.ts";
-import type { Timeline } from "../store/timeline/timeline.ts";
-import type { Caller } from "./caller.ts";
-import { cursorNumbers, PageEntries, pageOf, type PageQuery } from "./list_page.ts";
-import type { Mirror } from "./mirror.ts";
-import { ownedRun } from "./runs/ownership.ts";
+import { utf8Length } from "../../base/bytes.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import type { FeedbackBody } from "../../model/api/feedback.ts";
+import { event } from "../../model/events/event_table.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { cursorNumbers, PageEntries, pageOf, type PageQuery } from "../list_page.ts";
+import type { Mirror } from "../system/mirror.ts";
+import { ownedRun } from "../runs/ownership.ts";
 
 const KIND = "operator_feedback_submitted";
 /** Events in one batch of the list. */

@@ -1,18 +1,18 @@
 /** Search: finds the caller's events whose description contains a text. See docs/api.md#search. */
 
-import { utf8Length } from "../base/bytes.ts";
-import { yieldToEventLoop } from "../base/wait.ts";
-import type { SearchBody } from "../model/api/search.ts";
-import { describedPayload } from "../model/events/description.ts";
-import { matchScore } from "../model/events/match_score.ts";
-import { FieldRules } from "../model/field_rules.ts";
-import { isRunId } from "../model/identifiers.ts";
-import { LIMITS } from "../contract/limits.ts";
-import type { SearchIndex } from "../store/search/search_index.ts";
-import type { Timeline } from "../store/timeline/timeline.ts";
-import type { StoredEvent } from "../store/timeline/event_reader.ts";
-import type { Caller } from "./caller.ts";
-import { ownedRun } from "./runs/ownership.ts";
+import { utf8Length } from "../../base/bytes.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import type { SearchBody } from "../../model/api/search.ts";
+import { describedPayload } from "../../model/events/description.ts";
+import { matchScore } from "../../model/events/match_score.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import { isRunId } from "../../model/identifiers.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { SearchIndex } from "../../store/search/search_index.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Caller } from "../caller.ts";
+import { ownedRun } from "../runs/ownership.ts";
 
 export interface SearchHit {
   readonly seq: number;

@@ -1,15 +1,15 @@
 /** Reads the signals of a decode back from the log, for an analysis, for plots and for triggers. */
 
-import { refuse } from "../contract/refusal.ts";
-import type { GateKernel } from "../media/kernels/gate_kernel.ts";
-import type { DecodeRange, SignalsQuery } from "../model/api/reads.ts";
-import { FieldRules } from "../model/field_rules.ts";
-import type { ImageCoordinates } from "../model/frames/coordinates.ts";
-import type { SourceEnd } from "../model/frames/ended_early.ts";
-import type { RowRange } from "../model/frames/row_range.ts";
-import type { SamplingPolicy } from "../model/frames/sampling.ts";
-import { type SignalBins, signalBins } from "../model/frames/signal_bins.ts";
-import type { ContextScores, GateThresholds, SignalColumns } from "../model/frames/signals.ts";
+import { refuse } from "../../contract/refusal.ts";
+import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
+import type { DecodeRange, SignalsQuery } from "../../model/api/reads.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
+import type { RowRange } from "../../model/frames/row_range.ts";
+import type { SamplingPolicy } from "../../model/frames/sampling.ts";
+import { type SignalBins, signalBins } from "../../model/frames/signal_bins.ts";
+import type { ContextScores, GateThresholds, SignalColumns } from "../../model/frames/signals.ts";
 import {
   columnsOf,
   emptyColumns,
@@ -17,14 +17,14 @@ import {
   type FrameColumns,
   type SignalRow,
   StoredSignals,
-} from "../model/frames/signals_json.ts";
-import { LIMITS } from "../contract/limits.ts";
-import type { RunView } from "../model/runs/run.ts";
-import type { Timeline } from "../store/timeline/timeline.ts";
-import type { Caller } from "./caller.ts";
+} from "../../model/frames/signals_json.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { RunView } from "../../model/runs/run.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { Caller } from "../caller.ts";
 import { gated } from "./gated_frames.ts";
-import type { LargeReads } from "./large_reads.ts";
-import { ownedRun } from "./runs/ownership.ts";
+import type { LargeReads } from "../large_reads.ts";
+import { ownedRun } from "../runs/ownership.ts";
 
 /** The payload of `frames_decoded` without its rows. */
 export interface DecodedHead extends SourceEnd {

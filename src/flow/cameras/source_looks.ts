@@ -8,8 +8,8 @@ import type { Caller } from "../caller.ts";
 import type { LiveRegistry } from "../live/registry.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 import type { AlwaysOn } from "./always_on.ts";
-import { type ArmedSources, lookOf } from "./armed_sources.ts";
-import type { NamedSources } from "./named_sources.ts";
+import { type ArmedSources, lookOf } from "../sources/armed_sources.ts";
+import type { NamedSources } from "../sources/named_sources.ts";
 import type { CameraLook } from "./watched_camera.ts";
 
 export interface SourceLooksOptions {

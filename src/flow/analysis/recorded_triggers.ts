@@ -1,14 +1,14 @@
 /** Steps a trigger program over what a run's decode has measured, as a live session would have. Stores nothing. */
 
-import { yieldToEventLoop } from "../base/wait.ts";
-import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
-import type { EvaluateOnRunBody } from "../model/api/triggers.ts";
-import { framesBetween, type TimeRange } from "../model/frames/signal_bins.ts";
-import { LIMITS } from "../contract/limits.ts";
-import { type Action, isAction, type Signal } from "../model/triggers/program.ts";
-import { FIRED, MISSING_SIGNAL, tableOf } from "../model/triggers/program_table.ts";
-import { type ValidProgram, validProgram } from "../model/triggers/validate.ts";
-import type { Caller } from "./caller.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import { TriggerKernel } from "../../media/kernels/trigger_kernel.ts";
+import type { EvaluateOnRunBody } from "../../model/api/triggers.ts";
+import { framesBetween, type TimeRange } from "../../model/frames/signal_bins.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { type Action, isAction, type Signal } from "../../model/triggers/program.ts";
+import { FIRED, MISSING_SIGNAL, tableOf } from "../../model/triggers/program_table.ts";
+import { type ValidProgram, validProgram } from "../../model/triggers/validate.ts";
+import type { Caller } from "../caller.ts";
 import type { MeasuredDecode, SignalReads } from "./decoded_signals.ts";
 
 /** One frame at which the program has fired, with the scores that it had. */

@@ -1,13 +1,13 @@
 /** Trigger programs: compiles, validates and evaluates them. Stores nothing. See docs/triggers-policies.md#trigger-program. */
 
-import { refuse } from "../contract/refusal.ts";
-import type { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
-import type { CompileBody, EvaluateBody } from "../model/api/triggers.ts";
-import { compileTrigger } from "../model/triggers/compile.ts";
-import { type Action, isAction, type TriggerProgram } from "../model/triggers/program.ts";
-import { fillColumns, firstOutOfOrder } from "../model/triggers/samples.ts";
-import { tableOf } from "../model/triggers/program_table.ts";
-import { stateSlots, type ValidProgram, validProgram } from "../model/triggers/validate.ts";
+import { refuse } from "../../contract/refusal.ts";
+import type { TriggerKernel } from "../../media/kernels/trigger_kernel.ts";
+import type { CompileBody, EvaluateBody } from "../../model/api/triggers.ts";
+import { compileTrigger } from "../../model/triggers/compile.ts";
+import { type Action, isAction, type TriggerProgram } from "../../model/triggers/program.ts";
+import { fillColumns, firstOutOfOrder } from "../../model/triggers/samples.ts";
+import { tableOf } from "../../model/triggers/program_table.ts";
+import { stateSlots, type ValidProgram, validProgram } from "../../model/triggers/validate.ts";
 
 /** A valid program, and its size. */
 export interface CheckedProgram {

@@ -1,19 +1,19 @@
 /** What an operator wants to know of the running service: its versions, the disk, its settings. See docs/api.md#health-system-and-metrics. */
 
-import type { Config } from "../contract/config.ts";
-import type { Setting } from "../contract/setting_parsers.ts";
-import type { DecodeBackend } from "../base/program_paths.ts";
-import { SETTINGS } from "../contract/settings.ts";
-import type { World } from "../base/world.ts";
-import type { AboutFfmpeg, FfmpegFacts } from "../media/ffmpeg_facts.ts";
-import type { Hardware } from "../media/recorded/hardware.ts";
-import type { ToolTrials } from "../media/trials/tool_trials.ts";
-import type { BackendLook } from "../remote/models/providers.ts";
+import type { Config } from "../../contract/config.ts";
+import type { Setting } from "../../contract/setting_parsers.ts";
+import type { DecodeBackend } from "../../base/program_paths.ts";
+import { SETTINGS } from "../../contract/settings.ts";
+import type { World } from "../../base/world.ts";
+import type { AboutFfmpeg, FfmpegFacts } from "../../media/ffmpeg_facts.ts";
+import type { Hardware } from "../../media/recorded/hardware.ts";
+import type { ToolTrials } from "../../media/trials/tool_trials.ts";
+import type { BackendLook } from "../../remote/models/providers.ts";
 import type { Mirror, MirrorLook } from "./mirror.ts";
-import { type DiskRoom, diskRoom } from "../store/space/disk_room.ts";
-import { DiskUse, type UsedBytes } from "../store/space/disk_use.ts";
-import type { Inference } from "./infer/inference.ts";
-import type { LiveModelChoice } from "./live/describing/live_model_choice.ts";
+import { type DiskRoom, diskRoom } from "../../store/space/disk_room.ts";
+import { DiskUse, type UsedBytes } from "../../store/space/disk_use.ts";
+import type { Inference } from "../infer/inference.ts";
+import type { LiveModelChoice } from "../live/describing/live_model_choice.ts";
 
 export interface SystemOptions {
   readonly config: Config;

@@ -1,9 +1,9 @@
 /** The gate and the context pass over the frames of a request or of a decode, with turns for others in between. */
 
-import { yieldToEventLoop } from "../base/wait.ts";
-import { GateKernel } from "../media/kernels/gate_kernel.ts";
-import type { GateColumns, GateThresholds } from "../model/frames/signals.ts";
-import type { FrameColumns } from "../model/frames/signals_json.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import { GateKernel } from "../../media/kernels/gate_kernel.ts";
+import type { GateColumns, GateThresholds } from "../../model/frames/signals.ts";
+import type { FrameColumns } from "../../model/frames/signals_json.ts";
 
 /** Frames after which others get a turn. */
 export const FRAMES_PER_TURN = 8192;

@@ -1,28 +1,28 @@
 /** Ingest: decodes a source into the signals of sampled frames, and appends them to the timeline. */
 
-import { freeMemory } from "../base/bytes.ts";
-import type { Metrics } from "../contract/metrics.ts";
-import { yieldToEventLoop } from "../base/wait.ts";
-import type { World } from "../base/world.ts";
-import type { MediaInfo } from "../media/probe.ts";
-import type { DecodedSignals, Decoder } from "../media/recorded/decoder.ts";
-import { newProgress, readProgress } from "../media/recorded/decode_progress.ts";
-import type { IngestBody } from "../model/api/analysis.ts";
-import { event } from "../model/events/event_table.ts";
-import { COORDINATE_SCHEMA } from "../model/frames/coordinates.ts";
-import type { SourceEnd } from "../model/frames/ended_early.ts";
-import { FieldRules } from "../model/field_rules.ts";
-import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
-import { LIMITS } from "../contract/limits.ts";
-import type { PreparedPayload } from "../model/runs/run.ts";
-import { rowRanges } from "../model/frames/row_range.ts";
-import { plannedEndMs, planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
-import { signalRowsJson } from "../model/frames/signals_json.ts";
-import type { Timeline } from "../store/timeline/timeline.ts";
-import type { Caller } from "./caller.ts";
-import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
-import type { RunWork } from "./runs/run_work.ts";
-import type { OpenedSource, Sources } from "./sources/sources.ts";
+import { freeMemory } from "../../base/bytes.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import type { MediaInfo } from "../../media/probe.ts";
+import type { DecodedSignals, Decoder } from "../../media/recorded/decoder.ts";
+import { newProgress, readProgress } from "../../media/recorded/decode_progress.ts";
+import type { IngestBody } from "../../model/api/analysis.ts";
+import { event } from "../../model/events/event_table.ts";
+import { COORDINATE_SCHEMA } from "../../model/frames/coordinates.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { PreparedPayload } from "../../model/runs/run.ts";
+import { rowRanges } from "../../model/frames/row_range.ts";
+import { plannedEndMs, planSampling, type SamplingPlan } from "../../model/frames/sampling.ts";
+import { signalRowsJson } from "../../model/frames/signals_json.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { actionableRun, explainedFailure, stillActionableRun } from "../runs/ownership.ts";
+import type { RunWork } from "../runs/run_work.ts";
+import type { OpenedSource, Sources } from "../sources/sources.ts";
 
 export interface IngestOptions {
   readonly timeline: Timeline;

@@ -1,38 +1,38 @@
 /** Analyze: turns the signals of frames into gate decisions, rows and markers, all deterministic. */
 
-import type { Metrics } from "../contract/metrics.ts";
-import { refuse } from "../contract/refusal.ts";
-import { yieldToEventLoop } from "../base/wait.ts";
-import type { World } from "../base/world.ts";
-import type { GateKernel } from "../media/kernels/gate_kernel.ts";
-import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
-import { COORDINATE_SCHEMA, type ImageCoordinates } from "../model/frames/coordinates.ts";
-import type { SourceEnd } from "../model/frames/ended_early.ts";
-import { event } from "../model/events/event_table.ts";
-import { FieldRules } from "../model/field_rules.ts";
-import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frames/frame_row.ts";
-import { DEFAULT_STREAM_ID, defaultTraceId } from "../model/identifiers.ts";
-import { type LabelMaps, labelsOf } from "../model/frames/label_map.ts";
-import { LIMITS } from "../contract/limits.ts";
-import { type Marker, MarkerBuilder } from "../model/frames/marker.ts";
-import { type RowRange, withRangeMarkers } from "../model/frames/row_range.ts";
-import type { RunView } from "../model/runs/run.ts";
-import { parseSamplingPolicy, type SamplingPolicy } from "../model/frames/sampling.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
+import type { AnalyzeBody, CallerFrame } from "../../model/api/analysis.ts";
+import { COORDINATE_SCHEMA, type ImageCoordinates } from "../../model/frames/coordinates.ts";
+import type { SourceEnd } from "../../model/frames/ended_early.ts";
+import { event } from "../../model/events/event_table.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../../model/frames/frame_row.ts";
+import { DEFAULT_STREAM_ID, defaultTraceId } from "../../model/identifiers.ts";
+import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { type Marker, MarkerBuilder } from "../../model/frames/marker.ts";
+import { type RowRange, withRangeMarkers } from "../../model/frames/row_range.ts";
+import type { RunView } from "../../model/runs/run.ts";
+import { parseSamplingPolicy, type SamplingPolicy } from "../../model/frames/sampling.ts";
 import {
   GATE_REASONS,
   type GateColumns,
   type GateThresholds,
   type SignalColumns,
-} from "../model/frames/signals.ts";
-import { columnsOf } from "../model/frames/signals_json.ts";
-import type { Timeline } from "../store/timeline/timeline.ts";
-import type { Caller } from "./caller.ts";
+} from "../../model/frames/signals.ts";
+import { columnsOf } from "../../model/frames/signals_json.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { Caller } from "../caller.ts";
 import { isLongDecode, readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";
-import type { Inference } from "./infer/inference.ts";
-import type { LargeReads } from "./large_reads.ts";
-import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
-import type { RunWork } from "./runs/run_work.ts";
+import type { Inference } from "../infer/inference.ts";
+import type { LargeReads } from "../large_reads.ts";
+import { actionableRun, stillActionableRun } from "../runs/ownership.ts";
+import type { RunWork } from "../runs/run_work.ts";
 
 export interface AnalyzeOptions {
   readonly timeline: Timeline;

@@ -5,8 +5,8 @@ import type { World } from "../../base/world.ts";
 import { SOURCE_STATES } from "../../model/api/sources.ts";
 import { isAlwaysOn, type NamedSource } from "../../model/sources/source_file.ts";
 import type { LiveSources } from "../live/camera.ts";
-import type { ArmedSources } from "./armed_sources.ts";
-import type { NamedSources } from "./named_sources.ts";
+import type { ArmedSources } from "../sources/armed_sources.ts";
+import type { NamedSources } from "../sources/named_sources.ts";
 import { type CameraLook, WatchedCamera } from "./watched_camera.ts";
 
 export interface AlwaysOnOptions {
