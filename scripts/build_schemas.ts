@@ -1,8 +1,8 @@
 /** Writes schemas/ from the tables of src/; with --check it fails unless schemas/ is up to date. */
 
-import { schemaText } from "../src/model/schemas/json_schema.ts";
+import { schemaText } from "../src/model/published/json_schema.ts";
 import { openApi } from "../src/http/description/openapi.ts";
-import { publishedSchemas } from "../src/model/schemas/published.ts";
+import { publishedSchemas } from "../src/model/published/published.ts";
 
 /** The published schemas and the API description, by file name. */
 export function freshFiles(): ReadonlyMap<string, object> {

@@ -5,7 +5,7 @@ import { freeMemory } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../contract/refusal.ts";
 import type { Caller } from "../flow/caller.ts";
 import { LIMITS } from "../contract/limits.ts";
-import { shapeMessage } from "../model/api/shape_message.ts";
+import { shapeMessage } from "../model/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
 import { jsonSizeFault } from "../model/json_size.ts";
 import type { ReceivedBodies } from "./received_body.ts";

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { errorText } from "../base/log.ts";
-import { shapeMessage } from "./api/shape_message.ts";
+import { shapeMessage } from "./shape_message.ts";
 import { BACKUP_PART_BYTES } from "./backup_storage.ts";
 
 export const BACKUP_FORMAT = 1;

@@ -2,10 +2,11 @@
 
 import { utf8Length } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../contract/refusal.ts";
-import type { IdentifyModel } from "./infer/catalog.ts";
-import { type Detector, DETECTORS } from "./frames/detected_range.ts";
 import { LIMITS } from "../contract/limits.ts";
-import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
+import { DEFAULT_MODE, type Mode, parseMode } from "./mode.ts";
+
+/** Gives the id that a model is known by; undefined for an unknown model. */
+export type IdentifyModel = (model: string) => string | undefined;
 
 export class FieldRules {
   readonly #faults: FieldFault[] = [];
@@ -57,22 +58,6 @@ export class FieldRules {
       this.fault("model", `must be a model of the catalog or of a model server: got ${quoted(text)}`);
     }
     return model ?? text;
-  }
-
-  /** The detectors of a request; all when none are given. */
-  detectors(names: readonly string[] | null | undefined): ReadonlySet<Detector> {
-    if (names == null) return new Set(DETECTORS);
-    const rule = `must be a list of ${DETECTORS.join(", ")}, each at most once`;
-    const chosen = new Set<Detector>();
-    for (const name of names) {
-      const detector = DETECTORS.find((known) => known === name);
-      if (detector === undefined || chosen.has(detector)) {
-        this.fault("detectors", `${rule}: got ${quoted(name)}${detector === undefined ? "" : " twice"}`);
-        break;
-      }
-      chosen.add(detector);
-    }
-    return chosen;
   }
 
   /** Refuses with 422 and every fault found so far; does nothing when there is none. */

@@ -44,3 +44,14 @@ export function hex8(ordinal: number): string {
 export function principalKeyOf(apiKey: string): string {
   return `api-key:${createHash("sha256").update(apiKey, "utf8").digest("hex")}`;
 }
+
+/** How the name of every upload of this principal begins. */
+export function ownerPrefix(principalKey: string): string {
+  if (principalKey === PUBLIC_PRINCIPAL) return "public__";
+  return `${createHash("sha256").update(principalKey, "utf8").digest("hex")}__`;
+}
+
+/** The owner's prefix in the name of an upload; null for another file. */
+export function ownerPrefixIn(name: string): string | null {
+  return /^(?:public|[0-9a-f]{64})__/.exec(name)?.[0] ?? null;
+}

@@ -1,8 +1,7 @@
 /** How the service calls principals, in memory and in all that it writes. See docs/security.md#names-of-principals. */
 
 import { createHmac } from "node:crypto";
-import { ownerPrefix, ownerPrefixIn } from "./files/file_name.ts";
-import { principalKeyOf } from "./identifiers.ts";
+import { ownerPrefix, ownerPrefixIn, principalKeyOf } from "./identifiers.ts";
 
 /**
  * An operator calls a principal by the SHA-256 of its key, and whoever reads that name can try keys against it. The service

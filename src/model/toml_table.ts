@@ -1,7 +1,7 @@
 /** Reads a TOML file of settings field by field, and says of every fault where it is, without a value that may be secret. */
 
 import { parse, TomlError } from "smol-toml";
-import { shownName } from "./api/shape_message.ts";
+import { shownName } from "./shape_message.ts";
 
 /** The error of a text that is no TOML. */
 export class TomlFault extends Error {

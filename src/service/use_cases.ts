@@ -39,7 +39,7 @@ import { VERSION } from "../http/description/version.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { SourcePolicy } from "../media/source.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
-import { publishedSchemas } from "../model/schemas/published.ts";
+import { publishedSchemas } from "../model/published/published.ts";
 import type { Retention } from "../flow/retention/retention.ts";
 import type { Live } from "./open_live.ts";
 import type { Media } from "./open_media.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 import { Refusal } from "../../src/contract/refusal.ts";
 import { readJson } from "../../src/http/body.ts";
-import { boundedList } from "../../src/model/bounded_list.ts";
+import { boundedList } from "../../src/model/schemas/bounded_list.ts";
 import { LIMITS } from "../../src/contract/limits.ts";
 import { ReceivedBodies } from "../../src/http/received_body.ts";
 import { Rejection } from "../../src/http/reply.ts";

@@ -12,11 +12,11 @@ import {
 } from "../../src/model/frames/frame_row.ts";
 import { labelsOf } from "../../src/model/frames/label_map.ts";
 import { deriveMarkers } from "../../src/model/frames/marker.ts";
-import { MODES } from "../../src/model/runs/mode.ts";
-import { frameMetadata } from "../../src/model/schemas/frame_metadata.ts";
-import { PROCESSING_DEFAULTS, processingConfig } from "../../src/model/schemas/processing_config.ts";
-import { schemaText } from "../../src/model/schemas/json_schema.ts";
-import { publishedSchemas } from "../../src/model/schemas/published.ts";
+import { MODES } from "../../src/model/mode.ts";
+import { frameMetadata } from "../../src/model/published/frame_metadata.ts";
+import { PROCESSING_DEFAULTS, processingConfig } from "../../src/model/published/processing_config.ts";
+import { schemaText } from "../../src/model/published/json_schema.ts";
+import { publishedSchemas } from "../../src/model/published/published.ts";
 import { triggerProgram } from "../../src/model/triggers/program.ts";
 import { programFaults } from "../../src/model/triggers/validate.ts";
 import { GATE_REASONS } from "../../src/model/frames/signals.ts";

@@ -1,5 +1,6 @@
 /** Analyze: turns the signals of frames into gate decisions, rows and markers, all deterministic. */
 
+import { chosenDetectors } from "../../model/frames/detected_range.ts";
 import type { Metrics } from "../../contract/metrics.ts";
 import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -102,7 +103,7 @@ export class Analyze {
     const policy = checkedPolicy(rules, body);
     const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
     const traceId = rules.name("trace_id", body.trace_id) ?? defaultTraceId(caller.requestId);
-    const detectors = rules.detectors(body.detectors);
+    const detectors = chosenDetectors(body.detectors, rules);
     checkFrames(rules, body.frames ?? []);
     rules.check();
 

@@ -3,7 +3,7 @@
 import type { World } from "../../base/world.ts";
 import type { NamedSourceLook } from "../../model/api/sources.ts";
 import { isAlwaysOn, type NamedSource } from "../../model/sources/source_file.ts";
-import { sourceUriOf } from "../../model/sources/source_name.ts";
+import { sourceUriOf } from "../../model/source_name.ts";
 import type { Caller } from "../caller.ts";
 import type { LiveRegistry } from "../live/registry.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";

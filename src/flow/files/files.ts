@@ -1,5 +1,6 @@
 /** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
 
+import { ownerPrefix } from "../../model/identifiers.ts";
 import { join } from "node:path";
 import { normalForm } from "../../base/normal_form.ts";
 import { PermitQueue } from "../../sharing/permit_queue.ts";
@@ -7,7 +8,7 @@ import { Refusal, refuse } from "../../contract/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import { fileInput } from "../../media/input.ts";
 import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
-import { ownerPrefix, requestedVideoType, uploadName } from "../../model/files/file_name.ts";
+import { requestedVideoType, uploadName } from "../../model/files/file_name.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import type { World } from "../../base/world.ts";
 import type { Uploads } from "../../store/media/uploads.ts";

@@ -3,9 +3,8 @@
 import { type FieldFault, Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { InferBatchBody } from "../../model/api/infer.ts";
-import { FieldRules } from "../../model/field_rules.ts";
+import { FieldRules, type IdentifyModel } from "../../model/field_rules.ts";
 import { InferenceFailed } from "../../model/infer/inference.ts";
-import type { IdentifyModel } from "../../model/infer/catalog.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import type { Caller } from "../caller.ts";
 import { type CheckedRequest, checkedRequest } from "./checked_request.ts";

@@ -2,12 +2,11 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import type { InferBody } from "../../model/api/infer.ts";
-import { type FieldRules, quoted } from "../../model/field_rules.ts";
+import { type FieldRules, type IdentifyModel, quoted } from "../../model/field_rules.ts";
 import { isRunId } from "../../model/identifiers.ts";
-import type { IdentifyModel } from "../../model/infer/catalog.ts";
 import { type InferenceRequest, PROVIDER_KINDS, type ProviderKind } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { checkedSchema } from "../../model/schema_field.ts";
+import { checkedSchema } from "../../model/reason/schema_field.ts";
 
 export interface CheckedRequest {
   readonly runId: string | null;

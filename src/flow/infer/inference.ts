@@ -1,5 +1,6 @@
 /** Every call of a model: waits for admission, asks the providers, and counts the outcome. */
 
+import type { IdentifyModel } from "../../model/field_rules.ts";
 import {
   type AdmissionLimits,
   type AdmissionPermit,
@@ -12,7 +13,7 @@ import type { Metrics } from "../../contract/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
 import { abortWith } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { CatalogEntry, IdentifyModel } from "../../model/infer/catalog.ts";
+import type { CatalogEntry } from "../../model/infer/catalog.ts";
 import {
   type InferenceAnswer,
   InferenceFailed,

@@ -9,7 +9,7 @@ import type { Labels } from "../../model/frames/label_map.ts";
 import { type MarkedRange, rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { unitScore } from "../../model/live/live_frame.ts";
+import { unitScore } from "../../model/frames/live_frame.ts";
 import { LOOP_CONFIDENCE, LOOP_DESCRIPTION, observationPayload } from "../../model/live/observation_event.ts";
 import type { Enricher } from "./describing/enricher.ts";
 import type { LiveJournal } from "./journal/journal.ts";

@@ -15,7 +15,7 @@ import { LIMITS } from "../../contract/limits.ts";
 import { type AttachContext, checkAttachHeader, parseAttach } from "../../model/live/attach.ts";
 import { emptyOffer, readOffer } from "../../model/live/offer.ts";
 import { pictureBound } from "../../model/live/picture_limits.ts";
-import { checkedSchema } from "../../model/schema_field.ts";
+import { checkedSchema } from "../../model/reason/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";

@@ -16,7 +16,7 @@ import {
   rolledBackFrom,
 } from "../../model/policies/policy.ts";
 import { checkZone } from "../../model/policies/zone.ts";
-import { checkedSchema } from "../../model/schema_field.ts";
+import { checkedSchema } from "../../model/reason/schema_field.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { OpenSessions } from "./open_sessions.ts";

@@ -8,9 +8,14 @@ import { pause, yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { Refusal } from "../../contract/refusal.ts";
 import { event } from "../../model/events/event_table.ts";
-import type { RemovalReason } from "../../model/events/run_payloads.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { NO_ROOM_WANTED, RemovalPlan, type RoomWanted, type RunChoice } from "../../model/runs/removal.ts";
+import {
+  NO_ROOM_WANTED,
+  RemovalPlan,
+  type RemovalReason,
+  type RoomWanted,
+  type RunChoice,
+} from "../../model/runs/removal.ts";
 import { type NewEvent, summaryOf } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { CommittedEvent } from "../../store/timeline/notification_ring.ts";

@@ -1,9 +1,9 @@
 /** What of a principal's runs goes and what stays, as the report tells it. See docs/retention.md#report. */
 
-import type { MediaRemovalReason, RemovalReason } from "../../model/events/run_payloads.ts";
+import type { MediaRemovalReason } from "../../model/events/run_payloads.ts";
 import type { MediaKind } from "../../model/files/media_kind.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import type { RunChoice, StayReason } from "../../model/runs/removal.ts";
+import type { RemovalReason, RunChoice, StayReason } from "../../model/runs/removal.ts";
 import type { MediaChoice } from "./media_removal.ts";
 
 /** One run in the report. */

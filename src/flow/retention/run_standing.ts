@@ -3,7 +3,7 @@
 import type { World } from "../../base/world.ts";
 import type { RunFacts } from "../../model/runs/removal.ts";
 import { isTerminal, type RunView, statusOf } from "../../model/runs/run.ts";
-import { sourceUriOf } from "../../model/sources/source_name.ts";
+import { sourceUriOf } from "../../model/source_name.ts";
 import type { NamedSources } from "../sources/named_sources.ts";
 import type { MediaHours } from "./media_removal.ts";
 import type { RunWork } from "../runs/run_work.ts";

@@ -23,7 +23,7 @@ import {
   sourceFault,
 } from "../../model/sources/remote_source.ts";
 import type { NamedSource } from "../../model/sources/source_file.ts";
-import { nameInSourceUri, sourceUriOf } from "../../model/sources/source_name.ts";
+import { nameInSourceUri, sourceUriOf } from "../../model/source_name.ts";
 import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
 import type { NamedSourceLogin, RelayedSource, SourceRelays } from "../../remote/sources/relays.ts";
 import { PartialFile } from "../../store/files/partial_file.ts";

@@ -2,7 +2,7 @@
 
 import type { ZodType } from "zod";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
-import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_schema.ts";
+import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/published/json_schema.ts";
 import { ROUTES } from "../app.ts";
 import { mayBeEmpty } from "../body.ts";
 import type { Route } from "../call.ts";

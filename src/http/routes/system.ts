@@ -1,7 +1,7 @@
 /** Routes about the service itself: health, metrics, and the published JSON Schemas. */
 
 import { refuse } from "../../contract/refusal.ts";
-import { schemaText } from "../../model/schemas/json_schema.ts";
+import { schemaText } from "../../model/published/json_schema.ts";
 import { parameter, type Route } from "../call.ts";
 import { constantJson, json, jsonText, plainText } from "../reply.ts";
 

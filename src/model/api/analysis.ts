@@ -1,7 +1,7 @@
 /** Request bodies of ingest and analyze: their shapes. The rules about values are checked by the flows. */
 
 import * as z from "zod";
-import { boundedList } from "../bounded_list.ts";
+import { boundedList } from "../schemas/bounded_list.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import {
   callName,
@@ -11,7 +11,7 @@ import {
   samplingPolicyName,
   sourceUri,
   videoStreamIndex,
-} from "./described_fields.ts";
+} from "../schemas/described_fields.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
 

@@ -1,8 +1,8 @@
 /** Request bodies of direct inference: their shapes. The rules about values are checked by the flow. */
 
 import * as z from "zod";
-import { boundedList } from "../bounded_list.ts";
-import { modelId, numberWithin, textWithin } from "./described_fields.ts";
+import { boundedList } from "../schemas/bounded_list.ts";
+import { modelId, numberWithin, textWithin } from "../schemas/described_fields.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { jsonObject } from "../events/payload_shapes.ts";
 

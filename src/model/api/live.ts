@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { ATTACH, livePrompt } from "../live/attach.ts";
-import { sourceUri } from "./described_fields.ts";
+import { sourceUri } from "../schemas/described_fields.ts";
 import type { Extent } from "../frames/coordinates.ts";
 import type { RestrictedZone } from "../policies/zone.ts";
 

@@ -1,26 +1,12 @@
 /** Request bodies of the policy routes: their shapes. The rules about values are checked by the flow. */
 
 import * as z from "zod";
+import { ZONE_BODY } from "../policies/zone.ts";
 import { POLICY_STAGES } from "../policies/policy.ts";
-import { named } from "../schemas/named_shapes.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { liveCrop, textWithin } from "./described_fields.ts";
+import { textWithin } from "../schemas/described_fields.ts";
 
 const SEQ = z.int().nonnegative();
-
-export const ZONE_BODY = named(
-  "RestrictedZoneRequest",
-  z.strictObject({
-    policy_id: z.string(),
-    policy_version: z.int().nonnegative(),
-    device_id: z.string(),
-    region: liveCrop,
-    enter_motion_score: z.number(),
-    exit_motion_score: z.number(),
-    enter_after_frames: z.int().nonnegative(),
-    exit_after_frames: z.int().nonnegative(),
-  }),
-);
 
 export const CREATE_POLICY_BODY = z.strictObject({
   parent_revision: SEQ.nullish(),

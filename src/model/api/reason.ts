@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { DETECTOR_NAMES } from "./analysis.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
-import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
+import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../events/media_mode.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import {
   callName,
@@ -15,7 +15,7 @@ import {
   sourceUri,
   textWithin,
   videoStreamIndex,
-} from "./described_fields.ts";
+} from "../schemas/described_fields.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /** An integer from 0. The parser makes a bigint of one beyond 2^53. */

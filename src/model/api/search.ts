@@ -1,7 +1,7 @@
 /** Request body of a search: its shape. The rules about values are checked by the flow. */
 
 import * as z from "zod";
-import { textWithin } from "./described_fields.ts";
+import { textWithin } from "../schemas/described_fields.ts";
 import { LIMITS } from "../../contract/limits.ts";
 
 export const SEARCH_BODY = z.strictObject({

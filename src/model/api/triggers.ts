@@ -1,7 +1,7 @@
 /** Request bodies of the trigger routes; the body of validate is the program itself. */
 
 import * as z from "zod";
-import { boundedList } from "../bounded_list.ts";
+import { boundedList } from "../schemas/bounded_list.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { triggerSample } from "../triggers/samples.ts";

@@ -1,40 +1,20 @@
 /** Request bodies and answers of the webhook routes: their shapes. The rules about values are checked by the flow. */
 
 import * as z from "zod";
-import { boundedList } from "../bounded_list.ts";
-import { textWithin } from "./described_fields.ts";
+import { textWithin } from "../schemas/described_fields.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
+import { WEBHOOK_CONDITIONS } from "../webhooks/conditions.ts";
+import type { Cooldown } from "../webhooks/cooldown.ts";
 import type { DeadLetter, DeliveryOutcome } from "../webhooks/delivery.ts";
-import { ARMED_CHOICES, type WebhookFilter } from "../webhooks/filter.ts";
+import type { WebhookFilter } from "../webhooks/filter.ts";
 import type { WebhookOfSource } from "../webhooks/webhook.ts";
-import { namedEnum } from "../schemas/named_shapes.ts";
-
-const FILTER_ENTRIES = boundedList(z.string(), LIMITS.webhook.filterEntriesMax).nullish();
 
 export const REGISTER_WEBHOOK_BODY = z.strictObject({
   url: textWithin(
     { minimum: 1, maximum: LIMITS.webhook.urlBytesMax },
     `An https URL of a public host, at most ${LIMITS.webhook.urlBytesMax} bytes`,
   ),
-  event_kinds: boundedList(z.string(), LIMITS.webhook.eventKindsMax).nullish().describe(
-    "Every kind that is not bookkeeping unless given",
-  ),
-  filter: z.strictObject({
-    labels: FILTER_ENTRIES.describe("What the event calls what it saw or heard; one of them"),
-    zones: FILTER_ENTRIES.describe("Policy ids of zones; one of them"),
-    sources: FILTER_ENTRIES.describe("Names of named sources; one of them"),
-    min_confidence: z.number().nullish(),
-    armed: z.enum(ARMED_CHOICES).nullish().describe(
-      "Which of the events that say whether their camera was armed; `armed` unless given",
-    ),
-  }).nullish().describe("What holds for a delivered event besides its kind"),
-  cooldown: z.strictObject({
-    interval_ms: z.int().describe("After a delivery, events with the same key are withheld for so long"),
-    per: boundedList(namedEnum("CooldownKey", COOLDOWN_KEYS), COOLDOWN_KEYS.length).nullish().describe(
-      "What makes the key; kind and source unless given",
-    ),
-  }).nullish(),
+  ...WEBHOOK_CONDITIONS.shape,
 });
 
 export type RegisterWebhookBody = z.infer<typeof REGISTER_WEBHOOK_BODY>;

@@ -23,7 +23,7 @@ import {
 } from "./payload_shapes.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
-import { MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
+import { MEDIA_RESOLUTIONS } from "./media_mode.ts";
 
 /**
  * A marker of an analysis: with an index name where reason had one, with a session where a live session wrote

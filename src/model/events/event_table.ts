@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import type { NewEvent, PreparedPayload } from "../runs/run.ts";
-import { IDENTIFIER } from "../triggers/identifier.ts";
+import { IDENTIFIER } from "../trigger_identifier.ts";
 import * as analysis from "./analysis_payloads.ts";
 import * as live from "./live_payloads.ts";
 import * as policy from "./policy_payloads.ts";

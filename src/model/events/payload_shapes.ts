@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
 import { MARKER_ORIGINS } from "../frames/marker.ts";
-import { MODES } from "../runs/mode.ts";
+import { MODES } from "../mode.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /**

@@ -1,12 +1,12 @@
 /** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its webhooks. */
 
+import { REMOVAL_REASONS } from "../runs/removal.ts";
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { FIELD_ORDERS } from "../frames/field_order.ts";
 import { MEDIA_KINDS } from "../files/media_kind.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import {
   coordinates,
   coordinateSchema,
@@ -23,7 +23,7 @@ import {
   unit,
 } from "./payload_shapes.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
-import { MEDIA_MODES } from "../reason/media_mode.ts";
+import { MEDIA_MODES } from "./media_mode.ts";
 
 const runCreatedByRequest = open({
   request_id: text,
@@ -53,9 +53,8 @@ const runCreatedBySource = open({
   predecessor_run_id: text.nullable().describe("The run that this one goes on for, where it rolled over"),
 });
 
-/** Why retention removes something. */
-export const REMOVAL_REASONS = ["deleted", "age", "count", "bytes", "free_space"] as const;
-export type RemovalReason = typeof REMOVAL_REASONS[number];
+/** What the key of a webhook's cooldown may be made of. */
+export const COOLDOWN_KEYS = ["kind", "label", "zone", "source"] as const;
 
 /** Why media go before the events that name them. */
 export const MEDIA_REMOVAL_REASONS = ["age", "bytes"] as const;

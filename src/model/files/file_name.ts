@@ -1,23 +1,11 @@
 /** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api.md#uploads-and-files. */
 
-import { createHash } from "node:crypto";
 import { utf8Length } from "../../base/bytes.ts";
 import { normalForm } from "../../base/normal_form.ts";
 import { refuse } from "../../contract/refusal.ts";
-import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
+import { ownerPrefixIn } from "../identifiers.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
-
-/** How the name of every upload of this principal begins. */
-export function ownerPrefix(principalKey: string): string {
-  if (principalKey === PUBLIC_PRINCIPAL) return "public__";
-  return `${createHash("sha256").update(principalKey, "utf8").digest("hex")}__`;
-}
-
-/** The owner's prefix in the name of an upload; null for another file. */
-export function ownerPrefixIn(name: string): string | null {
-  return /^(?:public|[0-9a-f]{64})__/.exec(name)?.[0] ?? null;
-}
 
 /** How an upload is named. */
 export interface UploadName {

@@ -1,9 +1,30 @@
 /** What the detectors of decoded frames find: ranges of frames with a type, and kinds of faults of single frames. */
 
+import { type FieldRules, quoted } from "../field_rules.ts";
+
 /** Detectors of ranges; each gives ranges of the type of its own name. */
 export const DETECTORS = ["gradual_transition", "flash", "freeze", "black", "repeat"] as const;
 
 export type Detector = typeof DETECTORS[number];
+
+/** The detectors that a request names; all when it names none. */
+export function chosenDetectors(
+  names: readonly string[] | null | undefined,
+  rules: FieldRules,
+): ReadonlySet<Detector> {
+  if (names == null) return new Set(DETECTORS);
+  const rule = `must be a list of ${DETECTORS.join(", ")}, each at most once`;
+  const chosen = new Set<Detector>();
+  for (const name of names) {
+    const detector = DETECTORS.find((known) => known === name);
+    if (detector === undefined || chosen.has(detector)) {
+      rules.fault("detectors", `${rule}: got ${quoted(name)}${detector === undefined ? "" : " twice"}`);
+      break;
+    }
+    chosen.add(detector);
+  }
+  return chosen;
+}
 
 /** A stretch of frames that a detector found. Frames count all decoded frames from 0. */
 export interface DetectedRange {

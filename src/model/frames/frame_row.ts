@@ -5,7 +5,7 @@ import { COORDINATE_SCHEMA, type ImageCoordinates } from "./coordinates.ts";
 import { hex8, spanId } from "../identifiers.ts";
 import type { Labels } from "./label_map.ts";
 import { roundScore, type TypedFrame } from "./marker.ts";
-import type { Mode } from "../runs/mode.ts";
+import type { Mode } from "../mode.ts";
 import type { SamplingPolicy } from "./sampling.ts";
 import { GATE_REASONS, type GateColumns, type GateReason, type SignalColumns } from "./signals.ts";
 

@@ -1,7 +1,7 @@
 /** Label maps: an operator renames the labels of events and objects, for all principals or for one. */
 
 import * as z from "zod";
-import { shapeMessage } from "../api/shape_message.ts";
+import { shapeMessage } from "../shape_message.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 
 const LABELS = z.record(z.string(), z.string().min(1));

@@ -91,9 +91,6 @@ export function canonicalModel(id: string): string | undefined {
   return CANONICAL.get(id) ?? CANONICAL.get(asciiLowerCase(id));
 }
 
-/** The id that events have for what a caller names: of the catalog, or of a model server. Undefined where nobody knows it. */
-export type IdentifyModel = (model: string) => string | undefined;
-
 /** The text in lower case, A to Z only, so that no other letter is mapped to one in the name of a model. */
 export function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());

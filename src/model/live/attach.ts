@@ -1,14 +1,14 @@
 /** The header `x-attach-config`: the configuration of a live session. See docs/live.md#attach-config. */
 
 import * as z from "zod";
-import { shapeMessage } from "../api/shape_message.ts";
+import { shapeMessage } from "../shape_message.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import type { Config } from "../../contract/config.ts";
 import { Refusal, refuse } from "../../contract/refusal.ts";
-import { ZONE_BODY } from "../api/policies.ts";
+import { checkZone, type RestrictedZone, ZONE_BODY } from "../policies/zone.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
-import { boundedList } from "../bounded_list.ts";
+import { boundedList } from "../schemas/bounded_list.ts";
 import { LIMITS, type Range } from "../../contract/limits.ts";
 import {
   AUDIO_PROFILES,
@@ -18,14 +18,13 @@ import {
 } from "../sidecars/local_audio.ts";
 import { type Signal, triggerProgram } from "../triggers/program.ts";
 import { judgedProgram, type ValidProgram } from "../triggers/validate.ts";
-import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { type ClipSettings, framesOf } from "./clip.ts";
 import { checkNamedCauses } from "./recording/causes.ts";
 import { readRecord, RECORD } from "./recording/record_field.ts";
 import type { RecordPlan } from "./recording/record_plan.ts";
 import { ENRICHED_CAUSES, type EnrichPlan } from "../events/enrichment.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
-import { liveCrop, textWithin } from "../api/described_fields.ts";
+import { liveCrop, textWithin } from "../schemas/described_fields.ts";
 
 export interface AttachContext {
   /** SERVICE_WEBRTC_CROP. */

@@ -2,7 +2,13 @@
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { GateReason } from "../frames/signals.ts";
-import { frameFields, type LiveFrame, type StoredImage, storedImageFields, unitScore } from "./live_frame.ts";
+import {
+  frameFields,
+  type LiveFrame,
+  type StoredImage,
+  storedImageFields,
+  unitScore,
+} from "../frames/live_frame.ts";
 
 export interface Observation {
   readonly sessionId: string;

@@ -1,9 +1,27 @@
 /** The restricted zone of a policy and its rules. See docs/triggers-policies.md#restricted-zone. */
 
+import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
 import type { NormalizedRegion } from "../frames/coordinates.ts";
 import type { FieldRules } from "../field_rules.ts";
 import { LIMITS } from "../../contract/limits.ts";
+import { liveCrop } from "../schemas/described_fields.ts";
+import { named } from "../schemas/named_shapes.ts";
+
+/** A zone in a request; `checkZone` has the rules for its values. */
+export const ZONE_BODY = named(
+  "RestrictedZoneRequest",
+  z.strictObject({
+    policy_id: z.string(),
+    policy_version: z.int().nonnegative(),
+    device_id: z.string(),
+    region: liveCrop,
+    enter_motion_score: z.number(),
+    exit_motion_score: z.number(),
+    enter_after_frames: z.int().nonnegative(),
+    exit_after_frames: z.int().nonnegative(),
+  }),
+);
 
 export interface RestrictedZone {
   readonly policy_id: string;

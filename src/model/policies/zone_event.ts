@@ -8,7 +8,7 @@ import {
   type StoredImage,
   storedImageFields,
   unitScore,
-} from "../live/live_frame.ts";
+} from "../frames/live_frame.ts";
 
 /** Motion of perceptual hashes, computed on the pixels of the zone only. */
 const MODEL_ID = "service.motion-phash.v1";

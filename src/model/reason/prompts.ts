@@ -2,7 +2,7 @@
 
 import { LIMITS } from "../../contract/limits.ts";
 import type { LocalAudio } from "../sidecars/local_audio.ts";
-import type { MediaMode } from "./media_mode.ts";
+import type { MediaMode } from "../events/media_mode.ts";
 
 /** The parts of the prompt of a chunk. Times are milliseconds of media time. */
 export interface ChunkPrompt {

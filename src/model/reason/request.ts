@@ -2,16 +2,15 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import type { ReasonBody } from "../api/reason.ts";
-import type { IdentifyModel } from "../infer/catalog.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
-import type { Detector } from "../frames/detected_range.ts";
-import { FieldRules } from "../field_rules.ts";
+import { chosenDetectors, type Detector } from "../frames/detected_range.ts";
+import { FieldRules, type IdentifyModel } from "../field_rules.ts";
 import { DEFAULT_STREAM_ID, defaultTraceId } from "../identifiers.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
-import type { Mode } from "../runs/mode.ts";
+import type { Mode } from "../mode.ts";
 import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts";
-import type { MediaMode, MediaResolution } from "./media_mode.ts";
+import type { MediaMode, MediaResolution } from "../events/media_mode.ts";
 import type { CheckedSchema, OutputSchema } from "./caller_schema.ts";
 
 /** What the rules need besides the body. */
@@ -141,7 +140,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   const crop = body.crop ?? null;
   const cropProblem = crop && cropFault(crop);
   if (cropProblem) rules.fault("crop", cropProblem);
-  const detectors = rules.detectors(body.detectors);
+  const detectors = chosenDetectors(body.detectors, rules);
 
   const semanticInference = body.semantic_inference ?? true;
   const localAudio = readLocalAudio(rules, body, mediaMode);

@@ -1,7 +1,10 @@
 /** Which runs retention removes, why, and why the others stay. See docs/retention.md#what-goes. */
 
 import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
-import type { RemovalReason } from "../events/run_payloads.ts";
+
+/** Why retention removes a run or its events. */
+export const REMOVAL_REASONS = ["deleted", "age", "count", "bytes", "free_space"] as const;
+export type RemovalReason = typeof REMOVAL_REASONS[number];
 
 /** Why a run stays whatever its age and size; `within_limits` where it would go if the limits were lower. */
 export const STAY_REASONS = [

@@ -1,7 +1,7 @@
 /** The file of named sources: which cameras and streams callers may name, who may, and which are always watched. See docs/cameras.md. */
 
 import { ATTACH, type AttachBody, type AttachContext, checkAttach } from "../live/attach.ts";
-import { shapeMessage } from "../api/shape_message.ts";
+import { shapeMessage } from "../shape_message.ts";
 import { Refusal } from "../../contract/refusal.ts";
 import { MEDIA_KINDS, type MediaKind } from "../files/media_kind.ts";
 import { LIMITS } from "../../contract/limits.ts";
@@ -11,7 +11,7 @@ import { type ArmedTimes, readArmedTimes } from "./armed_times.ts";
 import { remoteSource, type RemoteSourceToggles } from "./remote_source.ts";
 import type { RecordingPlan } from "./recording_plan.ts";
 import type { SourceCredentials } from "./source_credentials.ts";
-import { isSourceName } from "./source_name.ts";
+import { isSourceName } from "../source_name.ts";
 
 export const SOURCE_KINDS = ["rtsp", "hls", "mjpeg", "file"] as const;
 /** How the media of a source come: `file` is a local or a remote file, read from its start each time. */

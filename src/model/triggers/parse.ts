@@ -12,7 +12,7 @@ import {
   type Signal,
 } from "./program.ts";
 import { parseSignal } from "./signal_text.ts";
-import { IDENTIFIER, identifierFault } from "./identifier.ts";
+import { IDENTIFIER, identifierFault } from "../trigger_identifier.ts";
 
 /** A line and a column of the source, both from 1; a column counts UTF-16 units. */
 export interface SourcePosition {

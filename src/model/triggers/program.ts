@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { LIMITS } from "../../contract/limits.ts";
-import { IDENTIFIER } from "./identifier.ts";
+import { IDENTIFIER } from "../trigger_identifier.ts";
 import { named } from "../schemas/named_shapes.ts";
 
 /** Signals without parameters. */

@@ -1,7 +1,7 @@
 /** The samples on which a program is evaluated, and the values of its signals in them. See docs/triggers-policies.md#trigger-semantics. */
 
 import * as z from "zod";
-import { boundedList } from "../bounded_list.ts";
+import { boundedList } from "../schemas/bounded_list.ts";
 import { isSameSignal, type ScalarKind, type Signal, signal } from "./program.ts";
 
 const value = z.number().nullish();

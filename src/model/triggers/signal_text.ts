@@ -2,7 +2,7 @@
 
 import { quoted } from "../field_rules.ts";
 import { didYouMean } from "./near_miss.ts";
-import { IDENTIFIER, IDENTIFIER_RULE } from "./identifier.ts";
+import { IDENTIFIER, IDENTIFIER_RULE } from "../trigger_identifier.ts";
 import { PAIR_KINDS, SCALAR_KINDS, type Signal } from "./program.ts";
 
 type PairKind = typeof PAIR_KINDS[number];

@@ -8,7 +8,7 @@ import {
   type StoredImage,
   storedImageFields,
   unitScore,
-} from "../live/live_frame.ts";
+} from "../frames/live_frame.ts";
 
 /** The inputs of the program; NaN for a score that the frame does not have. */
 export interface TriggerInputs {

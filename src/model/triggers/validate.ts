@@ -2,7 +2,7 @@
 
 import { refuse } from "../../contract/refusal.ts";
 import { LIMITS, type Range } from "../../contract/limits.ts";
-import { IDENTIFIER, identifierFault } from "./identifier.ts";
+import { IDENTIFIER, identifierFault } from "../trigger_identifier.ts";
 import {
   type Instruction,
   INSTRUCTIONS_READ_MAX,

@@ -2,9 +2,8 @@
 
 import type { FieldRules } from "../field_rules.ts";
 import { LIMITS } from "../../contract/limits.ts";
+import { COOLDOWN_KEYS } from "../events/run_payloads.ts";
 import type { EventFacts } from "./filter.ts";
-
-export const COOLDOWN_KEYS = ["kind", "label", "zone", "source"] as const;
 
 /** The cooldown of a webhook: after a delivery, further events with the same key are withheld for so long. */
 export interface Cooldown {

@@ -3,7 +3,7 @@
 import { utf8Length } from "../../base/bytes.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { SOURCE_NAME, sourceUriOf } from "../sources/source_name.ts";
+import { SOURCE_NAME, sourceUriOf } from "../source_name.ts";
 
 /**
  * The conditions of a webhook: every one that is there holds for a delivered event; none of the lists is

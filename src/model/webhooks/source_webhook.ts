@@ -1,13 +1,13 @@
 /** The webhooks that the file of sources gives to each run of an always-on camera. See docs/cameras.md#webhooks-of-a-source. */
 
 import { Refusal } from "../../contract/refusal.ts";
-import { shapeMessage } from "../api/shape_message.ts";
-import { REGISTER_WEBHOOK_BODY } from "../api/webhooks.ts";
+import { shapeMessage } from "../shape_message.ts";
 import { event } from "../events/event_table.ts";
 import { FieldRules } from "../field_rules.ts";
 import type { NewEvent } from "../runs/run.ts";
-import { isSourceName } from "../sources/source_name.ts";
+import { isSourceName } from "../source_name.ts";
 import type { TomlTable } from "../toml_table.ts";
+import { WEBHOOK_CONDITIONS } from "./conditions.ts";
 import { checkedCooldown, type Cooldown } from "./cooldown.ts";
 import { checkedFilter, type WebhookFilter } from "./filter.ts";
 import { newWebhookId, targetFault, webhookKinds } from "./webhook.ts";
@@ -31,8 +31,6 @@ export interface SourceWebhookContext {
   /** Whether SERVICE_WEBHOOK_SECRET is set. */
   readonly areOn: boolean;
 }
-
-const CONDITIONS = REGISTER_WEBHOOK_BODY.omit({ url: true });
 
 /** The field `webhooks` of a source. Its faults show no address and no secret. */
 export function readWebhooks(table: TomlTable, context: SourceWebhookContext): readonly SourceWebhook[] {
@@ -73,7 +71,9 @@ function readWebhook(table: TomlTable, { allowPrivate }: SourceWebhookContext): 
 
 function readConditions(table: TomlTable): Pick<SourceWebhook, "eventKinds" | "filter" | "cooldown"> {
   const none = { eventKinds: [], filter: null, cooldown: null };
-  const parsed = CONDITIONS.safeParse(table.given(Object.keys(CONDITIONS.shape)), { error: shapeMessage });
+  const parsed = WEBHOOK_CONDITIONS.safeParse(table.given(Object.keys(WEBHOOK_CONDITIONS.shape)), {
+    error: shapeMessage,
+  });
   if (!parsed.success) {
     for (const { path, message } of parsed.error.issues) table.say(path.map(String).join("."), message);
     return none;

@@ -1,5 +1,6 @@
 /** All model backends of the service: which of them are asked for a model, in which order, and which are skipped. */
 
+import type { IdentifyModel } from "../../model/field_rules.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import type { Log } from "../../base/log.ts";
 import { inSpan } from "../../base/tracing.ts";
@@ -11,7 +12,6 @@ import {
   CATALOG,
   catalogEntries,
   type CatalogEntry,
-  type IdentifyModel,
 } from "../../model/infer/catalog.ts";
 import {
   type InferenceAnswer,

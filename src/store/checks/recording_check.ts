@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { errorText } from "../../base/log.ts";
 import { segmentDay, segmentOfName } from "../../model/sources/recorded_segment.ts";
-import { SOURCE_NAME } from "../../model/sources/source_name.ts";
+import { SOURCE_NAME } from "../../model/source_name.ts";
 import type { Findings } from "./findings.ts";
 import { filesBelowLinks, RECORDINGS_FOLDER } from "../files/folder.ts";
 import { openRegular, readAt } from "../files/file_bytes.ts";

@@ -1,9 +1,9 @@
 /** Uploads that are old or too much, the oldest first, and their removal. */
 
+import { ownerPrefixIn } from "../../model/identifiers.ts";
 import { join } from "node:path";
 import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
-import { ownerPrefixIn } from "../../model/files/file_name.ts";
 
 export interface UploadLimits {
   readonly hours: number | undefined;

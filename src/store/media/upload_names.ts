@@ -1,7 +1,8 @@
 /** What is known of uploads besides their bytes: the name that each one had, and the hash by which equal ones are one file. */
 
+import { ownerPrefixIn } from "../../model/identifiers.ts";
 import { join } from "node:path";
-import { bareName, ownerPrefixIn } from "../../model/files/file_name.ts";
+import { bareName } from "../../model/files/file_name.ts";
 
 export interface UploadRecord {
   /** The stored name of the upload. */

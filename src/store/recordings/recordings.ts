@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
-import { SOURCE_NAME } from "../../model/sources/source_name.ts";
+import { SOURCE_NAME } from "../../model/source_name.ts";
 import {
   recordedName,
   type RecordedSegment,

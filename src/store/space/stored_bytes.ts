@@ -1,12 +1,12 @@
 /** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
 
+import { ownerPrefix, ownerPrefixIn } from "../../model/identifiers.ts";
 import { join } from "node:path";
 import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
-import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
 import type { PrincipalNames } from "../../model/principal_names.ts";
 import { blobBytes } from "../media/blobs.ts";
 import type { Timeline } from "../timeline/timeline.ts";

@@ -1,8 +1,8 @@
 /** Media that would take more memory than there is, over HTTP: a clear refusal, and the next film is decoded. */
 
+import { ownerPrefix } from "../../../src/model/identifiers.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { ownerPrefix } from "../../../src/model/files/file_name.ts";
 import { makeClip, TempFolder } from "../../support/media.ts";
 import { tinyGif } from "../../support/media_bombs.ts";
 import { newRun, startService } from "../../support/service.ts";

@@ -1,6 +1,6 @@
+import { ownerPrefix } from "../../../src/model/identifiers.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { ownerPrefix } from "../../../src/model/files/file_name.ts";
 import { make, TempFolder } from "../../support/media.ts";
 import { newRun, startService } from "../../support/service.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findEvent, grantedBlobs } from "../../../src/model/events/event_table.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
-import type { StoredImage } from "../../../src/model/live/live_frame.ts";
+import type { StoredImage } from "../../../src/model/frames/live_frame.ts";
 import {
   keyframeEventType,
   keyframeStoredPayload,

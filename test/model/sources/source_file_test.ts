@@ -6,7 +6,7 @@ import { LIMITS } from "../../../src/contract/limits.ts";
 import { boundaryOf, JpegParts, PartsRefused } from "../../../src/model/sources/jpeg_parts.ts";
 import { Authorization } from "../../../src/model/sources/source_credentials.ts";
 import { parseSourceFile, SourceFaults } from "../../../src/model/sources/source_file.ts";
-import { nameInSourceUri } from "../../../src/model/sources/source_name.ts";
+import { nameInSourceUri } from "../../../src/model/source_name.ts";
 
 const HASH = "0123456789abcdef".repeat(4);
 const CONTEXT = {

@@ -8,8 +8,8 @@
  * the first items stay.
  */
 
+import { ownerPrefix } from "../../../src/model/identifiers.ts";
 import { fileURLToPath } from "node:url";
-import { ownerPrefix } from "../../../src/model/files/file_name.ts";
 import { PrincipalNames } from "../../../src/model/principal_names.ts";
 import type { Example } from "../../../src/http/description/operation.ts";
 

@@ -4,7 +4,7 @@ import type { Metrics } from "../../../contract/metrics.ts";
 import type { RecordedClip, ReportOf } from "../../../live/messages/messages.ts";
 import { sessionEvent } from "../../../model/events/event_table.ts";
 import { LIMITS } from "../../../contract/limits.ts";
-import { storedImageFields } from "../../../model/live/live_frame.ts";
+import { storedImageFields } from "../../../model/frames/live_frame.ts";
 import type { BlobRef } from "../../../store/media/blobs.ts";
 import type { LiveJournal, SessionIdentity } from "../journal/journal.ts";
 import { Stage } from "./stage.ts";

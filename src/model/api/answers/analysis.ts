@@ -14,7 +14,7 @@ import {
   tokenFields,
 } from "../../events/payload_shapes.ts";
 import { failedChunksFields, markerEmitted } from "../../events/analysis_payloads.ts";
-import { frameMetadata } from "../../schemas/frame_metadata.ts";
+import { frameMetadata } from "../../published/frame_metadata.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";
 
 export const INGESTED = open({

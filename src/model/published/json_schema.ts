@@ -1,7 +1,7 @@
 /** How a zod shape becomes a JSON Schema, draft 2020-12. */
 
 import * as z from "zod";
-import { itemsOf } from "../bounded_list.ts";
+import { itemsOf } from "../schemas/bounded_list.ts";
 import { U64_END } from "../events/payload_shapes.ts";
 import { exactNumber } from "../exact_json.ts";
 

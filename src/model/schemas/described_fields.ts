@@ -2,8 +2,8 @@
 
 import * as z from "zod";
 import { LIMITS, type Range } from "../../contract/limits.ts";
-import { MODES } from "../runs/mode.ts";
-import { named } from "../schemas/named_shapes.ts";
+import { MODES } from "../mode.ts";
+import { named } from "./named_shapes.ts";
 
 /** An optional number between two ends that belong to the range. */
 export function numberWithin(range: Range, unlessGiven: string | number, meaning = "") {

@@ -1,6 +1,6 @@
 /** The fields that events of live sessions have for their frame and for a stored picture. */
 
-import { COORDINATE_SCHEMA, type ImageCoordinates } from "../frames/coordinates.ts";
+import { COORDINATE_SCHEMA, type ImageCoordinates } from "./coordinates.ts";
 
 /** The frame of an event. */
 export interface LiveFrame {

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { ZodType } from "zod";
-import { shapeMessage } from "./api/shape_message.ts";
+import { shapeMessage } from "../shape_message.ts";
 
 /** Faults after which the rest of a list is not looked at: more would not be answered. */
 const FAULTS_MAX = 64;

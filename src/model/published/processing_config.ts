@@ -1,7 +1,7 @@
 /** The published shape of a processing profile, and the profile of each mode. No route reads them. See docs/frames.md#modes. */
 
 import * as z from "zod";
-import { type Mode } from "../runs/mode.ts";
+import { type Mode } from "../mode.ts";
 import { mode, unit } from "../events/payload_shapes.ts";
 
 /** A processing profile. Closed. The keys are in camelCase, unlike those of all other shapes on the wire. */

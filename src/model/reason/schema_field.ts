@@ -1,9 +1,9 @@
 /** A JSON Schema in a request field: an object of bounded size and depth, kept as plain JSON. */
 
-import { utf8Length } from "../base/bytes.ts";
-import type { FieldRules } from "./field_rules.ts";
-import { LIMITS } from "../contract/limits.ts";
-import { jsonDepth, MAX_JSON_DEPTH } from "./reason/json_object.ts";
+import { utf8Length } from "../../base/bytes.ts";
+import type { FieldRules } from "../field_rules.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { jsonDepth, MAX_JSON_DEPTH } from "./json_object.ts";
 
 /** The schema without bigints; undefined, with a fault on `field`, when it is no object or too deep. */
 export function checkedSchema(
