@@ -26,7 +26,7 @@ const LINK_FRAMES = AGAIN_MAX + 1;
  * draw it a part of the way to the next picture.
  */
 const PART_SHARE = 0.7;
-/** Not known yet. */
+/** Stands for the next frame that moves while it is not known yet. */
 const UNKNOWN = Infinity;
 /** Frames that must have come behind a frame before it is known whether it shows a picture again. */
 export const REPEAT_LOOKAHEAD = LINKS_MIN * LINK_FRAMES + 1;

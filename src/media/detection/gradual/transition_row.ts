@@ -86,7 +86,7 @@ export class TransitionRow {
   core = 0;
   /** How much of it was measured, one of EFFORT. */
   effort: number = EFFORT.little;
-  /** Its steps, from the least to the most. */
+  /** The steps of the stretch, from the least to the most. */
   readonly #steps = new Float64Array(HISTORY_FRAMES);
   readonly #sorted = new Float64Array(HISTORY_FRAMES);
   readonly #cellsA = new Uint16Array(CELLS);
