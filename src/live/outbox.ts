@@ -7,16 +7,16 @@ export type PostReport = (report: SessionReport, moved: readonly ArrayBuffer[]) 
 
 /** How many reports of each kind may be unacknowledged: on their way, or being processed on the other side. */
 export interface Credits {
-  /** Keyframes, or clips. */
+  /** Credits for keyframes, or clips. */
   readonly pictures: number;
-  /** Pictures for a zone or a trigger. */
+  /** Credits for pictures for a zone or a trigger. */
   readonly evidence: number;
   readonly audioWindows: number;
-  /** Evidence clips. */
+  /** Credits for evidence clips. */
   readonly recordings: number;
-  /** Of the live view. */
+  /** Credits for fragments of the live view. */
   readonly fragments: number;
-  /** Segments of the continuous recording. */
+  /** Credits for segments of the continuous recording. */
   readonly segments: number;
 }
 

@@ -74,8 +74,8 @@ const LARGEST: PictureInMemory = {
   bytes: LIMITS.media.picturePixelsMax * YUV420,
 };
 /**
- * The size of a file over that of its index, at least. INDEX_BYTES_MAX is the most memory for an index: that of
- * a film of days.
+ * The size of a file over that of its index, at least. INDEX_BYTES_MAX is the most memory for an index: that
+ * of a film of days.
  */
 const INDEX_SHARE = 16;
 const INDEX_BYTES_MAX = 1024 * MIB;

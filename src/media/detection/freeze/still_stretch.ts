@@ -13,9 +13,9 @@ import { EXACT_MAX, isRedrawn } from "./redrawn_picture.ts";
  *   MotionBefore                                        AFTER_FRAMES
  *
  * What counts as still depends on the motion before: the more moved, the more noise a codec leaves in the
- * frames after it. A stretch of still frames is a freeze if the picture moved until it, stopped at once in many
- * places, stayed what it was, and moves again at once, in much the same cells. So a slide, a screen, an empty
- * room, and a subject that comes to rest are none.
+ * frames after it. A stretch of still frames is a freeze if the picture moved until it, stopped at once in
+ * many places, stayed what it was, and moves again at once, in much the same cells. So a slide, a screen, an
+ * empty room, and a subject that comes to rest are none.
  */
 /**
  * A still frame moved by at most this share of the motion before, and by at most MOVED_MAX levels a sample.
