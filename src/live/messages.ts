@@ -114,7 +114,8 @@ export type LiveOrder =
   | { readonly kind: "snapshot"; readonly sessionId: string }
   /**
    * Tells the size of pictures for which memory is reserved from here on. Sent where a `picture_size` was
-   * larger, or the pictures of the next `pull` are. Where that is not granted, larger pictures are scaled down.
+   * larger, or the pictures of the next `pull` are. Where that is not granted, larger pictures are scaled
+   * down.
    */
   | {
     readonly kind: "room";
@@ -428,8 +429,8 @@ export interface LiveCounts {
    */
   readonly segmentsLost: number;
   /**
-   * Microseconds of each frame from its last packet until its signals were computed; `gateLatenciesUs` are the
-   * part that analysis took.
+   * Microseconds of each frame from its last packet until its signals were computed; `gateLatenciesUs` are
+   * the part that analysis took.
    */
   readonly decodeLatenciesUs: readonly number[];
   readonly gateLatenciesUs: readonly number[];

@@ -141,8 +141,8 @@ export class PulledSource implements AsyncDisposable {
   }
 
   /**
-   * The options by which packets are copied: none for those that MP4 cannot carry. Clips that are asked for with
-   * such packets are refused before.
+   * The options by which packets are copied: none for those that MP4 cannot carry. Clips that are asked for
+   * with such packets are refused before.
    */
   #copied(
     { video, audioStreams, audioCodec = null }: MediaInfo,

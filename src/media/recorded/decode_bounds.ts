@@ -128,8 +128,8 @@ function holeIn({ info, plan }: DecodeScope, { longestMs }: DecodedLength): stri
 }
 
 /**
- * Shortest gap that counts as a lost part, milliseconds; in a slow film HOLE_FRAMES frames. A shorter one is a
- * few frames, which may be missing for other reasons.
+ * Shortest gap that counts as a lost part, milliseconds; in a slow film HOLE_FRAMES frames. A shorter one is
+ * a few frames, which may be missing for other reasons.
  */
 const HOLE_MS = 500;
 const HOLE_FRAMES = 5;
