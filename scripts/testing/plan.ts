@@ -53,7 +53,7 @@ export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
 /** A file, and the ffmpeg with which it runs. */
 export interface Turn {
   readonly file: string;
-  /** Null for the first one, with which all files run. */
+  /** Folder of the ffmpeg; null for the first one, with which all files run. */
   readonly ffmpeg: string | null;
 }
 
