@@ -1,6 +1,6 @@
 /** The API description, OpenAPI 3.1, made from the route table, the descriptions of the operations and the zod shapes. */
 
-import type { ZodType } from "zod";
+import { ZodType } from "zod";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_schema.ts";
 import { ROUTES } from "../app.ts";
@@ -50,8 +50,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
  * The whole description, with real requests and answers by method and path of their routes; `schemas/openapi.json` is a copy.
  * Errors: a route that is not described.
  */
-export function openApi(examples: Readonly<Record<string, Example>>): object {
-  const shapes = namedShapes();
+export function openApi(examples: Readonly<Record<string, Example>>) {
+  const shapes = namedShapes(Object.values(OPERATIONS));
   const names = new Map(Object.entries(shapes).map(([name, shape]) => [shape, name]));
   const paths: Record<string, Record<string, object>> = {};
   for (const route of ROUTES) {
@@ -153,7 +153,7 @@ function described(route: Route, operation: Operation, context: Context): object
 }
 
 function isRequired({ [JSON_TYPE]: schema }: Content): boolean {
-  return schema === undefined || typeof schema === "string" || !mayBeEmpty(schema);
+  return !(schema instanceof ZodType) || !mayBeEmpty(schema);
 }
 
 /** An answer that may be given again, to the same idempotency key. */
@@ -183,9 +183,10 @@ function answered(
 /** The example, where there is one, is of the JSON among them. */
 function contentOf(content: Content, names: Context["names"], example?: unknown): object {
   return Object.fromEntries(
-    Object.entries(content).map(([type, schema]) => {
-      if (schema === "binary") return [type, {}];
-      if (schema === "text") return [type, { schema: { type: "string" } }];
+    Object.entries(content).map(([type, given]) => {
+      if (given === "binary") return [type, {}];
+      if (given === "text") return [type, { schema: { type: "string" } }];
+      const schema = typeof given === "function" ? given() : given;
       const name = names.get(schema);
       return [type, {
         schema: name ? { $ref: refTo(name) } : bare(jsonSchemaOf(schema)),

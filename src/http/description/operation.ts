@@ -23,8 +23,11 @@ export const TAGS = {
 
 export type Tag = keyof typeof TAGS;
 
-/** A body or an answer that is no JSON: the schema of its text, or `binary`. */
-export type Content = Readonly<Record<string, ZodType | "text" | "binary">>;
+/** A shape, or what makes it when the API is described. */
+export type LazyShape = ZodType | (() => ZodType);
+
+/** What a body or an answer is, by media type. */
+export type Content = Readonly<Record<string, LazyShape | "text" | "binary">>;
 
 export interface AnswerRow {
   readonly description: string;
@@ -72,12 +75,12 @@ export function refTo(name: string): string {
 }
 
 /** Content that is JSON of this shape. */
-export function jsonContent(schema: ZodType): Content {
+export function jsonContent(schema: LazyShape): Content {
   return { [JSON_TYPE]: schema };
 }
 
 /** 200 with JSON. */
-export function answersJson(schema: ZodType, description: string): Readonly<Record<number, AnswerRow>> {
+export function answersJson(schema: LazyShape, description: string): Readonly<Record<number, AnswerRow>> {
   return { 200: { description, content: { [JSON_TYPE]: schema } } };
 }
 

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import {
+  body,
   callName,
   countWithin,
   modelId,
@@ -17,7 +18,7 @@ import { namedEnum } from "../schemas/named_shapes.ts";
 
 const MAX_U64 = 18446744073709551615n;
 
-export const INGEST_BODY = z.strictObject({
+export const INGEST_BODY = body("IngestRequest", {
   source_uri: sourceUri,
   sampling_policy: samplingPolicyName,
   fixed_fps: z.number().meta({ ...LIMITS.sampling.fps }).nullish().describe(
@@ -57,7 +58,7 @@ const CALLER_FRAME = z.strictObject({
   artifact_kind: namedEnum("ArtifactKind", ARTIFACT_KINDS).optional(),
 });
 
-export const ANALYZE_BODY = z.strictObject({
+export const ANALYZE_BODY = body("AnalyzeRequest", {
   model: modelId,
   mode: runMode,
   stream_id: callName,

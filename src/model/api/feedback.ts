@@ -1,10 +1,10 @@
 /** Request body of feedback: its shape. The rules about values are checked by the flow. */
 
 import * as z from "zod";
-import { textWithin } from "./described_fields.ts";
+import { body, textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 
-export const FEEDBACK_BODY = z.strictObject({
+export const FEEDBACK_BODY = body("FeedbackRequest", {
   rating: z.int().meta({ ...LIMITS.feedback.rating }),
   category: textWithin(
     LIMITS.feedback.categoryBytes,

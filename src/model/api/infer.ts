@@ -2,11 +2,11 @@
 
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
-import { modelId, numberWithin, textWithin } from "./described_fields.ts";
+import { body, modelId, numberWithin, textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 import { jsonObject } from "../events/payload_shapes.ts";
 
-export const INFER_BODY = z.strictObject({
+export const INFER_BODY = body("InferRequest", {
   model: modelId,
   prompt: textWithin(
     LIMITS.infer.promptBytes,
@@ -21,7 +21,7 @@ export const INFER_BODY = z.strictObject({
   output_schema: jsonObject.nullish(),
 });
 
-export const INFER_BATCH_BODY = z.strictObject({
+export const INFER_BATCH_BODY = body("InferBatchRequest", {
   requests: boundedList(INFER_BODY, LIMITS.infer.batchRequests.maximum, LIMITS.infer.batchRequests.minimum),
   max_parallel: z.int().meta({ ...LIMITS.infer.batchParallel }).nullish(),
 });

@@ -2,12 +2,12 @@
 
 import * as z from "zod";
 import { ATTACH, livePrompt } from "../live/attach.ts";
-import { sourceUri } from "./described_fields.ts";
+import { body, sourceUri } from "./described_fields.ts";
 import type { Extent } from "../frames/coordinates.ts";
 import type { RestrictedZone } from "../policies/zone.ts";
 
 /** An empty or null prompt restores the built-in one; a body without one is at fault, as it may be a misspelt one. */
-export const PROMPT_BODY = z.strictObject({
+export const PROMPT_BODY = body("PromptRequest", {
   prompt: livePrompt.nullable(),
   /** Any JSON value: one that is no object is refused with the name of the field. */
   output_schema: z.unknown().optional(),
@@ -15,7 +15,7 @@ export const PROMPT_BODY = z.strictObject({
 export type PromptBody = z.infer<typeof PROMPT_BODY>;
 
 /** A live source, with the fields of `x-attach-config`. */
-export const LIVE_SOURCE_BODY = z.strictObject({ source_uri: sourceUri, ...ATTACH.shape });
+export const LIVE_SOURCE_BODY = body("LiveSourceRequest", { source_uri: sourceUri, ...ATTACH.shape });
 export type LiveSourceBody = z.infer<typeof LIVE_SOURCE_BODY>;
 
 /** An open session as its owner sees it; times are epoch milliseconds. */

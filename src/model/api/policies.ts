@@ -4,7 +4,7 @@ import * as z from "zod";
 import { POLICY_STAGES } from "../policies/policy.ts";
 import { named } from "../schemas/named_shapes.ts";
 import { LIMITS } from "../limits.ts";
-import { liveCrop, textWithin } from "./described_fields.ts";
+import { body, liveCrop, textWithin } from "./described_fields.ts";
 
 const SEQ = z.int().nonnegative();
 
@@ -22,7 +22,7 @@ export const ZONE_BODY = named(
   }),
 );
 
-export const CREATE_POLICY_BODY = z.strictObject({
+export const CREATE_POLICY_BODY = body("PolicyRequest", {
   parent_revision: SEQ.nullish(),
   prompt: textWithin(
     { minimum: 0, maximum: LIMITS.policy.promptBytesMax },
@@ -34,16 +34,16 @@ export const CREATE_POLICY_BODY = z.strictObject({
 });
 export type CreatePolicyBody = z.infer<typeof CREATE_POLICY_BODY>;
 
-export const ACTIVATE_POLICY_BODY = z.strictObject({
+export const ACTIVATE_POLICY_BODY = body("ActivatePolicyRequest", {
   stage: z.string().meta({ enum: [...POLICY_STAGES] }),
   expected_generation: SEQ.nullish(),
 });
 export type ActivatePolicyBody = z.infer<typeof ACTIVATE_POLICY_BODY>;
 
-export const ROLLBACK_POLICY_BODY = z.strictObject({ expected_generation: SEQ.nullish() });
+export const ROLLBACK_POLICY_BODY = body("RollbackPolicyRequest", { expected_generation: SEQ.nullish() });
 export type RollbackPolicyBody = z.infer<typeof ROLLBACK_POLICY_BODY>;
 
-export const REPLAY_POLICY_BODY = z.strictObject({
+export const REPLAY_POLICY_BODY = body("ReplayPolicyRequest", {
   from_seq: SEQ.nullish(),
   to_seq: SEQ.nullish(),
   source: z.string().nullish(),

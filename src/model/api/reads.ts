@@ -1,8 +1,9 @@
 /** Requests of the routes that read the timeline. */
 
 import * as z from "zod";
+import { body } from "./described_fields.ts";
 
-export const QUERY_BODY = z.strictObject({
+export const QUERY_BODY = body("QueryRequest", {
   run_id: z.string(),
   kind: z.string().nullish(),
   from_seq: z.int().nonnegative().nullish(),

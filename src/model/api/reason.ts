@@ -6,6 +6,7 @@ import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 import { LIMITS } from "../limits.ts";
 import {
+  body,
   callName,
   countWithin,
   modelId,
@@ -49,7 +50,7 @@ const LOCAL_AUDIO = named(
   }),
 );
 
-export const REASON_BODY = z.strictObject({
+export const REASON_BODY = body("ReasonRequest", {
   source_uri: sourceUri,
   model: modelId,
   mode: runMode,

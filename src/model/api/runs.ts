@@ -1,9 +1,9 @@
 /** Request bodies of the run routes: their shapes. The rules about values are checked by the flow. */
 
 import * as z from "zod";
-import { modelId, runMode } from "./described_fields.ts";
+import { body, modelId, runMode } from "./described_fields.ts";
 
-export const CREATE_RUN_BODY = z.strictObject({
+export const CREATE_RUN_BODY = body("CreateRunRequest", {
   mode: runMode,
   model: modelId.nullish(),
 });

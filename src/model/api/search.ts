@@ -1,10 +1,10 @@
 /** Request body of a search: its shape. The rules about values are checked by the flow. */
 
 import * as z from "zod";
-import { textWithin } from "./described_fields.ts";
+import { body, textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 
-export const SEARCH_BODY = z.strictObject({
+export const SEARCH_BODY = body("SearchRequest", {
   query: textWithin(
     LIMITS.search.queryBytes,
     `At most ${LIMITS.search.queryBytes.maximum} bytes when trimmed; any case and spelling in Unicode`,

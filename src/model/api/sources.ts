@@ -1,6 +1,7 @@
 /** Named sources as callers see them. */
 
 import * as z from "zod";
+import { body } from "./described_fields.ts";
 import type { RecordingLook } from "./recordings.ts";
 import type { SourceKind } from "../sources/source_file.ts";
 
@@ -17,7 +18,7 @@ export interface ArmedLook {
   readonly next_change_ms: number | null;
 }
 
-export const ARM_BODY = z.strictObject({
+export const ARM_BODY = body("ArmRequest", {
   for_seconds: z.int().nullish().describe("For how long; until the schedule changes next unless given"),
 });
 export type ArmBody = z.infer<typeof ARM_BODY>;

@@ -1,12 +1,13 @@
 /** Request bodies of the trigger routes; the body of validate is the program itself. */
 
 import * as z from "zod";
+import { body } from "./described_fields.ts";
 import { boundedList } from "../bounded_list.ts";
 import { LIMITS } from "../limits.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { triggerSample } from "../triggers/samples.ts";
 
-export const COMPILE_BODY = z.strictObject({ source: z.string() });
+export const COMPILE_BODY = body("CompileTriggerRequest", { source: z.string() });
 
 /** The number of samples is checked first, so that the faults of a million bad samples are never collected. */
 const samples = z.array(z.unknown())
@@ -14,11 +15,11 @@ const samples = z.array(z.unknown())
   .max(LIMITS.trigger.samples.maximum)
   .pipe(boundedList(triggerSample, LIMITS.trigger.samples.maximum));
 
-export const EVALUATE_BODY = z.strictObject({ program: triggerProgram, samples });
+export const EVALUATE_BODY = body("EvaluateTriggerRequest", { program: triggerProgram, samples });
 
 const WHOLE = z.int().nonnegative();
 
-export const EVALUATE_ON_RUN_BODY = z.strictObject({
+export const EVALUATE_ON_RUN_BODY = body("EvaluateTriggerOnRunRequest", {
   program: triggerProgram,
   from_ms: WHOLE.nullish(),
   to_ms: WHOLE.nullish(),

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
-import { textWithin } from "./described_fields.ts";
+import { body, textWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter, DeliveryOutcome } from "../webhooks/delivery.ts";
@@ -12,7 +12,7 @@ import { namedEnum } from "../schemas/named_shapes.ts";
 
 const FILTER_ENTRIES = boundedList(z.string(), LIMITS.webhook.filterEntriesMax).nullish();
 
-export const REGISTER_WEBHOOK_BODY = z.strictObject({
+export const REGISTER_WEBHOOK_BODY = body("WebhookRequest", {
   url: textWithin(
     { minimum: 1, maximum: LIMITS.webhook.urlBytesMax },
     `An https URL of a public host, at most ${LIMITS.webhook.urlBytesMax} bytes`,
@@ -40,7 +40,7 @@ export const REGISTER_WEBHOOK_BODY = z.strictObject({
 export type RegisterWebhookBody = z.infer<typeof REGISTER_WEBHOOK_BODY>;
 
 /** Both ends belong to the range. */
-export const REDELIVER_BODY = z.strictObject({
+export const REDELIVER_BODY = body("RedeliverRequest", {
   from_seq: z.int().nonnegative().nullish(),
   to_seq: z.int().nonnegative().nullish(),
 });

@@ -35,7 +35,7 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
       },
     },
     answers: answersJson(
-      z.union([RUNS, RUN_PAGE]),
+      () => z.union([RUNS(), RUN_PAGE()]),
       "The caller's runs, without deleted ones: all in a list, or one page in an object where `limit` or `cursor` is given",
     ),
     failures: [400, 422, 500, 503],

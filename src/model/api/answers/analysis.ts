@@ -15,9 +15,9 @@ import {
 } from "../../events/payload_shapes.ts";
 import { failedChunksFields, markerEmitted } from "../../events/analysis_payloads.ts";
 import { frameMetadata } from "../../schemas/frame_metadata.ts";
-import { requestIdField, runIdField } from "./answer_fields.ts";
+import { answer, requestIdField, runIdField } from "./answer_fields.ts";
 
-export const INGESTED = open({
+export const INGESTED = answer("IngestResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   status: z.literal("processing"),
@@ -28,21 +28,21 @@ export const INGESTED = open({
   sampling_policy: samplingPolicy,
   source_fps: fps.nullable().describe("Null when the source does not say"),
   sample_fps: fps,
-});
+}));
 
 /** A marker as an analysis answers with it; the events of markers may have more fields. */
-export const MARKER = open(markerFields);
+export const MARKER = answer("Marker", () => markerFields);
 
-export const ANALYZED = open({
+export const ANALYZED = answer("AnalyzeResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   generated: count.describe("How many rows `metadata` has"),
   ...sourceEndFields,
   metadata: z.array(frameMetadata),
-  markers: z.array(MARKER),
-});
+  markers: z.array(MARKER()),
+}));
 
-export const REASONED = open({
+export const REASONED = answer("ReasonResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   generated: count.describe("How many rows were computed, whether or not `metadata` has them"),
@@ -57,8 +57,8 @@ export const REASONED = open({
   ...failedChunksFields,
   frame_metadata_included: z.boolean(),
   metadata: z.array(frameMetadata),
-  markers: z.array(MARKER),
-});
+  markers: z.array(MARKER()),
+}));
 
 /** A marker as it was stored: of reason with its index, of a live session with its session. */
-export const STORED_MARKER = markerEmitted;
+export const STORED_MARKER = answer("StoredMarker", () => markerEmitted);

@@ -6,33 +6,40 @@ import { count, jsonObject, open, positive, sha256, text, unit } from "../../eve
 import { CLIP_SOUND_STATES } from "../../live/recording/record_plan.ts";
 import { SOURCE_STATES } from "../sources.ts";
 import { SOURCE_KINDS } from "../../sources/source_file.ts";
-import { nextCursorField, requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
+import {
+  answer,
+  nextCursorField,
+  requestIdField,
+  runIdField,
+  runStatus,
+  sessionIdField,
+} from "./answer_fields.ts";
 import { named, namedEnum } from "../../schemas/named_shapes.ts";
 import { LIVE_SOURCES } from "../../events/run_payloads.ts";
 
-export const LIVE_SOURCE = open({
+export const LIVE_SOURCE = answer("LiveSource", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   session_id: sessionIdField,
   generation: positive,
   source_uri: text,
   status: z.literal("processing"),
-});
+}));
 
-export const CLOSED_LIVE_SOURCE = open({
+export const CLOSED_LIVE_SOURCE = answer("ClosedLiveSource", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   session_id: sessionIdField,
   status: runStatus,
-});
+}));
 
-export const UPDATED_PROMPT = open({
+export const UPDATED_PROMPT = answer("Prompt", () => ({
   session_id: sessionIdField,
   prompt: z.string().nullable().describe("Null for the built-in one"),
   output_schema: jsonObject.nullable(),
-});
+}));
 
-export const LIVE_SESSION = open({
+export const LIVE_SESSION = answer("LiveSession", () => ({
   run_id: runIdField,
   session_id: sessionIdField,
   generation: positive,
@@ -77,7 +84,7 @@ export const LIVE_SESSION = open({
   picture: named("KeptPicture", open({ seq: positive, sha256 })).nullable().describe(
     "The newest stored picture, and the event that names it",
   ),
-});
+}));
 
 const nextChange = count.nullable().describe(
   "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
@@ -85,15 +92,15 @@ const nextChange = count.nullable().describe(
 
 const ARMED_BY = ["schedule", "call"] as const;
 
-export const ARMED_SOURCE = open({
+export const ARMED_SOURCE = answer("ArmedSource", () => ({
   request_id: requestIdField,
   name: text,
   armed: z.boolean(),
   armed_by: namedEnum("ArmedBy", ARMED_BY),
   next_change_ms: nextChange,
-});
+}));
 
-export const NAMED_SOURCE = open({
+export const NAMED_SOURCE = answer("NamedSource", () => ({
   name: text,
   source_uri: text.describe("What a `source_uri` may be to name it"),
   kind: z.enum(SOURCE_KINDS).describe("How its media come"),
@@ -112,11 +119,14 @@ export const NAMED_SOURCE = open({
     bytes: positive.nullable().describe("Beyond so many bytes the oldest segments go"),
     newest_end_at_ms: count.nullable().describe("The end of the newest segment; null before the first"),
   }).nullable().describe("How it is recorded all day; null where it is not"),
-});
+}));
 
-export const NAMED_SOURCES = open({ request_id: requestIdField, sources: z.array(NAMED_SOURCE) });
+export const NAMED_SOURCES = answer(
+  "NamedSourceList",
+  () => ({ request_id: requestIdField, sources: z.array(NAMED_SOURCE()) }),
+);
 
-export const RECORDED_SEGMENT = open({
+export const RECORDED_SEGMENT = answer("RecordedSegment", () => ({
   segment_id: text.describe("When it begins, unique within its source"),
   start_at_ms: count.describe("Wall time; segments without a gap between them touch"),
   end_at_ms: count,
@@ -130,22 +140,26 @@ export const RECORDED_SEGMENT = open({
   ),
   video_format: text.describe("Segments of the same formats fit into one export"),
   sound_format: text.nullable().describe("Null without sound"),
-});
+}));
 
-export const RECORDED_SEGMENTS = open({
+export const RECORDED_SEGMENTS = answer("RecordedSegmentList", () => ({
   request_id: requestIdField,
   source: text,
-  segments: z.array(RECORDED_SEGMENT).describe("Oldest first"),
+  segments: z.array(RECORDED_SEGMENT()).describe("Oldest first"),
   next_cursor: nextCursorField,
-});
+}));
 
-export const LIVE_SESSIONS = open({ request_id: requestIdField, sessions: z.array(LIVE_SESSION) });
+export const LIVE_SESSIONS = answer(
+  "LiveSessionList",
+  () => ({ request_id: requestIdField, sessions: z.array(LIVE_SESSION()) }),
+);
 
-export const WATCHED_SESSION = LIVE_SESSION.extend({
+export const WATCHED_SESSION = answer("WatchedSession", () => ({
+  ...LIVE_SESSION().shape,
   request_id: requestIdField,
   signals: open({
     pts_ms: z.array(count).describe("Media time of the first frame of each 100 ms"),
     motion: z.array(unit).describe("The largest of those frames"),
     novelty: z.array(unit),
   }).describe("Columns of one length, of the last minute at most"),
-});
+}));

@@ -4,12 +4,12 @@ import * as z from "zod";
 import { count, durationMs, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { triggerProgram } from "../../triggers/program.ts";
-import { requestIdField, runIdField, tokens } from "./answer_fields.ts";
+import { answer, requestIdField, runIdField, tokens } from "./answer_fields.ts";
 import { named, namedEnum } from "../../schemas/named_shapes.ts";
 
 const providerKind = namedEnum("ProviderKind", PROVIDER_KINDS);
 
-export const INFERRED = open({
+export const INFERRED = answer("InferResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField.nullable(),
   provider: providerKind,
@@ -19,41 +19,41 @@ export const INFERRED = open({
   finish_reason: z.string().nullable(),
   inference_latency_ms: durationMs,
   tokens,
-});
+}));
 
-export const BATCH_ITEM = open({
+export const BATCH_ITEM = answer("InferBatchItem", () => ({
   index: count.describe("Place of the question in the request"),
   ok: z.boolean(),
-  result: INFERRED.nullable(),
+  result: INFERRED().nullable(),
   error: open({ code: text, message: text }).nullable(),
-});
+}));
 
-export const INFERRED_BATCH = open({
+export const INFERRED_BATCH = answer("InferBatchResponse", () => ({
   request_id: requestIdField,
   processed: count,
   succeeded: count,
   failed: count,
-  results: z.array(BATCH_ITEM),
-});
+  results: z.array(BATCH_ITEM()),
+}));
 
-export const MODEL = open({
+export const MODEL = answer("Model", () => ({
   id: text,
   tier: z.enum(["medium", "small", "experimental", "cloud"]),
   availability: z.enum(["ready", "saturated", "unavailable"]),
   providers_available: z.array(providerKind),
   fallback_candidates: z.array(text),
-});
+}));
 
-export const MODELS = open({ request_id: requestIdField, models: z.array(MODEL) });
+export const MODELS = answer("ModelList", () => ({ request_id: requestIdField, models: z.array(MODEL()) }));
 
-export const COMPILED_TRIGGER = open({
+export const COMPILED_TRIGGER = answer("CompileTriggerResponse", () => ({
   request_id: requestIdField,
   program: triggerProgram,
   instruction_count: positive,
   state_slots: count,
-});
+}));
 
-export const VALID_TRIGGER = open({
+export const VALID_TRIGGER = answer("ValidateTriggerResponse", () => ({
   request_id: requestIdField,
   valid: z.literal(true),
   isa_version: positive,
@@ -61,11 +61,11 @@ export const VALID_TRIGGER = open({
   program_version: positive,
   instruction_count: positive,
   state_slots: count,
-});
+}));
 
 const triggerAction = named("TriggerAction", open({ op: z.enum(["emit", "capture", "notify"]) }));
 
-export const EVALUATED_TRIGGER = open({
+export const EVALUATED_TRIGGER = answer("EvaluateTriggerResponse", () => ({
   request_id: requestIdField,
   program_id: text,
   program_version: positive,
@@ -75,11 +75,11 @@ export const EVALUATED_TRIGGER = open({
     missing_signal: z.boolean().describe("Whether a signal of the program was not in the sample"),
     actions: z.array(triggerAction),
   })),
-});
+}));
 
 const SCORE = z.number().min(0).max(1);
 
-export const EVALUATED_ON_RUN = open({
+export const EVALUATED_ON_RUN = answer("EvaluateTriggerOnRunResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   program_id: text,
@@ -98,4 +98,4 @@ export const EVALUATED_ON_RUN = open({
     confidence: SCORE,
   })).describe("The first firings, in the order of time"),
   actions: z.array(triggerAction).describe("What each firing does"),
-});
+}));

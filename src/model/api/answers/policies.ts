@@ -7,10 +7,10 @@ import {
   policyReplayEvaluated,
   policyStatus,
 } from "../../events/policy_payloads.ts";
-import { count, jsonObject, open, positive, text } from "../../events/payload_shapes.ts";
-import { requestIdField, runIdField } from "./answer_fields.ts";
+import { count, jsonObject, positive, text } from "../../events/payload_shapes.ts";
+import { answer, requestIdField, runIdField } from "./answer_fields.ts";
 
-export const POLICY = open({
+export const POLICY = answer("Policy", () => ({
   revision: positive.describe("The sequence number of the event that created it"),
   parent_revision: positive.nullable(),
   status: policyStatus,
@@ -22,27 +22,30 @@ export const POLICY = open({
   effective_generation: positive.nullable(),
   effective_on_current_generation: z.boolean(),
   deferred_fields: z.array(text),
-});
+}));
 
-export const POLICY_READ = open({ request_id: requestIdField, run_id: runIdField, policy: POLICY });
+export const POLICY_READ = answer(
+  "PolicyResponse",
+  () => ({ request_id: requestIdField, run_id: runIdField, policy: POLICY() }),
+);
 
-export const POLICIES = open({
+export const POLICIES = answer("PolicyList", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   generation: positive.nullable().describe("Of the open live session of the run; null without one"),
-  policies: z.array(POLICY),
-});
+  policies: z.array(POLICY()),
+}));
 
-export const APPLIED_POLICY = open({
+export const APPLIED_POLICY = answer("ApplicationResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
-  policy: POLICY,
+  policy: POLICY(),
   application,
-});
+}));
 
-export const REPLAYED_POLICY = open({
+export const REPLAYED_POLICY = answer("ReplayPolicyResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   evaluation_id: positive.describe("The sequence number of the event of the evaluation"),
   evaluation: policyReplayEvaluated,
-});
+}));

@@ -3,29 +3,29 @@
 import * as z from "zod";
 import { count, jsonObject, jsonValue, open, positive, text } from "../../events/payload_shapes.ts";
 import { STORED_MARKER } from "./analysis.ts";
-import { pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
+import { answer, pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 
 /** The payload of each kind is described in `webhooks`; one that is no JSON object reads as `{ raw }`. */
-export const TIMELINE_EVENT = open({
+export const TIMELINE_EVENT = answer("TimelineEvent", () => ({
   seq: positive.describe("Grows within one data directory; usable as a cursor"),
   pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
   kind: text,
   payload: jsonObject,
-});
+}));
 
-export const EVENTS_READ = open({
+export const EVENTS_READ = answer("EventsResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
-  events: z.array(TIMELINE_EVENT),
+  events: z.array(TIMELINE_EVENT()),
   next_cursor: pageCursorField,
-});
+}));
 
-export const MARKERS_READ = open({
+export const MARKERS_READ = answer("MarkersResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
-  markers: z.array(STORED_MARKER),
+  markers: z.array(STORED_MARKER()),
   next_cursor: pageCursorField,
-});
+}));
 
 const BINS = open({
   min: z.array(z.number().nullable()),
@@ -34,7 +34,7 @@ const BINS = open({
 });
 
 /** All arrays are of one length. */
-export const SIGNALS_READ = open({
+export const SIGNALS_READ = answer("SignalsResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   source_seq: positive.nullable().describe(
@@ -52,15 +52,15 @@ export const SIGNALS_READ = open({
   signals: z.record(z.string(), BINS).describe(
     "By the name of the signal; null where no frame of a bin has it",
   ),
-});
+}));
 
-export const QUERIED = open({
+export const QUERIED = answer("QueryResponse", () => ({
   request_id: requestIdField,
   query: open({ run_id: runIdField, kind: z.string().nullable(), from_seq: count.nullable() }),
-  matches: z.array(TIMELINE_EVENT),
-});
+  matches: z.array(TIMELINE_EVENT()),
+}));
 
-export const SEARCH_HIT = open({
+export const SEARCH_HIT = answer("SearchHit", () => ({
   seq: positive,
   run_id: runIdField,
   pts_ms: count.describe("Media time where the payload has one, else the time of the append; milliseconds"),
@@ -73,16 +73,22 @@ export const SEARCH_HIT = open({
   confidence: z.number().nullable().describe(
     "What the event says of its own certainty; null where it says nothing",
   ),
-});
+}));
 
-export const FOUND = open({
+export const FOUND = answer("SearchResponse", () => ({
   request_id: requestIdField,
   scanned: count.describe("Events of the runs that were searched"),
   total_hits: count.describe("Matches before the limit"),
-  hits: z.array(SEARCH_HIT).describe("In sequence order"),
-});
+  hits: z.array(SEARCH_HIT()).describe("In sequence order"),
+}));
 
 /** Beside these the fields of the model's own output, which go before them. */
-export const INTERACTION = open({ chunk_index: jsonValue, pts_start_ms: jsonValue, pts_end_ms: jsonValue });
+export const INTERACTION = answer(
+  "Interaction",
+  () => ({ chunk_index: jsonValue, pts_start_ms: jsonValue, pts_end_ms: jsonValue }),
+);
 
-export const INTERACTIONS = open({ run_id: runIdField, count, interactions: z.array(INTERACTION) });
+export const INTERACTIONS = answer(
+  "InteractionsResponse",
+  () => ({ run_id: runIdField, count, interactions: z.array(INTERACTION()) }),
+);

@@ -1,19 +1,25 @@
 /** Answers of the run routes: their shapes. See docs/api.md#runs. */
 
 import * as z from "zod";
-import { count, mode, open, text } from "../../events/payload_shapes.ts";
-import { nextCursorField, requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
-import { named } from "../../schemas/named_shapes.ts";
+import { count, mode, text } from "../../events/payload_shapes.ts";
+import {
+  answer,
+  nextCursorField,
+  requestIdField,
+  runIdField,
+  runStatus,
+  timestamp,
+} from "./answer_fields.ts";
 
-export const CREATED_RUN = open({
+export const CREATED_RUN = answer("CreatedRun", () => ({
   run_id: runIdField,
   request_id: requestIdField,
   status: z.literal("pending"),
   mode,
   model: text.nullable().describe("The canonical id; null when none was given"),
-});
+}));
 
-export const RUN = open({
+export const RUN = answer("Run", () => ({
   run_id: runIdField,
   status: runStatus,
   mode: z.string().describe("Empty for a run that a WHIP offer made"),
@@ -24,41 +30,47 @@ export const RUN = open({
   events_removed: z.boolean().describe("Whether retention removed its events"),
   created_at: timestamp,
   updated_at: timestamp.describe("Of the last event"),
-});
+}));
 
-export const RUNS = z.array(RUN);
+export const RUNS = answer("RunList", () => z.array(RUN()));
 
-export const RUN_PAGE = open({ request_id: requestIdField, runs: RUNS, next_cursor: nextCursorField });
+export const RUN_PAGE = answer(
+  "RunPage",
+  () => ({ request_id: requestIdField, runs: RUNS(), next_cursor: nextCursorField }),
+);
 
-export const DELETED_RUN = open({ request_id: requestIdField, run_id: runIdField });
+export const DELETED_RUN = answer("DeletedRun", () => ({ request_id: requestIdField, run_id: runIdField }));
 
-export const STOPPED_RUN = open({
+export const STOPPED_RUN = answer("StoppedRun", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   status: z.literal("cancelled"),
-});
+}));
 
-export const HELD_RUN = named(
+export const HELD_RUN = answer(
   "HeldRun",
-  open({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() }),
+  () => ({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() }),
 );
 
-export const KEPT_ALIVE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });
+export const KEPT_ALIVE = answer(
+  "KeptAlive",
+  () => ({ request_id: requestIdField, run_id: runIdField, state: runStatus }),
+);
 
-export const WORK_PROGRESS = open({
+export const WORK_PROGRESS = answer("WorkProgress", () => ({
   work: z.enum(["ingest", "reason"]),
   frames: count.describe("Frames that were decoded"),
   pts_ms: count.describe("Media time of the last one"),
   end_ms: count.nullable().describe(
     "Media time at which the work ends, of the source or by `max_frames`; null where it is not known",
   ),
-});
+}));
 
-export const RUN_STATE = open({
+export const RUN_STATE = answer("RunState", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   state: runStatus,
-  progress: WORK_PROGRESS.nullable().describe(
+  progress: WORK_PROGRESS().nullable().describe(
     "How far a decode for the run is; null where none is under way",
   ),
-});
+}));

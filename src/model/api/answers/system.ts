@@ -9,12 +9,12 @@ import { STAY_REASONS } from "../../runs/removal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { LIMITS } from "../../limits.ts";
-import { pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
+import { answer, pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 import { namedEnum } from "../../schemas/named_shapes.ts";
 
-export const HEALTH = open({ status: z.literal("ok") });
+export const HEALTH = answer("Health", () => ({ status: z.literal("ok") }));
 
-export const SYSTEM_SETTING = open({
+export const SYSTEM_SETTING = answer("SystemSetting", () => ({
   name: text.describe("The variable, see docs/configuration.md#settings"),
   meaning: text,
   default: z.string().nullable().describe("What holds where the variable is not set; null for nothing"),
@@ -26,9 +26,9 @@ export const SYSTEM_SETTING = open({
   value: z.string().nullable().describe(
     "Null for a secret, for one that is unset, and where the service has several principals",
   ),
-});
+}));
 
-export const SYSTEM_BACKEND = open({
+export const SYSTEM_BACKEND = answer("SystemBackend", () => ({
   name: text.nullable().describe("Null where the service has several principals, like `model`"),
   provider: namedEnum("ProviderKind", PROVIDER_KINDS),
   model: text.nullable().describe("The one model that it serves; null for every model"),
@@ -45,9 +45,9 @@ export const SYSTEM_BACKEND = open({
   models: z.array(text).nullable().optional().describe(
     "What its server has, as it said last; null where it does not say, and where the service has several principals",
   ),
-});
+}));
 
-export const SYSTEM = open({
+export const SYSTEM = answer("System", () => ({
   request_id: requestIdField,
   version: text,
   deno: text.describe("Version of the runtime"),
@@ -79,7 +79,7 @@ export const SYSTEM = open({
       is_complete: z.boolean().describe("False where there are so many files that not all were counted"),
     }).nullable().describe("Of all principals together; null until the first count has ended"),
   }).nullable().describe("Null where the system does not tell"),
-  backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
+  backends: z.array(SYSTEM_BACKEND()).describe("Model backends, in the order of the configuration"),
   live_model: open({
     id: text.describe("What live sessions ask"),
     is_known: z.boolean().nullable().describe(
@@ -92,8 +92,8 @@ export const SYSTEM = open({
     mirrored_seq: z.int().min(0).describe("Every event up to here is in the database, or was refused by it"),
     lag_ms: count.describe("How long the oldest event that is missing there has waited; 0 when none is"),
   }).nullable().describe("The mirror database; null where none is configured"),
-  settings: z.array(SYSTEM_SETTING),
-});
+  settings: z.array(SYSTEM_SETTING()),
+}));
 
 function reportedRuns(reason: z.ZodType) {
   return open({
@@ -108,7 +108,7 @@ function reportedRuns(reason: z.ZodType) {
   });
 }
 
-export const RETENTION_REPORT = open({
+export const RETENTION_REPORT = answer("RetentionReport", () => ({
   request_id: requestIdField,
   is_on: z.boolean().describe("Whether any limit is set"),
   last_pass_at_ms: count.nullable().describe("Epoch milliseconds; null before the first pass"),
@@ -130,9 +130,9 @@ export const RETENTION_REPORT = open({
       bytes: count,
     })).max(LIMITS.retention.reportedRuns),
   }).describe("What of your runs goes before the events that name it"),
-});
+}));
 
-export const SYSTEM_HEALTH = open({
+export const SYSTEM_HEALTH = answer("SystemHealth", () => ({
   request_id: requestIdField,
   result: z.enum(["faulted", "saturated", "healthy", "idle"]),
   reasons: z.array(open({
@@ -152,27 +152,30 @@ export const SYSTEM_HEALTH = open({
     text: text.describe("For people; programs go by `code`"),
     at_ms: count.nullable().describe("When it happened, epoch milliseconds; null for what lasts"),
   })).min(1),
-});
+}));
 
-export const UPLOADED = open({
+export const UPLOADED = answer("UploadResponse", () => ({
   file_path: text.describe("A `source_uri`"),
   name: text.describe("The name that the file had; runs of it show it"),
-});
+}));
 
-export const DELETED_FILE = open({ request_id: requestIdField, filename: text, deleted: z.literal(true) });
+export const DELETED_FILE = answer(
+  "DeletedFile",
+  () => ({ request_id: requestIdField, filename: text, deleted: z.literal(true) }),
+);
 
 const { minimum, maximum } = LIMITS.feedback.rating;
 
-export const FEEDBACK_SUBMITTED = open({
+export const FEEDBACK_SUBMITTED = answer("FeedbackResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   feedback_id: positive,
   status: z.literal("submitted"),
   storage: z.literal("local_wal"),
   mirrored_to_database: z.boolean(),
-});
+}));
 
-export const FEEDBACK = open({
+export const FEEDBACK = answer("Feedback", () => ({
   id: positive.describe("The sequence number of its event"),
   run_id: runIdField,
   session_id: z.string(),
@@ -181,17 +184,17 @@ export const FEEDBACK = open({
   feedback: z.string(),
   timestamp_micros: count.describe("When it was appended, epoch microseconds"),
   storage: z.literal("local_wal"),
-});
+}));
 
-export const FEEDBACK_LIST = open({
+export const FEEDBACK_LIST = answer("FeedbackList", () => ({
   request_id: requestIdField,
-  feedback: z.array(FEEDBACK),
+  feedback: z.array(FEEDBACK()),
   storage: z.literal("local_wal"),
   next_cursor: pageCursorField,
-});
+}));
 
 /** See docs/api.md#errors. */
-export const ERROR_ENVELOPE = open({
+export const ERROR_ENVELOPE = answer("ErrorEnvelope", () => ({
   error: open({
     code: z.enum([...new Set(Object.values(REFUSALS).map(({ code }) => code))]),
     message: text.describe("For people; it may change"),
@@ -201,4 +204,4 @@ export const ERROR_ENVELOPE = open({
     ),
     first_seq: positive.optional().describe("With `cursor_expired`: the first event that is left of the run"),
   }),
-});
+}));

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { webhookCooldown, webhookFilter, webhookSource } from "../../events/run_payloads.ts";
-import { pageCursorField, requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
+import { answer, pageCursorField, requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 import { named } from "../../schemas/named_shapes.ts";
 import { DELIVERY_OUTCOMES } from "../../webhooks/delivery.ts";
 
@@ -19,14 +19,14 @@ const webhookFields = {
 };
 
 /** The only answer that contains the secret. */
-export const CREATED_WEBHOOK = open({
+export const CREATED_WEBHOOK = answer("CreatedWebhook", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   ...webhookFields,
   signing_secret: z.string().regex(/^[0-9a-f]{64}$/),
-});
+}));
 
-export const WEBHOOK = open({
+export const WEBHOOK = answer("Webhook", () => ({
   ...webhookFields,
   source: webhookSource.nullable().describe(
     "Which webhook of the file of sources it is; null for one that was registered",
@@ -65,45 +65,46 @@ export const WEBHOOK = open({
   redelivery: named("WebhookRedelivery", open({ from_seq: count, to_seq: count })).nullable().describe(
     "The events that are still to be sent again",
   ),
-});
+}));
 
-export const WEBHOOKS = open({
+export const WEBHOOKS = answer("WebhookList", () => ({
   request_id: requestIdField,
   run_id: runIdField,
-  webhooks: z.array(WEBHOOK),
+  webhooks: z.array(WEBHOOK()),
   next_cursor: pageCursorField,
-});
+}));
 
-export const WEBHOOK_OF_RUN = WEBHOOK.extend({
+export const WEBHOOK_OF_RUN = answer("WebhookOfRun", () => ({
+  ...WEBHOOK().shape,
   run_id: runIdField,
   run_last_seq: positive.describe(
     "The newest event of the run: the webhook is behind until `last_terminal_seq` has come there",
   ),
-});
+}));
 
-export const ALL_WEBHOOKS = open({
+export const ALL_WEBHOOKS = answer("AllWebhooks", () => ({
   request_id: requestIdField,
-  webhooks: z.array(WEBHOOK_OF_RUN),
+  webhooks: z.array(WEBHOOK_OF_RUN()),
   next_cursor: pageCursorField,
-});
+}));
 
-export const DELETED_WEBHOOK = open({
+export const DELETED_WEBHOOK = answer("DeletedWebhook", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   webhook_id: webhookIdField,
   deleted: z.literal(true),
-});
+}));
 
-export const REDELIVERY = open({
+export const REDELIVERY = answer("RedeliverResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   webhook_id: webhookIdField,
   from_seq: count,
   to_seq: count,
   scheduled: count.describe("How many events are sent again"),
-});
+}));
 
-export const DELIVERY = open({
+export const DELIVERY = answer("Delivery", () => ({
   seq: positive,
   kind: text.nullable().describe("Null where a version that did not note it has sent the event"),
   outcome: z.enum(DELIVERY_OUTCOMES),
@@ -111,16 +112,16 @@ export const DELIVERY = open({
   attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
   took_ms: count.nullable().describe("How long the last attempt took"),
   withheld: count.describe("How many withheld events the delivery told of"),
-});
+}));
 
-export const DELIVERIES = open({
+export const DELIVERIES = answer("DeliveryList", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   webhook_id: webhookIdField,
-  deliveries: z.array(DELIVERY),
-});
+  deliveries: z.array(DELIVERY()),
+}));
 
-export const SENT_DELIVERY = open({
+export const SENT_DELIVERY = answer("SentDelivery", () => ({
   request_id: requestIdField,
   run_id: runIdField,
   webhook_id: webhookIdField,
@@ -130,4 +131,4 @@ export const SENT_DELIVERY = open({
     "Of the last attempt; null where its time is not known any more, or nothing was sent",
   ),
   body: z.string().nullable().describe("Exactly what is sent; null where it is too long for that"),
-});
+}));
