@@ -7,7 +7,6 @@ import type { Analyze } from "../flow/analyze.ts";
 import type { BlobReads } from "../flow/files/blobs.ts";
 import type { Caller } from "../flow/caller.ts";
 import type { Files } from "../flow/files/files.ts";
-import type { EventKind } from "../model/events/event_table.ts";
 import type { Pages } from "../flow/files/pages.ts";
 import type { Follower } from "../flow/events/follower.ts";
 import type { Ingest } from "../flow/ingest.ts";
@@ -15,7 +14,7 @@ import type { Feedback } from "../flow/feedback.ts";
 import type { HealthView } from "../flow/health.ts";
 import type { Infer } from "../flow/infer/infer.ts";
 import type { Interactions } from "../flow/reason/interactions.ts";
-import type { Idempotency, WorkEvent } from "../flow/idempotency.ts";
+import type { Idempotency } from "../flow/idempotency.ts";
 import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { LiveLooks } from "../flow/live/looks.ts";
@@ -92,34 +91,6 @@ export interface RouteCall extends UseCases {
   readonly untaken: UntakenAnswers;
   /** Of a request with an idempotency key: called with its body before the work begins. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
-}
-
-/** One row of the route table. */
-export interface Route {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** A path with `:parameters`. */
-  readonly path: string;
-  /** One sentence: what it does for the caller. The route table of the documentation is made of it. */
-  readonly summary: string;
-  /** Where the route takes idempotency keys. */
-  readonly once?: Once;
-  readonly handle: (call: RouteCall) => Response | Promise<Response>;
-}
-
-/** The JSON object of an answer. */
-export type AnswerFields = Readonly<Record<string, unknown>>;
-
-/** What a route that takes idempotency keys tells about its work. See docs/api.md#idempotency-keys. */
-export interface Once {
-  /** The events that the work appends: after a crash, they tell whether it was done. */
-  readonly kinds: readonly EventKind[];
-  /** The answer of work whose answer was lost in a crash, from an event of it and the id of the first request. */
-  readonly rebuild?: (event: WorkEvent, requestId: string) => object;
-  /** A field of the answer that is not kept, and its value when the answer is sent again. */
-  readonly secret?: {
-    readonly field: string;
-    readonly derive: (call: RouteCall, answer: AnswerFields) => string;
-  };
 }
 
 /** The path parameter `name`, which the route's path has. */

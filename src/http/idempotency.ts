@@ -1,9 +1,10 @@
 /** Requests with the header Idempotency-Key: reads it, and answers again what was answered before. See docs/api.md#idempotency-keys. */
 
+import type { RouteCall } from "./call.ts";
+import type { AnswerFields, Once, Route } from "./route.ts";
 import type { AnswerAgain, KeptBody } from "../flow/idempotency.ts";
 import { FirstRequest } from "../flow/idempotency.ts";
 import { checkIdempotencyKey } from "../model/idempotency_key.ts";
-import type { AnswerFields, Once, Route, RouteCall } from "./call.ts";
 import { jsonChunks, jsonText } from "./reply.ts";
 
 /**

@@ -1,56 +1,114 @@
 /** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api.md#web-pages. */
 
+import { jsonObject } from "../model/events/payload_shapes.ts";
 import { precondition } from "../model/files/precondition.ts";
+import { parameter, type RouteCall } from "./call.ts";
 import { acceptsGzip } from "./compress.ts";
-import { parameter, type Route, type RouteCall } from "./call.ts";
+import type { RequestHeaderName } from "./description/parameters.ts";
 import { isBrowser } from "./guard.ts";
 import { COMMON_HEADERS, CONSOLE_HEADERS, PAGE_HEADERS, plainText } from "./reply.ts";
+import { type Answers, JSON_TYPE, type Route } from "./route.ts";
+
+const PAGE_REQUEST_HEADERS: readonly RequestHeaderName[] = ["if-match", "if-none-match"];
 
 export const PAGE_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/openapi.json",
+    id: "getApiDescription",
+    tag: "system",
     summary: "Serves the description of this API, OpenAPI 3.1.",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("application/json"),
+    failures: [404, 412],
     handle: (call) => pageFile(call, "openapi", "openapi.json"),
   },
   {
     method: "GET",
     path: "/docs",
+    id: "getReferencePage",
+    tag: "system",
     summary: "Serves the API reference as a web page.",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("text/html"),
+    failures: [404, 412],
     handle: (call) => pageFile(call, "docs"),
   },
   {
     method: "GET",
     path: "/docs/:file",
+    id: "getReferencePageFile",
+    tag: "system",
     summary: "Serves a script or a style sheet of the API reference.",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("text/javascript", "text/css"),
+    failures: [404, 412],
     handle: (call) => pageFile(call, "docs", parameter(call, "file")),
   },
   {
     method: "GET",
     path: "/console/",
+    id: "getConsole",
+    tag: "system",
     summary: "Serves the console, a web page.",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("text/html"),
+    failures: [404, 412],
     handle: (call) => pageFile(call, "console"),
   },
   {
     method: "GET",
     path: "/console/:file",
+    id: "getConsoleFile",
+    tag: "system",
     summary: "Serves a script or a style sheet of the console.",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("text/javascript", "text/css"),
+    failures: [404, 412],
     handle: (call) => pageFile(call, "console", parameter(call, "file")),
   },
   {
     method: "GET",
     path: "/console",
+    id: "redirectToConsole",
+    tag: "system",
     summary: "Sends a browser to the console.",
+    access: "open",
+    answers: { 302: { description: "The console is at `console/`" } },
+    failures: [],
     handle: () => Promise.resolve(toConsole("console/")),
   },
   {
     method: "GET",
     path: "/",
+    id: "getRoot",
+    tag: "system",
     summary: "Sends a browser to the console; every other caller with a key gets 404.",
+    answers: {
+      302: { description: "For a caller that accepts `text/html`: the console is at `console/`" },
+      404: { description: "For every other caller, without a body" },
+    },
+    failures: [],
     handle: ({ request }) =>
       Promise.resolve(isBrowser(request.raw.headers) ? toConsole("console/") : plainText("", 404)),
   },
 ];
+
+function answersPage(...mediaTypes: readonly string[]): Answers {
+  return {
+    200: {
+      description: "The file",
+      content: Object.fromEntries(mediaTypes.map((type) => [type, type === JSON_TYPE ? jsonObject : "text"])),
+      headers: ["etag"],
+    },
+    304: { description: "The copy of the caller is current", headers: ["etag"] },
+  };
+}
 
 /** The page is relative, so that it is found below the path of a proxy, too. */
 function toConsole(place: string): Response {

@@ -1,17 +1,46 @@
 /** The event stream of a run as Server-Sent Events. See docs/events.md#event-stream. */
 
+import * as z from "zod";
 import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
 import type { EncodedPieces, Listener, Receiver } from "../flow/events/listener.ts";
 import { cloudEvent, envelopeHead, onOneLine } from "../model/events/cloudevent.ts";
-import { parameter, type Route, type RouteCall } from "./call.ts";
+import { count } from "../model/events/payload_shapes.ts";
+import { parameter, type RouteCall } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
+import type { Route } from "./route.ts";
 import type { SentBytes } from "./untaken_answers.ts";
+
+/** One message of the event stream, as a reader of server-sent events gives it. */
+const SENT_EVENT = z.object({
+  id: z.string().regex(/^\d+$/).describe("The sequence number of the event"),
+  event: z.string().min(1).describe("The kind of the event"),
+  data: z.string().describe("The event as JSON, see CloudEvent").meta({
+    contentMediaType: "application/json",
+  }),
+});
 
 export const SSE_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/events/stream",
+    id: "subscribeEvents",
+    tag: "events",
     summary: "Streams the events of a run as server-sent events.",
+    query: {
+      after: { description: "Only events behind this sequence number", schema: count },
+      kind: { description: "Only events of this kind", schema: z.string() },
+      without_kind: { description: "Every kind but this one", schema: z.string() },
+    },
+    headers: ["last-event-id"],
+    answers: {
+      200: {
+        description:
+          "Server-sent events: `id` is the sequence number, `event` the kind, `data` a CloudEvent; " +
+          "comments keep the connection alive",
+        content: { "text/event-stream": SENT_EVENT },
+      },
+    },
+    failures: [400, 404, 422, 500],
     handle: (call) => {
       const { request } = call;
       const after = cursorOf(request.query("after") ?? "0");

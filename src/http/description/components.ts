@@ -11,14 +11,14 @@ import { shapesByName } from "../../model/schemas/named_shapes.ts";
 import { cloudEventEnvelope } from "../../model/schemas/published.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { triggerSample } from "../../model/triggers/samples.ts";
-import type { Operation } from "./operation.ts";
+import type { Route } from "../route.ts";
 
 /**
- * The shape of every name: what `named` has named, once the answers of `operations` are made, and what not only routes have. Several
+ * The shape of every name: what `named` has named, once the answers of `routes` are made, and what not only routes have. Several
  * kinds of events may have one shape, so `EventPayloads` names them by kind.
  */
-export function namedShapes(operations: Iterable<Operation>): Record<string, ZodType> {
-  for (const { answers } of operations) {
+export function namedShapes(routes: readonly Route[]): Record<string, ZodType> {
+  for (const { answers } of routes) {
     for (const { content = {} } of Object.values(answers)) {
       for (const shape of Object.values(content)) if (typeof shape === "function") shape();
     }
@@ -35,4 +35,9 @@ export function namedShapes(operations: Iterable<Operation>): Record<string, Zod
     CloudEvent: cloudEventEnvelope,
     EventPayloads: open(payloads).describe("The payload of each kind of event, by kind"),
   };
+}
+
+/** The reference to a named schema. */
+export function refTo(name: string): string {
+  return `#/components/schemas/${name}`;
 }

@@ -26,16 +26,6 @@ export const PATH_PARAMETERS: Readonly<Record<string, ParameterRow>> = {
   segment: { description: "Id of the segment", schema: text },
 };
 
-/** Of a list that comes in pages: whole without them, unless it says something else. */
-export const PAGE_QUERY = {
-  limit: {
-    description:
-      `Answers a page of so many entries at most; ${LIMITS.list.pageDefault} where only \`cursor\` is given`,
-    schema: z.int().min(LIMITS.list.page.minimum).max(LIMITS.list.page.maximum),
-  },
-  cursor: { description: "`next_cursor` of the page before", schema: text },
-} as const satisfies Readonly<Record<string, ParameterRow>>;
-
 export const REQUEST_HEADERS = {
   accept: { description: "The format; the first of the answer's media types without it", schema: z.string() },
   "x-tenant-id": {

@@ -1,8 +1,8 @@
 /** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
 
+import { type RouteCall, wholeNumber } from "../call.ts";
 import { refuse } from "../../base/refusal.ts";
 import { PageEntries, type PageQuery } from "../../flow/list_page.ts";
-import { type RouteCall, wholeNumber } from "../call.ts";
 import { type ChunkTerms, jsonChunks, textChunks } from "../reply.ts";
 import { preferredType } from "./accept.ts";
 

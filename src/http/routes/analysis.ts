@@ -3,16 +3,23 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { AnalyzeResult } from "../../flow/analyze.ts";
 import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
+import { ANALYZED, INGESTED } from "../../model/api/answers/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
+import { parameter } from "../call.ts";
 import { json, jsonStream } from "../reply.ts";
+import { answersJson, jsonContent, type Route } from "../route.ts";
 
 export const ANALYSIS_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/ingest",
+    id: "ingestRun",
+    tag: "ingest",
     summary: "Decodes a source into sampled frames with signals.",
+    body: jsonContent(INGEST_BODY),
+    answers: answersJson(INGESTED, "What was decoded"),
+    failures: [404, 409, 422, 500, 503],
     once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, INGEST_BODY);
@@ -22,7 +29,12 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/analyze",
+    id: "analyzeRun",
+    tag: "analyze",
     summary: "Derives rows and markers from signals.",
+    body: jsonContent(ANALYZE_BODY),
+    answers: answersJson(ANALYZED, "A row for each frame, and the markers"),
+    failures: [404, 409, 422, 500],
     once: { kinds: ["marker_emitted", "analysis_generated"] },
     handle: async (call) => {
       const body = await readJson(call, ANALYZE_BODY);

@@ -1,17 +1,24 @@
 /** Routes of operators' feedback. */
 
 import type { FeedbackItem } from "../../flow/feedback.ts";
+import { FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../model/api/answers/system.ts";
 import { FEEDBACK_BODY } from "../../model/api/feedback.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
+import { parameter } from "../call.ts";
 import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
 import { json } from "../reply.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route.ts";
 
 export const FEEDBACK_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/feedback",
+    id: "submitFeedback",
+    tag: "feedback",
     summary: "Records an operator's rating of a run.",
+    body: jsonContent(FEEDBACK_BODY),
+    answers: answersJson(FEEDBACK_SUBMITTED, "The rating is committed"),
+    failures: [404, 422, 500],
     once: { kinds: ["operator_feedback_submitted"] },
     handle: async (call) => {
       const runId = parameter(call, "id");
@@ -33,7 +40,12 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/feedback",
+    id: "listFeedback",
+    tag: "feedback",
     summary: "Lists the feedback on the caller's runs.",
+    query: PAGE_QUERY,
+    answers: answersJson(FEEDBACK_LIST, "The feedback on the caller's runs"),
+    failures: [400, 422, 500, 503],
     handle: (call) => {
       const batches = call.feedback.list(call.caller, pageQuery(call));
       return jsonList<FeedbackItem>(call, {

@@ -1,21 +1,28 @@
 /** Routes of a run's policy revisions. */
 
+import type { Policy } from "../../flow/policies/revisions.ts";
+import { APPLIED_POLICY, POLICIES, POLICY_READ, REPLAYED_POLICY } from "../../model/api/answers/policies.ts";
 import {
   ACTIVATE_POLICY_BODY,
   CREATE_POLICY_BODY,
   REPLAY_POLICY_BODY,
   ROLLBACK_POLICY_BODY,
 } from "../../model/api/policies.ts";
-import type { Policy } from "../../flow/policies/revisions.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route, type RouteCall } from "../call.ts";
+import { parameter, type RouteCall } from "../call.ts";
 import { json, jsonStream, Rejection } from "../reply.ts";
+import { answersJson, jsonContent, type Route } from "../route.ts";
 
 export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies",
+    id: "createPolicy",
+    tag: "policies",
     summary: "Creates a policy revision.",
+    body: jsonContent(CREATE_POLICY_BODY),
+    answers: answersJson(POLICY_READ, "The new draft"),
+    failures: [404, 409, 422, 500],
     once: { kinds: ["policy_revision_created"] },
     handle: async (call) => {
       const body = await readJson(call, CREATE_POLICY_BODY);
@@ -26,13 +33,21 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/policies",
+    id: "listPolicies",
+    tag: "policies",
     summary: "Lists the policy revisions of a run.",
+    answers: answersJson(POLICIES, "The revisions in the order of their numbers"),
+    failures: [404, 422, 500],
     handle: (call) => jsonStream(policiesJson(call)),
   },
   {
     method: "GET",
     path: "/v1/runs/:id/policies/:revision",
+    id: "getPolicy",
+    tag: "policies",
     summary: "Reads one policy revision.",
+    answers: answersJson(POLICY_READ, "The revision"),
+    failures: [400, 404, 422, 500],
     handle: (call) => {
       const policy = call.policies.read(call.caller, parameter(call, "id"), revision(call));
       return json({ ...identity(call), policy });
@@ -41,7 +56,15 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/activate",
+    id: "activatePolicy",
+    tag: "policies",
     summary: "Moves a policy revision to its next stage.",
+    body: jsonContent(ACTIVATE_POLICY_BODY),
+    answers: answersJson(
+      APPLIED_POLICY,
+      "The revision in its new stage, and how the live session applied it",
+    ),
+    failures: [400, 404, 409, 422, 500, 503],
     once: { kinds: ["policy_deployment_requested"] },
     handle: async (call) => {
       const number = revision(call);
@@ -53,7 +76,12 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/rollback",
+    id: "rollbackPolicy",
+    tag: "policies",
     summary: "Makes an earlier policy revision active again.",
+    body: jsonContent(ROLLBACK_POLICY_BODY),
+    answers: answersJson(APPLIED_POLICY, "The revision is active again, and how the live session applied it"),
+    failures: [400, 404, 409, 422, 500, 503],
     once: { kinds: ["policy_rollback_requested"] },
     handle: async (call) => {
       const number = revision(call);
@@ -65,7 +93,12 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/replay",
+    id: "replayPolicy",
+    tag: "policies",
     summary: "Evaluates a policy revision against stored events or media.",
+    body: jsonContent(REPLAY_POLICY_BODY),
+    answers: answersJson(REPLAYED_POLICY, "What the revision would have reported"),
+    failures: [400, 404, 409, 422, 500, 503],
     once: { kinds: ["policy_replay_evaluated"] },
     handle: async (call) => {
       const number = revision(call);

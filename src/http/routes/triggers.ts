@@ -2,18 +2,30 @@
 
 import type { RecordedEvaluation } from "../../flow/recorded_triggers.ts";
 import type { TriggerEvaluation } from "../../flow/triggers.ts";
+import {
+  COMPILED_TRIGGER,
+  EVALUATED_ON_RUN,
+  EVALUATED_TRIGGER,
+  VALID_TRIGGER,
+} from "../../model/api/answers/models.ts";
 import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
+import { parameter } from "../call.ts";
 import { json, jsonStream } from "../reply.ts";
+import { answersJson, jsonContent, type Route } from "../route.ts";
 
 export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/compile",
+    id: "compileTrigger",
+    tag: "triggers",
     summary: "Compiles the source of a trigger program.",
+    body: jsonContent(COMPILE_BODY),
+    answers: answersJson(COMPILED_TRIGGER, "The compiled program"),
+    failures: [422],
     handle: async (call) => {
       const body = await readJson(call, COMPILE_BODY);
       const { program, instructionCount, stateSlots } = call.triggers.compile(body);
@@ -28,7 +40,12 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/validate",
+    id: "validateTrigger",
+    tag: "triggers",
     summary: "Checks a compiled trigger program.",
+    body: jsonContent(triggerProgram),
+    answers: answersJson(VALID_TRIGGER, "The program is valid"),
+    failures: [422],
     handle: async (call) => {
       const body = await readJson(call, triggerProgram, THRESHOLDS);
       const { program, instructionCount, stateSlots } = call.triggers.validate(body);
@@ -46,7 +63,12 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/evaluate",
+    id: "evaluateTrigger",
+    tag: "triggers",
     summary: "Runs a trigger program over samples.",
+    body: jsonContent(EVALUATE_BODY),
+    answers: answersJson(EVALUATED_TRIGGER, "A result for each sample"),
+    failures: [422],
     handle: async (call) => {
       const body = await readJson(call, EVALUATE_BODY, THRESHOLDS);
       return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
@@ -55,7 +77,12 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/triggers/evaluate",
+    id: "evaluateTriggerOnRun",
+    tag: "triggers",
     summary: "Runs a trigger program over what a run's decode has measured.",
+    body: jsonContent(EVALUATE_ON_RUN_BODY),
+    answers: answersJson(EVALUATED_ON_RUN, "Where the program fires"),
+    failures: [404, 422, 500],
     handle: async (call) => {
       const body = await readJson(call, EVALUATE_ON_RUN_BODY, THRESHOLDS);
       const runId = parameter(call, "id");

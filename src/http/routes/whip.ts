@@ -1,21 +1,39 @@
 /** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
+import * as z from "zod";
 import { Refusal } from "../../base/refusal.ts";
 import { LiveRefused } from "../../flow/live/session.ts";
+import { UPDATED_PROMPT } from "../../model/api/answers/live.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";
+import { parameter, type RouteCall } from "../call.ts";
 import { CORS_METHODS } from "../cors.ts";
-import { parameter, type Route, type RouteCall } from "../call.ts";
 import { COMMON_HEADERS, json, PlainRejection, plainText } from "../reply.ts";
+import { answersJson, jsonContent, type Route } from "../route.ts";
 
 const WHIP = "/v1/stream/whip";
+const SDP = { "application/sdp": z.string().min(1) };
+const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": z.string() };
 
 export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: WHIP,
+    id: "whipOffer",
+    tag: "live",
     summary: "Opens a live session from a WebRTC offer.",
+    body: SDP,
+    headers: ["x-attach-config"],
+    answers: {
+      201: {
+        description: "The answer to the offer; the session is at `location`",
+        content: SDP,
+        headers: ["location", "x-service-run-id", "etag", "link"],
+      },
+    },
+    failures: [400, 409, 415, 500, 503],
+    refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
         const { whip, caller, request } = call;
@@ -37,7 +55,17 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "PATCH",
     path: `${WHIP}/:sess`,
+    id: "whipIce",
+    tag: "live",
     summary: "Takes ICE candidates of a live session, or restarts ICE.",
+    body: ICE_FRAGMENT,
+    headers: ["if-match"],
+    answers: {
+      204: { description: "The candidates are taken" },
+      200: { description: "ICE was restarted", content: ICE_FRAGMENT, headers: ["etag"] },
+    },
+    failures: [400, 404, 412, 422],
+    refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
         const { whip, caller, request } = call;
@@ -58,7 +86,12 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "DELETE",
     path: `${WHIP}/:sess`,
+    id: "whipTerminate",
+    tag: "live",
     summary: "Ends a live session and completes its run.",
+    answers: { 200: { description: "The session is over" } },
+    failures: [404, 500],
+    refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
         await call.whip.terminate(call.caller, parameter(call, "sess"));
@@ -68,7 +101,13 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "PATCH",
     path: `${WHIP}/:sess/prompt`,
+    id: "whipUpdatePrompt",
+    tag: "live",
     summary: "Changes the prompt of a live session.",
+    body: jsonContent(PROMPT_BODY),
+    answers: answersJson(UPDATED_PROMPT, "The session has taken the prompt"),
+    failures: [400, 403, 404, 409, 415, 422, 503],
+    refusesInText: true,
     handle: async (call) => {
       const body = await readJson(call, PROMPT_BODY);
       return await withPlainErrors(async () => json(await updatePrompt(call, body)));

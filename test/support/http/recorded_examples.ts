@@ -11,7 +11,7 @@
 import { fileURLToPath } from "node:url";
 import { ownerPrefix } from "../../../src/model/files/file_name.ts";
 import { PrincipalNames } from "../../../src/model/principal_names.ts";
-import type { Example } from "../../../src/http/description/operation.ts";
+import type { Example } from "../../../src/http/description/openapi.ts";
 
 const FILE = Deno.env.get("API_EXAMPLES");
 const CLIPS = fileURLToPath(new URL("../../../fixtures/clips", import.meta.url));
