@@ -10,7 +10,7 @@ import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
-import type { HttpCaller, RouteCall, UseCases } from "./call.ts";
+import type { HttpCaller, RouteCall, RouteUses } from "./call.ts";
 import { isOnLoopback } from "./client_address.ts";
 import { compressed } from "./compress.ts";
 import { ClientGone, clientName, type Connections } from "./connections.ts";
@@ -19,7 +19,6 @@ import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
 import { heldUntilTaken } from "./held_answer.ts";
 import { answerOnce } from "./idempotency.ts";
 import { PAGE_ROUTES } from "./pages.ts";
-import type { ReceivedBodies } from "./received_body.ts";
 import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
 import type { Once, Route } from "./route.ts";
@@ -39,7 +38,6 @@ import { TRIGGER_ROUTES } from "./routes/triggers.ts";
 import { WEBHOOK_ROUTES } from "./routes/webhooks.ts";
 import { WHIP_ROUTES, whipOptions } from "./routes/whip.ts";
 import { SSE_ROUTES } from "./sse.ts";
-import type { UntakenAnswers } from "./untaken_answers.ts";
 
 export const ROUTES: readonly Route[] = [
   ...SYSTEM_ROUTES,
@@ -66,10 +64,8 @@ export interface AppOptions {
   readonly names: Pick<PrincipalNames, "ofKey">;
   readonly limits: RequestLimits;
   readonly connections: Connections;
-  readonly useCases: UseCases;
+  readonly use: RouteUses;
   readonly world: World;
-  readonly bodies: ReceivedBodies;
-  readonly untaken: UntakenAnswers;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
@@ -150,8 +146,7 @@ export function createApp(options: AppOptions): App {
     if (req.method === "HEAD") env.whole = response;
     return response;
   });
-  const { useCases, world, bodies, untaken } = options;
-  const Call = callsOf({ ...useCases, world, bodies, untaken });
+  const { use, world } = options;
   const spans = new RequestSpans(world.tracing);
   let requests = 0;
 
@@ -235,7 +230,7 @@ export function createApp(options: AppOptions): App {
 
   function answer(route: Route, caller: HttpCaller, request: HonoRequest): Response | Promise<Response> {
     if (spans.isOn) spans.matched(request.raw, route.path, request.param("id"));
-    const call = new Call(caller, request);
+    const call: RouteCall = { caller, request, use };
     if (takesKeys(route)) {
       const key = request.raw.headers.get(IDEMPOTENCY_KEY);
       if (key !== null) return answerOnce(route, key, call, options.synced);
@@ -279,17 +274,6 @@ export function createApp(options: AppOptions): App {
 
 function takesKeys(route: Route): route is Route & { readonly once: Once } {
   return route.once !== undefined;
-}
-
-/** The calls of routes. What all of them share is in their prototype, so that a call has two fields of its own. */
-function callsOf(
-  shared: Omit<RouteCall, "caller" | "request">,
-): new (caller: HttpCaller, request: HonoRequest) => RouteCall {
-  class Call {
-    constructor(readonly caller: HttpCaller, readonly request: HonoRequest) {}
-  }
-  Object.assign(Call.prototype, shared);
-  return Call as unknown as ReturnType<typeof callsOf>;
 }
 
 function answeredAtOnce(caller: Disposable, response: Response): Response {

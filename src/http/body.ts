@@ -18,7 +18,7 @@ const FAULTS_MAX = 64;
 export interface BodyCall {
   readonly request: { readonly raw: Request };
   readonly caller: Pick<Caller, "principalKey">;
-  readonly bodies: ReceivedBodies;
+  readonly use: { readonly bodies: ReceivedBodies };
   /** See RouteCall. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }
@@ -91,10 +91,10 @@ function requireJson(call: BodyCall): void {
 
 /** The whole body as strict UTF-8. Stops reading as soon as the body is too long, or late. */
 export async function readText(
-  { request: { raw }, caller, bodies }: Pick<BodyCall, "request" | "caller" | "bodies">,
+  { request: { raw }, caller, use }: BodyCall,
   bodyBytes: number,
 ): Promise<string> {
-  using body = bodies.open(raw, caller.principalKey, { bodyBytes, isKept: true });
+  using body = use.bodies.open(raw, caller.principalKey, { bodyBytes, isKept: true });
   const pieces: Uint8Array[] = [];
   try {
     for (let piece = await body.next(); piece !== null; piece = await body.next()) pieces.push(piece);

@@ -2,7 +2,6 @@
 
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
-import type { World } from "../base/world.ts";
 import type { Analyze } from "../flow/analyze.ts";
 import type { BlobReads } from "../flow/files/blobs.ts";
 import type { Caller } from "../flow/caller.ts";
@@ -39,7 +38,7 @@ import type { ReceivedBodies } from "./received_body.ts";
 import { Rejection } from "./reply.ts";
 import type { UntakenAnswers } from "./untaken_answers.ts";
 
-/** Everything that the service can do, as the routes call it. */
+/** Everything that the service can do. */
 export interface UseCases {
   readonly runs: Runs;
   readonly ingest: Ingest;
@@ -82,13 +81,17 @@ export interface HttpCaller extends Caller {
   readonly client: string | undefined;
 }
 
-/** One request to one route. */
-export interface RouteCall extends UseCases {
-  readonly caller: HttpCaller;
-  readonly request: HonoRequest;
-  readonly world: World;
+/** What routes use: what the service can do, what receives bodies, and what counts answers that nobody takes. */
+export interface RouteUses extends UseCases {
   readonly bodies: ReceivedBodies;
   readonly untaken: UntakenAnswers;
+}
+
+/** One request to one route. */
+export interface RouteCall {
+  readonly caller: HttpCaller;
+  readonly request: HonoRequest;
+  readonly use: RouteUses;
   /** Of a request with an idempotency key: called with its body before the work begins. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }

@@ -20,7 +20,7 @@ export async function answerOnce(
   checkIdempotencyKey(key);
   let first: FirstRequest | undefined;
   const begin = async (body: string, fields: unknown) => {
-    const begun = await call.idempotency.begin(call.caller, {
+    const begun = await call.use.idempotency.begin(call.caller, {
       key,
       method: route.method,
       path: call.request.path,
@@ -34,7 +34,7 @@ export async function answerOnce(
   };
   let response: Response;
   try {
-    response = await route.handle(Object.assign(call, { begin }));
+    response = await route.handle({ ...call, begin });
   } catch (error) {
     if (error instanceof AnsweredBefore) return await answerAgain(route.once, call, error.answer);
     first?.free();

@@ -122,9 +122,9 @@ const HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. */
-async function pageFile({ pages, request }: RouteCall, page: string, name?: string): Promise<Response> {
+async function pageFile({ use, request }: RouteCall, page: string, name?: string): Promise<Response> {
   const takesGzip = acceptsGzip(request.header("accept-encoding") ?? null);
-  const file = await pages.read(page, name);
+  const file = await use.pages.read(page, name);
   const etag = `"${file.version}${takesGzip ? "-gzip" : ""}"`;
   const headers = new Headers({
     ...(HEADERS[page] ?? COMMON_HEADERS),

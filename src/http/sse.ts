@@ -5,7 +5,7 @@ import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
 import type { EncodedPieces, Listener, Receiver } from "../flow/events/listener.ts";
 import { cloudEvent, envelopeHead, onOneLine } from "../model/events/cloudevent.ts";
 import { count } from "../model/events/payload_shapes.ts";
-import { parameter, type RouteCall } from "./call.ts";
+import { parameter, type RouteCall, type UseCases } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
 import type { Route } from "./route.ts";
 import type { SentBytes } from "./untaken_answers.ts";
@@ -116,9 +116,9 @@ class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuf
   #rest: EncodedPieces = [];
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
-  constructor(call: RouteCall, query: Parameters<RouteCall["follower"]["follow"]>[2]) {
-    this.#listener = call.follower.follow(call.caller, parameter(call, "id"), query, this);
-    this.#sent = call.untaken.open({
+  constructor(call: RouteCall, query: Parameters<UseCases["follower"]["follow"]>[2]) {
+    this.#listener = call.use.follower.follow(call.caller, parameter(call, "id"), query, this);
+    this.#sent = call.use.untaken.open({
       ...{ principalKey: call.caller.principalKey, client: call.caller.client },
       resume: () => this.#resume(),
     });

@@ -28,7 +28,7 @@ export interface FilePart extends Disposable {
  * ```
  */
 export async function firstFilePart(
-  { request: { raw: request }, caller, bodies }: Pick<BodyCall, "request" | "caller" | "bodies">,
+  { request: { raw: request }, caller, use }: BodyCall,
   field: string,
   limits: BodyLimits = {
     bodyBytes: LIMITS.body.uploadBytes,
@@ -37,7 +37,7 @@ export async function firstFilePart(
   },
 ): Promise<FilePart | undefined> {
   using opening = new DisposableStack();
-  const body = opening.use(bodies.open(request, caller.principalKey, limits));
+  const body = opening.use(use.bodies.open(request, caller.principalKey, limits));
   const contentType = formType(request.headers.get("content-type"));
   // With the first form. Of a package that is no ES module the single file has only the default.
   const { default: { Busboy: Parser } } = await import("@fastify/busboy");

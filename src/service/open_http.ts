@@ -54,7 +54,13 @@ export async function openHttp(
   );
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({
-    ...{ guard: config, names, limits, connections, useCases, world, bodies, untaken, synced },
+    guard: config,
+    names,
+    limits,
+    connections,
+    use: { ...useCases, bodies, untaken },
+    world,
+    synced,
     alternative,
   });
   let requests = 0;

@@ -17,7 +17,7 @@ function request(body: BodyInit | null, world = new ManualClock()) {
   const headers = { "content-type": "application/json" };
   const raw = new Request("http://x/", { method: "POST", headers, body });
   const bodies = new ReceivedBodies(world, { ...LIMITS.body, jsonReadMs: READ_MS });
-  return { request: { raw }, caller: { principalKey: "a" }, bodies };
+  return { request: { raw }, caller: { principalKey: "a" }, use: { bodies } };
 }
 
 /** A body that never ends, and that records when its reader cancels it. */

@@ -23,7 +23,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
     once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, INGEST_BODY);
-      return json(await call.ingest.run(call.caller, parameter(call, "id"), body));
+      return json(await call.use.ingest.run(call.caller, parameter(call, "id"), body));
     },
   },
   {
@@ -38,7 +38,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
     once: { kinds: ["marker_emitted", "analysis_generated"] },
     handle: async (call) => {
       const body = await readJson(call, ANALYZE_BODY);
-      return jsonStream(analysisJson(await call.analyze.run(call.caller, parameter(call, "id"), body)));
+      return jsonStream(analysisJson(await call.use.analyze.run(call.caller, parameter(call, "id"), body)));
     },
   },
 ];

@@ -44,7 +44,7 @@ function blobRoute(
       const [runId, sha256] = [parameter(call, "id"), parameter(call, "sha256")];
       const width = route === "keyframes" ? wholeNumber(call, "width") : undefined;
       if (width !== undefined) return await smallerPicture(call, runId, sha256, width);
-      return fileResponse(call.request.raw, await call.blobs.open(call.caller, runId, route, sha256));
+      return fileResponse(call.request.raw, await call.use.blobs.open(call.caller, runId, route, sha256));
     },
   };
 }
@@ -56,7 +56,7 @@ async function smallerPicture(
   sha256: string,
   width: number,
 ): Promise<Response> {
-  const picture = await call.blobs.smaller(call.caller, runId, sha256, width);
+  const picture = await call.use.blobs.smaller(call.caller, runId, sha256, width);
   const etag = `"${sha256.toLowerCase()}-${width}"`;
   const headers = {
     ...COMMON_HEADERS,

@@ -41,7 +41,7 @@ export const READ_ROUTES: readonly Route[] = [
     failures: [400, 404, 410, 422, 500, 503],
     handle: (call) => {
       const runId = parameter(call, "id");
-      const batches = call.reads.events(call.caller, runId, {
+      const batches = call.use.reads.events(call.caller, runId, {
         index: call.request.query("index"),
         fromSeq: wholeNumber(call, "from_seq"),
         withoutKind: call.request.query("without_kind"),
@@ -81,7 +81,7 @@ export const READ_ROUTES: readonly Route[] = [
     handle: (call) => {
       const runId = parameter(call, "id");
       const { request } = call;
-      const batches = call.reads.markers(call.caller, runId, {
+      const batches = call.use.reads.markers(call.caller, runId, {
         status: request.query("status"),
         eventType: request.query("event_type"),
         fromFrame: wholeNumber(call, "from_frame"),
@@ -113,7 +113,7 @@ export const READ_ROUTES: readonly Route[] = [
     failures: [400, 404, 422, 500, 503],
     handle: async (call) => {
       const runId = parameter(call, "id");
-      const { sourceSeq, sampleFps, lastPtsMs, bins } = await call.signals.bins(call.caller, runId, {
+      const { sourceSeq, sampleFps, lastPtsMs, bins } = await call.use.signals.bins(call.caller, runId, {
         fromMs: wholeNumber(call, "from_ms"),
         toMs: wholeNumber(call, "to_ms"),
         points: wholeNumber(call, "points"),
@@ -136,7 +136,7 @@ export const READ_ROUTES: readonly Route[] = [
     failures: [404, 410, 422, 500],
     handle: async (call) => {
       const body = await readJson(call, QUERY_BODY);
-      const batches = call.reads.query(call.caller, body);
+      const batches = call.use.reads.query(call.caller, body);
       const query = { run_id: body.run_id, kind: body.kind ?? null, from_seq: body.from_seq ?? null };
       const head = `{"request_id":"${call.caller.requestId}","query":${JSON.stringify(query)},"matches":[`;
       return jsonList(call, eventsJson(head), batches);

@@ -22,7 +22,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
     once: { kinds: ["operator_feedback_submitted"] },
     handle: async (call) => {
       const runId = parameter(call, "id");
-      const feedbackId = call.feedback.submit(
+      const feedbackId = call.use.feedback.submit(
         call.caller,
         runId,
         await readJson(call, FEEDBACK_BODY),
@@ -33,7 +33,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
         feedback_id: feedbackId,
         status: "submitted",
         storage: "local_wal",
-        mirrored_to_database: await call.feedback.isMirrored(feedbackId),
+        mirrored_to_database: await call.use.feedback.isMirrored(feedbackId),
       });
     },
   },
@@ -47,7 +47,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
     answers: answersJson(FEEDBACK_LIST, "The feedback on the caller's runs"),
     failures: [400, 422, 500, 503],
     handle: (call) => {
-      const batches = call.feedback.list(call.caller, pageQuery(call));
+      const batches = call.use.feedback.list(call.caller, pageQuery(call));
       return jsonList<FeedbackItem>(call, {
         head: `{"request_id":"${call.caller.requestId}","feedback":[`,
         ...{ between: ",", tail: jsonTail(batches, `,"storage":"local_wal"`) },

@@ -26,7 +26,7 @@ export const FILE_ROUTES: readonly Route[] = [
     handle: async (call) => {
       using part = await firstFilePart(call, "file");
       if (!part) throw refuse.invalid("file", "must be a part of the form");
-      const { path, label } = await call.files.upload(call.caller, part.filename, part.content);
+      const { path, label } = await call.use.files.upload(call.caller, part.filename, part.content);
       return json({ file_path: path, name: label });
     },
   },
@@ -40,7 +40,7 @@ export const FILE_ROUTES: readonly Route[] = [
     answers: answersFile("video/*"),
     failures: [400, 404, 412, 416],
     handle: async (call) =>
-      fileResponse(call.request.raw, await call.files.open(call.caller, parameter(call, "filename"))),
+      fileResponse(call.request.raw, await call.use.files.open(call.caller, parameter(call, "filename"))),
   },
   {
     method: "DELETE",
@@ -52,7 +52,7 @@ export const FILE_ROUTES: readonly Route[] = [
     failures: [400, 404, 500],
     handle: async (call) => {
       const filename = parameter(call, "filename");
-      await call.files.delete(call.caller, filename);
+      await call.use.files.delete(call.caller, filename);
       return json({ request_id: call.caller.requestId, filename, deleted: true });
     },
   },

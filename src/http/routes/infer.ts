@@ -19,7 +19,7 @@ export const INFER_ROUTES: readonly Route[] = [
     once: { kinds: ["inference_completed"] },
     handle: async (call) => {
       const body = await readJson(call, INFER_BODY);
-      return json(await call.infer.one(call.caller, body));
+      return json(await call.use.infer.one(call.caller, body));
     },
   },
   {
@@ -34,7 +34,7 @@ export const INFER_ROUTES: readonly Route[] = [
     once: { kinds: ["inference_completed"] },
     handle: async (call) => {
       const body = await readJson(call, INFER_BATCH_BODY);
-      return json(await call.infer.batch(call.caller, body));
+      return json(await call.use.infer.batch(call.caller, body));
     },
   },
   {
@@ -46,6 +46,6 @@ export const INFER_ROUTES: readonly Route[] = [
     answers: answersJson(MODELS, "The catalog"),
     failures: [500],
     handle: async (call) =>
-      json({ request_id: call.caller.requestId, models: await call.infer.models(call.caller) }),
+      json({ request_id: call.caller.requestId, models: await call.use.infer.models(call.caller) }),
   },
 ];

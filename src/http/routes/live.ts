@@ -40,7 +40,7 @@ function armRoute(verb: "arm" | "disarm", summary: string): Route {
     handle: async (call) => {
       const body = await readJson(call, ARM_BODY);
       const order = { isArmed: verb === "arm", body };
-      const look = call.armedSources.call(call.caller, parameter(call, "name"), order);
+      const look = call.use.armedSources.call(call.caller, parameter(call, "name"), order);
       return json({ request_id: call.caller.requestId, ...look });
     },
   };
@@ -59,7 +59,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const body = await readJson(call, LIVE_SOURCE_BODY);
       const runId = parameter(call, "id");
-      const opened = await call.liveSources.open(call.caller, runId, body);
+      const opened = await call.use.liveSources.open(call.caller, runId, body);
       return json({
         request_id: call.caller.requestId,
         run_id: runId,
@@ -78,8 +78,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     summary: "Lists the caller's open live sessions, oldest first.",
     answers: answersJson(LIVE_SESSIONS, "The open sessions of the caller"),
     failures: [500],
-    handle: ({ caller, liveLooks }) =>
-      json({ request_id: caller.requestId, sessions: liveLooks.list(caller) }),
+    handle: ({ caller, use }) => json({ request_id: caller.requestId, sessions: use.liveLooks.list(caller) }),
   },
   {
     method: "GET",
@@ -89,8 +88,8 @@ export const LIVE_ROUTES: readonly Route[] = [
     summary: "Lists the named sources that the caller may use, with their state.",
     answers: answersJson(NAMED_SOURCES, "The named sources that the caller may use"),
     failures: [500],
-    handle: async ({ caller, sourceLooks }) =>
-      json({ request_id: caller.requestId, sources: await sourceLooks.list(caller) }),
+    handle: async ({ caller, use }) =>
+      json({ request_id: caller.requestId, sources: await use.sourceLooks.list(caller) }),
   },
   armRoute("arm", "Arms an always-on camera until its schedule changes next, or for a time."),
   armRoute("disarm", "Disarms an always-on camera until its schedule changes next, or for a time."),
@@ -106,7 +105,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     answers: answersJson(WATCHED_SESSION, "The open session of the run"),
     failures: [400, 404, 422, 500],
     handle: (call) => {
-      const look = call.liveLooks.ofRun(
+      const look = call.use.liveLooks.ofRun(
         call.caller,
         parameter(call, "id"),
         wholeNumber(call, "after_ms") ?? -1,
@@ -125,7 +124,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     },
     failures: [404, 422, 500],
     handle: async (call) => {
-      const { jpeg } = await call.liveLooks.snapshot(call.caller, parameter(call, "id"));
+      const { jpeg } = await call.use.liveLooks.snapshot(call.caller, parameter(call, "id"));
       return new Response(jpeg, { headers: { ...COMMON_HEADERS, "content-type": "image/jpeg" } });
     },
   },
@@ -137,7 +136,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     summary: "Streams the video of the open live session of a run, as an endless MP4.",
     answers: { 200: { description: LIVE_VIDEO, content: { "video/mp4": "binary" } } },
     failures: [404, 422, 500, 503],
-    handle: async (call) => videoOf(await call.liveViews.ofRun(call.caller, parameter(call, "id"))),
+    handle: async (call) => videoOf(await call.use.liveViews.ofRun(call.caller, parameter(call, "id"))),
   },
   {
     method: "GET",
@@ -147,7 +146,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     summary: "Streams the video of a named source through all its runs, as an endless MP4.",
     answers: { 200: { description: LIVE_VIDEO, content: { "video/mp4": "binary" } } },
     failures: [404, 422, 500, 503],
-    handle: async (call) => videoOf(await call.liveViews.ofSource(call.caller, parameter(call, "name"))),
+    handle: async (call) => videoOf(await call.use.liveViews.ofSource(call.caller, parameter(call, "name"))),
   },
   {
     method: "DELETE",
@@ -159,7 +158,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     failures: [404, 422, 500],
     handle: async (call) => {
       const runId = parameter(call, "id");
-      const run = await call.liveSources.end(call.caller, runId);
+      const run = await call.use.liveSources.end(call.caller, runId);
       return json({
         request_id: call.caller.requestId,
         run_id: runId,
@@ -187,7 +186,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const source = parameter(call, "name");
       const [cursor, limit] = [call.request.query("cursor"), wholeNumber(call, "limit")];
-      const listed = await call.recordings.list(call.caller, source, { ...rangeOf(call), cursor, limit });
+      const listed = await call.use.recordings.list(call.caller, source, { ...rangeOf(call), cursor, limit });
       return json({ request_id: call.caller.requestId, source, ...listed });
     },
   },
@@ -207,7 +206,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     },
     failures: [404, 422, 500],
     handle: async (call) => {
-      const exported = await call.recordings.export(call.caller, parameter(call, "name"), rangeOf(call));
+      const exported = await call.use.recordings.export(call.caller, parameter(call, "name"), rangeOf(call));
       return streamed(ReadableStream.from(exported.bytes), "video/mp4", {
         "content-disposition": `attachment; filename="${exported.fileName}"`,
         "x-service-start-at-ms": String(exported.startMs),
@@ -225,7 +224,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     failures: [404, 412, 416, 500],
     handle: async (call) => {
       const [source, segment] = [parameter(call, "name"), parameter(call, "segment")];
-      return fileResponse(call.request.raw, await call.recordings.open(call.caller, source, segment));
+      return fileResponse(call.request.raw, await call.use.recordings.open(call.caller, source, segment));
     },
   },
 ];

@@ -26,7 +26,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     once: { kinds: ["policy_revision_created"] },
     handle: async (call) => {
       const body = await readJson(call, CREATE_POLICY_BODY);
-      const policy = call.policies.create(call.caller, parameter(call, "id"), body);
+      const policy = call.use.policies.create(call.caller, parameter(call, "id"), body);
       return json({ ...identity(call), policy });
     },
   },
@@ -49,7 +49,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     answers: answersJson(POLICY_READ, "The revision"),
     failures: [400, 404, 422, 500],
     handle: (call) => {
-      const policy = call.policies.read(call.caller, parameter(call, "id"), revision(call));
+      const policy = call.use.policies.read(call.caller, parameter(call, "id"), revision(call));
       return json({ ...identity(call), policy });
     },
   },
@@ -69,7 +69,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call, ACTIVATE_POLICY_BODY);
-      const applied = await call.policies.activate(call.caller, parameter(call, "id"), number, body);
+      const applied = await call.use.policies.activate(call.caller, parameter(call, "id"), number, body);
       return json({ ...identity(call), ...applied });
     },
   },
@@ -86,7 +86,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call, ROLLBACK_POLICY_BODY);
-      const applied = await call.policies.rollback(call.caller, parameter(call, "id"), number, body);
+      const applied = await call.use.policies.rollback(call.caller, parameter(call, "id"), number, body);
       return json({ ...identity(call), ...applied });
     },
   },
@@ -103,7 +103,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call, REPLAY_POLICY_BODY);
-      const replayed = await call.policyReplay.run(call.caller, parameter(call, "id"), number, body);
+      const replayed = await call.use.policyReplay.run(call.caller, parameter(call, "id"), number, body);
       return json({
         ...identity(call),
         evaluation_id: replayed.evaluationId,
@@ -127,9 +127,9 @@ function revision(call: RouteCall): number {
 /** One revision per chunk, as each may hold a long prompt. Checks the run before the first byte is written. */
 function policiesJson(call: RouteCall): Iterable<string> {
   const runId = parameter(call, "id");
-  const policies = call.policies.list(call.caller, runId)[Symbol.iterator]();
+  const policies = call.use.policies.list(call.caller, runId)[Symbol.iterator]();
   const first = policies.next();
-  const head = { ...identity(call), generation: call.policies.generation(call.caller, runId) };
+  const head = { ...identity(call), generation: call.use.policies.generation(call.caller, runId) };
   return chunks(`${JSON.stringify(head).slice(0, -1)},"policies":[`, first, policies);
 }
 

@@ -23,7 +23,7 @@ export const REASON_ROUTES: readonly Route[] = [
     once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, REASON_BODY);
-      return jsonStream(reasonJson(await call.reason.run(call.caller, parameter(call, "id"), body)));
+      return jsonStream(reasonJson(await call.use.reason.run(call.caller, parameter(call, "id"), body)));
     },
   },
 ];

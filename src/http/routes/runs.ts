@@ -32,7 +32,8 @@ export const RUN_ROUTES: readonly Route[] = [
     answers: answersJson(CREATED_RUN, "The new run"),
     failures: [409, 422, 500],
     once: { kinds: ["run_created"], rebuild: recreated },
-    handle: async (call) => json(await call.runs.create(call.caller, await readJson(call, CREATE_RUN_BODY))),
+    handle: async (call) =>
+      json(await call.use.runs.create(call.caller, await readJson(call, CREATE_RUN_BODY))),
   },
   {
     method: "GET",
@@ -54,7 +55,7 @@ export const RUN_ROUTES: readonly Route[] = [
     failures: [400, 422, 500, 503],
     handle: (call) => {
       const { caller, request } = call;
-      const runs = call.runs.list(caller, { order: request.query("order"), ...pageQuery(call) });
+      const runs = call.use.runs.list(caller, { order: request.query("order"), ...pageQuery(call) });
       const around = runs instanceof PageEntries
         ? { head: `{"request_id":"${caller.requestId}","runs":[`, tail: jsonTail(runs) }
         : { head: "[", tail: "]" };
@@ -72,7 +73,7 @@ export const RUN_ROUTES: readonly Route[] = [
     summary: "Reads one run.",
     answers: answersJson(RUN, "The run"),
     failures: [404, 422, 500],
-    handle: (call) => json(call.runs.read(call.caller, parameter(call, "id"))),
+    handle: (call) => json(call.use.runs.read(call.caller, parameter(call, "id"))),
   },
   {
     method: "DELETE",
@@ -84,7 +85,7 @@ export const RUN_ROUTES: readonly Route[] = [
     failures: [404, 409, 422, 500],
     handle: (call) => {
       const runId = parameter(call, "id");
-      call.runs.delete(call.caller, runId);
+      call.use.runs.delete(call.caller, runId);
       return json({ request_id: call.caller.requestId, run_id: runId });
     },
   },
@@ -98,7 +99,7 @@ export const RUN_ROUTES: readonly Route[] = [
     failures: [404, 409, 422, 500],
     handle: (call) => {
       const runId = parameter(call, "id");
-      call.runs.stop(call.caller, runId);
+      call.use.runs.stop(call.caller, runId);
       return json({ request_id: call.caller.requestId, run_id: runId, status: "cancelled" });
     },
   },
@@ -112,7 +113,7 @@ export const RUN_ROUTES: readonly Route[] = [
     failures: [404, 409, 422, 500],
     handle: (call) => {
       const runId = parameter(call, "id");
-      call.runs.keepalive(call.caller, runId);
+      call.use.runs.keepalive(call.caller, runId);
       return json({ request_id: call.caller.requestId, run_id: runId, state: "processing" });
     },
   },
@@ -146,8 +147,8 @@ export const RUN_ROUTES: readonly Route[] = [
     failures: [404, 422, 500],
     handle: (call) => {
       const runId = parameter(call, "id");
-      const state = call.runs.state(call.caller, runId);
-      const progress = call.runs.progress(call.caller, runId);
+      const state = call.use.runs.state(call.caller, runId);
+      const progress = call.use.runs.progress(call.caller, runId);
       return json({ request_id: call.caller.requestId, run_id: runId, state, progress });
     },
   },
@@ -155,6 +156,6 @@ export const RUN_ROUTES: readonly Route[] = [
 
 function held(call: RouteCall, isWanted: boolean): Response {
   const runId = parameter(call, "id");
-  call.runs.hold(call.caller, runId, isWanted);
+  call.use.runs.hold(call.caller, runId, isWanted);
   return json({ request_id: call.caller.requestId, run_id: runId, on_hold: isWanted });
 }

@@ -20,7 +20,7 @@ export const SEARCH_ROUTES: readonly Route[] = [
     failures: [404, 422, 500],
     handle: async (call) => {
       const body = await readJson(call, SEARCH_BODY);
-      return json({ request_id: call.caller.requestId, ...await call.search.run(call.caller, body) });
+      return json({ request_id: call.caller.requestId, ...await call.use.search.run(call.caller, body) });
     },
   },
   {
@@ -34,7 +34,7 @@ export const SEARCH_ROUTES: readonly Route[] = [
     failures: [404, 422, 500],
     handle: (call) => {
       const runId = parameter(call, "id");
-      const interactions = call.interactions.list(call.caller, runId, call.request.query("index"));
+      const interactions = call.use.interactions.list(call.caller, runId, call.request.query("index"));
       return json({ run_id: runId, count: interactions.length, interactions });
     },
   },

@@ -31,7 +31,7 @@ export const SYSTEM_ROUTES: readonly Route[] = [
       200: { description: "Metrics in the Prometheus text format", content: { "text/plain": "text" } },
     },
     failures: [503],
-    handle: async ({ metrics }) => plainText(await metrics.text()),
+    handle: async ({ use }) => plainText(await use.metrics.text()),
   },
   {
     method: "GET",
@@ -41,7 +41,7 @@ export const SYSTEM_ROUTES: readonly Route[] = [
     summary: "Tells the versions, the disk and the settings of the service, without secrets.",
     answers: answersJson(SYSTEM, "Versions, the disk, and the settings without their secrets"),
     failures: [500],
-    handle: async ({ caller, system }) => json({ request_id: caller.requestId, ...await system.look() }),
+    handle: async ({ caller, use }) => json({ request_id: caller.requestId, ...await use.system.look() }),
   },
   {
     method: "GET",
@@ -51,8 +51,7 @@ export const SYSTEM_ROUTES: readonly Route[] = [
     summary: "Tells whether live sessions and model calls are well, and why.",
     answers: answersJson(SYSTEM_HEALTH, "Whether live sessions and model calls are well, with the reasons"),
     failures: [500],
-    handle: async ({ caller, healthView }) =>
-      json({ request_id: caller.requestId, ...await healthView.look() }),
+    handle: async ({ caller, use }) => json({ request_id: caller.requestId, ...await use.healthView.look() }),
   },
   {
     method: "GET",
@@ -65,8 +64,8 @@ export const SYSTEM_ROUTES: readonly Route[] = [
       "What retention removes next, and why the rest stays; nothing is removed by asking",
     ),
     failures: [500],
-    handle: async ({ caller, retention }) =>
-      json({ request_id: caller.requestId, ...await retention.look(caller) }),
+    handle: async ({ caller, use }) =>
+      json({ request_id: caller.requestId, ...await use.retention.look(caller) }),
   },
   {
     method: "GET",
@@ -77,7 +76,7 @@ export const SYSTEM_ROUTES: readonly Route[] = [
     answers: { 200: { description: "A JSON Schema, draft 2020-12", content: jsonContent(jsonObject) } },
     failures: [404],
     handle: (call) => {
-      const schema = call.schemas().get(parameter(call, "name"));
+      const schema = call.use.schemas().get(parameter(call, "name"));
       if (!schema) throw refuse.notFound("Schema", "name");
       return jsonText(schemaText(schema));
     },

@@ -28,7 +28,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     failures: [422],
     handle: async (call) => {
       const body = await readJson(call, COMPILE_BODY);
-      const { program, instructionCount, stateSlots } = call.triggers.compile(body);
+      const { program, instructionCount, stateSlots } = call.use.triggers.compile(body);
       return json({
         request_id: call.caller.requestId,
         program,
@@ -48,7 +48,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     failures: [422],
     handle: async (call) => {
       const body = await readJson(call, triggerProgram, THRESHOLDS);
-      const { program, instructionCount, stateSlots } = call.triggers.validate(body);
+      const { program, instructionCount, stateSlots } = call.use.triggers.validate(body);
       return json({
         request_id: call.caller.requestId,
         valid: true,
@@ -71,7 +71,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     failures: [422],
     handle: async (call) => {
       const body = await readJson(call, EVALUATE_BODY, THRESHOLDS);
-      return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
+      return jsonStream(evaluationJson(call.caller.requestId, call.use.triggers.evaluate(body)));
     },
   },
   {
@@ -86,7 +86,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const body = await readJson(call, EVALUATE_ON_RUN_BODY, THRESHOLDS);
       const runId = parameter(call, "id");
-      const evaluation = await call.recordedTriggers.evaluate(call.caller, runId, body);
+      const evaluation = await call.use.recordedTriggers.evaluate(call.caller, runId, body);
       return json({ request_id: call.caller.requestId, run_id: runId, ...recordedJson(evaluation) });
     },
   },

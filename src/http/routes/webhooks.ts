@@ -36,12 +36,12 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
       secret: {
         field: "signing_secret",
         derive: (call, answer) =>
-          call.webhooks.signingSecret(parameter(call, "id"), String(answer.webhook_id)),
+          call.use.webhooks.signingSecret(parameter(call, "id"), String(answer.webhook_id)),
       },
     },
     handle: async (call) => {
       const body = await readJson(call, REGISTER_WEBHOOK_BODY);
-      const registered = await call.webhooks.register(call.caller, parameter(call, "id"), body);
+      const registered = await call.use.webhooks.register(call.caller, parameter(call, "id"), body);
       return json({ request_id: call.caller.requestId, ...registered }, 201);
     },
   },
@@ -56,7 +56,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     failures: [400, 404, 422, 500],
     handle: (call) => {
       const runId = parameter(call, "id");
-      const listed = call.webhooks.list(call.caller, runId, pageQuery(call));
+      const listed = call.use.webhooks.list(call.caller, runId, pageQuery(call));
       return json({ request_id: call.caller.requestId, run_id: runId, ...listed });
     },
   },
@@ -70,7 +70,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     answers: answersJson(ALL_WEBHOOKS, "The webhooks of all runs of the caller, the newest first"),
     failures: [400, 422, 500],
     handle: (call) => {
-      const listed = call.webhooks.listAll(call.caller, pageQuery(call));
+      const listed = call.use.webhooks.listAll(call.caller, pageQuery(call));
       return json({ request_id: call.caller.requestId, ...listed });
     },
   },
@@ -84,7 +84,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     failures: [404, 409, 422, 500],
     handle: (call) => {
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
-      call.webhooks.delete(call.caller, runId, webhookId);
+      call.use.webhooks.delete(call.caller, runId, webhookId);
       return json({ request_id: call.caller.requestId, run_id: runId, webhook_id: webhookId, deleted: true });
     },
   },
@@ -103,7 +103,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     handle: async (call) => {
       const body = await readJson(call, REDELIVER_BODY);
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
-      const scheduled = await call.webhooks.redeliver(call.caller, runId, webhookId, body);
+      const scheduled = await call.use.webhooks.redeliver(call.caller, runId, webhookId, body);
       return json({ request_id: call.caller.requestId, ...scheduled }, 202);
     },
   },
@@ -117,7 +117,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     failures: [404, 422, 500],
     handle: (call) => {
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
-      const deliveries = call.webhooks.deliveries(call.caller, runId, webhookId);
+      const deliveries = call.use.webhooks.deliveries(call.caller, runId, webhookId);
       return json({ request_id: call.caller.requestId, run_id: runId, webhook_id: webhookId, deliveries });
     },
   },
@@ -131,7 +131,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     failures: [400, 404, 422, 500, 503],
     handle: async (call) => {
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
-      const sent = await call.webhooks.delivery(call.caller, runId, webhookId, sequence(call));
+      const sent = await call.use.webhooks.delivery(call.caller, runId, webhookId, sequence(call));
       return json({ request_id: call.caller.requestId, run_id: runId, webhook_id: webhookId, ...sent });
     },
   },

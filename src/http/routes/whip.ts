@@ -7,7 +7,7 @@ import { UPDATED_PROMPT } from "../../model/api/answers/live.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";
-import { parameter, type RouteCall } from "../call.ts";
+import { parameter, type RouteCall, type UseCases } from "../call.ts";
 import { CORS_METHODS } from "../cors.ts";
 import { COMMON_HEADERS, json, PlainRejection, plainText } from "../reply.ts";
 import { answersJson, jsonContent, type Route } from "../route.ts";
@@ -36,7 +36,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
-        const { whip, caller, request } = call;
+        const { caller, request, use: { whip } } = call;
         const offer = await readText(call, LIMITS.whip.offerBytesMax);
         const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
         return new Response(accepted.answer, {
@@ -68,7 +68,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
-        const { whip, caller, request } = call;
+        const { caller, request, use: { whip } } = call;
         const body = await readText(call, LIMITS.whip.offerBytesMax);
         const ifMatch = request.header("if-match")?.trim() ?? null;
         const { restarted } = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
@@ -94,7 +94,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
-        await call.whip.terminate(call.caller, parameter(call, "sess"));
+        await call.use.whip.terminate(call.caller, parameter(call, "sess"));
         return plainText("", 200);
       }),
   },
@@ -126,8 +126,8 @@ export function whipOptions(path: string): Response | undefined {
 
 const SESSION_PATH = /^\/v1\/stream\/whip\/[^/]+$/;
 
-function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updatePrompt"]>[2]) {
-  return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
+function updatePrompt(call: RouteCall, body: Parameters<UseCases["whip"]["updatePrompt"]>[2]) {
+  return call.use.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
 }
 
 /** Turns refusals of a live session into plain text. Faults of a prompt's fields keep the JSON envelope. */
@@ -144,7 +144,7 @@ async function withPlainErrors(handle: () => Promise<Response>): Promise<Respons
 }
 
 /** The `Link` header with the STUN and TURN servers for the publisher (RFC 9725, 4.6). */
-function iceServerLinks({ stunServers, turn }: RouteCall["whip"]["ice"]): { link?: string } {
+function iceServerLinks({ stunServers, turn }: UseCases["whip"]["ice"]): { link?: string } {
   const links = stunServers.map((url) => `<${url}>; rel="ice-server"`);
   if (turn) {
     const { url, username, credential } = turn;

@@ -411,7 +411,7 @@ function callOf(body: ReadableStream<Uint8Array>, world = new ManualClock()) {
   return {
     request: { raw: new Request("http://localhost/v1/upload", { method: "POST", headers, body }) },
     caller: { principalKey: "a" },
-    bodies: new ReceivedBodies(world),
+    use: { bodies: new ReceivedBodies(world) },
   };
 }
 
