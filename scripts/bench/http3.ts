@@ -13,7 +13,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { FRAME, frame } from "../../src/http3/frames.ts";
+import { FRAME, frame } from "../../src/http3/wire/frames.ts";
 import { FieldEncoder } from "../../src/http3/qpack/field_encoder.ts";
 import { startServer } from "../server.ts";
 import { cpuMs, load, median, report, shortNumber, TemporaryFolder } from "./support.ts";

@@ -5,7 +5,7 @@ import { COMMANDS } from "../../cli/table/commands.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
-import { ROUTES } from "../../src/http/app.ts";
+import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { type BlobGrant, type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { markdownOf } from "../bench/run/table.ts";

@@ -1,4 +1,4 @@
-/** The HTTP surface: the table of all routes, and the checks and headers around each of them. */
+/** The HTTP surface: dispatch to the routes, and the checks and headers around each of them. */
 
 import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
@@ -9,55 +9,20 @@ import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
-import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
-import type { HttpCaller, RouteCall, RouteUses } from "./call.ts";
-import { isOnLoopback } from "./client_address.ts";
-import { compressed } from "./compress.ts";
+import { BrowserGuard, type BrowserGuardOptions } from "./admission/browser_guard.ts";
+import { isOnLoopback } from "./admission/client_address.ts";
+import { Cors } from "./admission/cors.ts";
+import { type Admission, Guard, type GuardOptions, tenantOf } from "./admission/guard.ts";
+import { compressed } from "./answers/compress.ts";
+import { heldUntilTaken } from "./answers/held_answer.ts";
+import { expectTls, refusal, Rejection } from "./answers/reply.ts";
 import { ClientGone, clientName, type Connections } from "./connections.ts";
-import { Cors } from "./cors.ts";
-import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
-import { heldUntilTaken } from "./held_answer.ts";
+import type { HttpCaller, RouteCall, RouteUses } from "./contract/call.ts";
+import type { Once, Route } from "./contract/route.ts";
 import { answerOnce } from "./idempotency.ts";
-import { PAGE_ROUTES } from "./pages.ts";
-import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
-import type { Once, Route } from "./route.ts";
-import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
-import { BLOB_ROUTES } from "./routes/blobs.ts";
-import { READ_ROUTES } from "./routes/events.ts";
-import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
-import { FILE_ROUTES } from "./routes/files.ts";
-import { INFER_ROUTES } from "./routes/infer.ts";
-import { LIVE_ROUTES } from "./routes/live.ts";
-import { POLICY_ROUTES } from "./routes/policies.ts";
-import { REASON_ROUTES } from "./routes/reason.ts";
-import { RUN_ROUTES } from "./routes/runs.ts";
-import { SEARCH_ROUTES } from "./routes/search.ts";
-import { SYSTEM_ROUTES } from "./routes/system.ts";
-import { TRIGGER_ROUTES } from "./routes/triggers.ts";
-import { WEBHOOK_ROUTES } from "./routes/webhooks.ts";
-import { WHIP_ROUTES, whipOptions } from "./routes/whip.ts";
-import { SSE_ROUTES } from "./sse.ts";
-
-export const ROUTES: readonly Route[] = [
-  ...SYSTEM_ROUTES,
-  ...RUN_ROUTES,
-  ...ANALYSIS_ROUTES,
-  ...READ_ROUTES,
-  ...SEARCH_ROUTES,
-  ...FEEDBACK_ROUTES,
-  ...FILE_ROUTES,
-  ...BLOB_ROUTES,
-  ...SSE_ROUTES,
-  ...WEBHOOK_ROUTES,
-  ...INFER_ROUTES,
-  ...REASON_ROUTES,
-  ...TRIGGER_ROUTES,
-  ...POLICY_ROUTES,
-  ...WHIP_ROUTES,
-  ...LIVE_ROUTES,
-  ...PAGE_ROUTES,
-];
+import { ROUTES } from "./routes/route_table.ts";
+import { whipOptions } from "./routes/whip.ts";
 
 export interface AppOptions {
   readonly guard: GuardOptions & BrowserGuardOptions;

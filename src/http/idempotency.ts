@@ -1,11 +1,11 @@
 /** Requests with the header Idempotency-Key: reads it, and answers again what was answered before. See docs/api.md#idempotency-keys. */
 
-import type { RouteCall } from "./call.ts";
-import type { AnswerFields, Once, Route } from "./route.ts";
 import type { AnswerAgain, KeptBody } from "../flow/idempotency.ts";
 import { FirstRequest } from "../flow/idempotency.ts";
 import { checkIdempotencyKey } from "../model/idempotency_key.ts";
-import { jsonChunks, jsonText } from "./reply.ts";
+import { jsonChunks, jsonText } from "./answers/reply.ts";
+import type { RouteCall } from "./contract/call.ts";
+import type { AnswerFields, Once, Route } from "./contract/route.ts";
 
 /**
  * The answer of `route` to a request with `key`: kept when it is a success, after `synced`. A refusal frees the key. Throws

@@ -1,11 +1,11 @@
 /** The streams on which a client only sends: its control stream and those of QPACK (RFC 9114 6.2). */
 
-import { ByteSource } from "./byte_source.ts";
-import { ConnectionFault } from "./faults.ts";
-import { FRAME, type FrameHead, FrameReader, isUnknown, unexpected } from "./frames.ts";
 import { checkEncoderBytes, DecoderCheck } from "./qpack/instructions.ts";
 import { checkSettings } from "./settings.ts";
-import { readVarint, varintLength } from "./varint.ts";
+import { ByteSource } from "./wire/byte_source.ts";
+import { ConnectionFault } from "./wire/faults.ts";
+import { FRAME, type FrameHead, FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
+import { readVarint, varintLength } from "./wire/varint.ts";
 
 const STREAM = { CONTROL: 0x0, PUSH: 0x1, ENCODER: 0x2, DECODER: 0x3 } as const;
 /** Of a frame on the control stream that is read: settings are a few numbers. */

@@ -2,10 +2,10 @@
 
 import { PieceCount } from "../base/sharing/piece_count.ts";
 import { LIMITS } from "../model/limits.ts";
-import { RequestFault } from "./faults.ts";
-import { FRAME, type FrameReader, isUnknown, unexpected } from "./frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { checkTrailers } from "./request_head.ts";
+import { RequestFault } from "./wire/faults.ts";
+import { FRAME, type FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
 
 /** Of a body that comes fast. A larger piece needs fewer turns of the event loop. */
 const PIECE_BYTES = 64 * 1024;

@@ -6,6 +6,7 @@ import type { World } from "../base/world.ts";
 import { writeAnswer } from "../model/live/answer.ts";
 import { type CandidateSender, readTrickle, writeTrickle } from "../model/live/candidate.ts";
 import type { Offer, OfferedSection } from "../model/live/offer.ts";
+import { Link, type LinkSettings } from "./link.ts";
 import {
   Assembler,
   type AssemblerActions,
@@ -13,10 +14,9 @@ import {
   type VideoUnit,
 } from "./receive/assembler.ts";
 import type { AudioUnit } from "./receive/audio_track.ts";
-import { Link, type LinkSettings } from "./link.ts";
 import { AudioReceiver, VideoReceiver } from "./receive/receivers.ts";
 import type { ClockMark } from "./receive/reception.ts";
-import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./rtcp.ts";
+import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./receive/rtcp.ts";
 
 /** Why a peer ended that was not closed by its owner. See docs/live.md#session-end. */
 export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed" | "media_idle";

@@ -7,11 +7,11 @@ import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
-import type { UseCases } from "../http/call.ts";
-import { ReceivedBodies } from "../http/received_body.ts";
+import type { UseCases } from "../http/contract/call.ts";
+import { ReceivedBodies } from "../http/requests/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";
-import { UntakenAnswers } from "../http/untaken_answers.ts";
+import { UntakenAnswers } from "../http/answers/untaken_answers.ts";
 import { Connections, type LookAtConnections } from "../http/connections.ts";
 
 export interface Http {

@@ -1,9 +1,9 @@
 /** The bytes of HTTP/3: the examples of the RFCs, every malformed form, and random bytes with a seed. */
 
 import assert from "node:assert/strict";
-import { ByteSource } from "../../src/http3/byte_source.ts";
-import { ConnectionFault, RequestFault } from "../../src/http3/faults.ts";
-import { FRAME, frame, FrameReader } from "../../src/http3/frames.ts";
+import { ByteSource } from "../../src/http3/wire/byte_source.ts";
+import { ConnectionFault, RequestFault } from "../../src/http3/wire/faults.ts";
+import { FRAME, frame, FrameReader } from "../../src/http3/wire/frames.ts";
 import { PeerStreams } from "../../src/http3/peer_streams.ts";
 import { decodeFields, type Field } from "../../src/http3/qpack/field_decoder.ts";
 import { FieldEncoder } from "../../src/http3/qpack/field_encoder.ts";
@@ -11,7 +11,7 @@ import { decodeHuffman } from "../../src/http3/qpack/huffman.ts";
 import { STATIC_TABLE } from "../../src/http3/qpack/static_table.ts";
 import { requestHead } from "../../src/http3/request_head.ts";
 import { checkSettings, ownSettings } from "../../src/http3/settings.ts";
-import { readVarint, varint } from "../../src/http3/varint.ts";
+import { readVarint, varint } from "../../src/http3/wire/varint.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { bytesStream, exchanged, headersFrame, requestFields } from "../support/http3/streams.ts";
 import { seededRandom } from "../support/seeded_random.ts";

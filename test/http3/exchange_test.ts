@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
 import { Deadlines, gatherFor, yieldToEventLoop } from "../../src/base/wait.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { PieceMemory } from "../../src/http3/byte_source.ts";
+import { PieceMemory } from "../../src/http3/wire/byte_source.ts";
 import type { Http3Exchange, Respond } from "../../src/http3/exchange.ts";
-import { FRAME, frame } from "../../src/http3/frames.ts";
+import { FRAME, frame } from "../../src/http3/wire/frames.ts";
 import { exchanged, exchangeOn, headersFrame, requestFields } from "../support/http3/streams.ts";
 import { until } from "../support/until.ts";
 

@@ -3,11 +3,6 @@
 import { ZodType } from "zod";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_schema.ts";
-import { ROUTES } from "../app.ts";
-import { mayBeEmpty } from "../body.ts";
-import { type AnswerRow, type Content, JSON_TYPE, type Route, TAGS } from "../route.ts";
-import { namedShapes, refTo } from "./components.ts";
-import { eventWebhooks } from "./event_webhooks.ts";
 import {
   ANSWER_HEADERS,
   type AnswerHeaderName,
@@ -15,7 +10,12 @@ import {
   type ParameterRow,
   PATH_PARAMETERS,
   REQUEST_HEADERS,
-} from "./parameters.ts";
+} from "../contract/parameters.ts";
+import { type AnswerRow, type Content, JSON_TYPE, type Route, TAGS } from "../contract/route.ts";
+import { mayBeEmpty } from "../requests/body.ts";
+import { ROUTES } from "../routes/route_table.ts";
+import { namedShapes, refTo } from "./components.ts";
+import { eventWebhooks } from "./event_webhooks.ts";
 import { refusalName, refusalResponses, refusalsOf } from "./refusals.ts";
 import { VERSION } from "./version.ts";
 

@@ -1,10 +1,10 @@
 /** The refusals of the API description: which statuses a route has, and what an answer of each status is. */
 
 import { REFUSALS } from "../../base/refusal.ts";
-import { REJECTIONS } from "../reply.ts";
-import { JSON_TYPE, type Route } from "../route.ts";
+import { REJECTIONS } from "../answers/reply.ts";
+import type { AnswerHeaderName } from "../contract/parameters.ts";
+import { JSON_TYPE, type Route } from "../contract/route.ts";
 import { refTo } from "./components.ts";
-import type { AnswerHeaderName } from "./parameters.ts";
 
 const WRITTEN_BODIES = [JSON_TYPE, "application/sdp", "application/trickle-ice-sdpfrag"];
 

@@ -1,10 +1,10 @@
 /** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
 
-import { type RouteCall, wholeNumber } from "../call.ts";
 import { refuse } from "../../base/refusal.ts";
 import { PageEntries, type PageQuery } from "../../flow/list_page.ts";
-import { type ChunkTerms, jsonChunks, textChunks } from "../reply.ts";
-import { preferredType } from "./accept.ts";
+import { preferredType } from "../answers/accept.ts";
+import { type ChunkTerms, jsonChunks, textChunks } from "../answers/reply.ts";
+import { type RouteCall, wholeNumber } from "../contract/call.ts";
 
 /** How a list is written: a head, its entries with something between them, a tail. */
 export interface ListForm<Entry> {

@@ -5,10 +5,10 @@ import type { AnalyzeResult } from "../../flow/analyze.ts";
 import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
 import { ANALYZED, INGESTED } from "../../model/api/answers/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
-import { readJson } from "../body.ts";
-import { parameter } from "../call.ts";
-import { json, jsonStream } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { json, jsonStream } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const ANALYSIS_ROUTES: readonly Route[] = [
   {

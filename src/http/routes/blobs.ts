@@ -4,10 +4,10 @@ import * as z from "zod";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
 import { precondition } from "../../model/files/precondition.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { parameter, type RouteCall, wholeNumber } from "../call.ts";
-import { fileResponse, VARY_BY_KEY } from "../file_response.ts";
-import { COMMON_HEADERS, plainText } from "../reply.ts";
-import { answersFile, FILE_HEADERS, type Route } from "../route.ts";
+import { fileResponse, VARY_BY_KEY } from "../answers/file_response.ts";
+import { COMMON_HEADERS, plainText } from "../answers/reply.ts";
+import { parameter, type RouteCall, wholeNumber } from "../contract/call.ts";
+import { answersFile, FILE_HEADERS, type Route } from "../contract/route.ts";
 
 export const BLOB_ROUTES: readonly Route[] = [
   blobRoute("keyframes", {

@@ -5,13 +5,13 @@ import { EVENTS_READ, MARKERS_READ, QUERIED, SIGNALS_READ } from "../../model/ap
 import { QUERY_BODY } from "../../model/api/reads.ts";
 import { count, positive } from "../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { readJson } from "../body.ts";
-import { parameter, wholeNumber } from "../call.ts";
+import { json } from "../answers/reply.ts";
+import { parameter, wholeNumber } from "../contract/call.ts";
+import { answersJson, JSON_TYPE, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
 import { jsonList, listResponse, pageQuery } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
-import { json } from "../reply.ts";
-import { answersJson, JSON_TYPE, jsonContent, PAGE_QUERY, type Route } from "../route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const EVENT_INDEX = { description: "Only those of this `index_name`", schema: z.string() };
 

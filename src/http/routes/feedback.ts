@@ -3,11 +3,11 @@
 import type { FeedbackItem } from "../../flow/feedback.ts";
 import { FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../model/api/answers/system.ts";
 import { FEEDBACK_BODY } from "../../model/api/feedback.ts";
-import { readJson } from "../body.ts";
-import { parameter } from "../call.ts";
+import { json } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";
 import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
-import { json } from "../reply.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const FEEDBACK_ROUTES: readonly Route[] = [
   {

@@ -3,11 +3,11 @@
 import * as z from "zod";
 import { refuse } from "../../base/refusal.ts";
 import { DELETED_FILE, UPLOADED } from "../../model/api/answers/system.ts";
-import { parameter } from "../call.ts";
-import { fileResponse } from "../file_response.ts";
-import { json } from "../reply.ts";
-import { answersFile, answersJson, FILE_HEADERS, type Route } from "../route.ts";
-import { firstFilePart } from "../upload_form.ts";
+import { fileResponse } from "../answers/file_response.ts";
+import { json } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersFile, answersJson, FILE_HEADERS, type Route } from "../contract/route.ts";
+import { firstFilePart } from "../requests/upload_form.ts";
 
 const UPLOAD_FORM = z.strictObject({
   file: z.string().meta({ contentMediaType: "application/octet-stream" }).describe("The file with its name"),

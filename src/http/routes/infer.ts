@@ -2,9 +2,9 @@
 
 import { INFERRED, INFERRED_BATCH, MODELS } from "../../model/api/answers/models.ts";
 import { INFER_BATCH_BODY, INFER_BODY } from "../../model/api/infer.ts";
-import { readJson } from "../body.ts";
-import { json } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { json } from "../answers/reply.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const INFER_ROUTES: readonly Route[] = [
   {

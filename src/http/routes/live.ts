@@ -14,11 +14,18 @@ import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
 import { ARM_BODY } from "../../model/api/sources.ts";
 import { count, text } from "../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { readJson } from "../body.ts";
-import { parameter, type RouteCall, wholeNumber } from "../call.ts";
-import { fileResponse } from "../file_response.ts";
-import { COMMON_HEADERS, json, streamed } from "../reply.ts";
-import { answersFile, answersJson, FILE_HEADERS, jsonContent, PAGE_QUERY, type Route } from "../route.ts";
+import { fileResponse } from "../answers/file_response.ts";
+import { COMMON_HEADERS, json, streamed } from "../answers/reply.ts";
+import { parameter, type RouteCall, wholeNumber } from "../contract/call.ts";
+import {
+  answersFile,
+  answersJson,
+  FILE_HEADERS,
+  jsonContent,
+  PAGE_QUERY,
+  type Route,
+} from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 
 const LIVE_VIDEO = "Fragmented MP4, from a key frame on until the session ends or its codec changes";
 

@@ -8,10 +8,10 @@ import {
   REPLAY_POLICY_BODY,
   ROLLBACK_POLICY_BODY,
 } from "../../model/api/policies.ts";
-import { readJson } from "../body.ts";
-import { parameter, type RouteCall } from "../call.ts";
-import { json, jsonStream, Rejection } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { json, jsonStream, Rejection } from "../answers/reply.ts";
+import { parameter, type RouteCall } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const POLICY_ROUTES: readonly Route[] = [
   {

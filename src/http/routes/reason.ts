@@ -4,10 +4,10 @@ import type { Reasoned } from "../../flow/reason/reason.ts";
 import { REASONED } from "../../model/api/answers/analysis.ts";
 import { REASON_BODY } from "../../model/api/reason.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
-import { readJson } from "../body.ts";
-import { parameter } from "../call.ts";
-import { jsonStream } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { jsonStream } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 import { jsonItems } from "./analysis.ts";
 
 export const REASON_ROUTES: readonly Route[] = [

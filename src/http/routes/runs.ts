@@ -15,11 +15,11 @@ import {
   STOPPED_RUN,
 } from "../../model/api/answers/runs.ts";
 import { CREATE_RUN_BODY } from "../../model/api/runs.ts";
-import { readJson } from "../body.ts";
-import { parameter, type RouteCall } from "../call.ts";
+import { json } from "../answers/reply.ts";
+import { parameter, type RouteCall } from "../contract/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";
 import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
-import { json } from "../reply.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const RUN_ROUTES: readonly Route[] = [
   {

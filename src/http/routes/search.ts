@@ -2,10 +2,10 @@
 
 import { FOUND, INTERACTIONS } from "../../model/api/answers/reads.ts";
 import { SEARCH_BODY } from "../../model/api/search.ts";
-import { readJson } from "../body.ts";
-import { parameter } from "../call.ts";
-import { json } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { json } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 import { EVENT_INDEX } from "./events.ts";
 
 export const SEARCH_ROUTES: readonly Route[] = [

@@ -4,9 +4,9 @@ import { refuse } from "../../base/refusal.ts";
 import { HEALTH, RETENTION_REPORT, SYSTEM, SYSTEM_HEALTH } from "../../model/api/answers/system.ts";
 import { jsonObject } from "../../model/events/payload_shapes.ts";
 import { schemaText } from "../../model/schemas/json_schema.ts";
-import { parameter } from "../call.ts";
-import { constantJson, json, jsonText, plainText } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { constantJson, json, jsonText, plainText } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
 
 export const SYSTEM_ROUTES: readonly Route[] = [
   {

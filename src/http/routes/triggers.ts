@@ -11,10 +11,10 @@ import {
 import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
-import { readJson } from "../body.ts";
-import { parameter } from "../call.ts";
-import { json, jsonStream } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { json, jsonStream } from "../answers/reply.ts";
+import { parameter } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const TRIGGER_ROUTES: readonly Route[] = [
   {

@@ -10,11 +10,11 @@ import {
   WEBHOOKS,
 } from "../../model/api/answers/webhooks.ts";
 import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../model/api/webhooks.ts";
-import { readJson } from "../body.ts";
-import { parameter, type RouteCall } from "../call.ts";
+import { json, Rejection } from "../answers/reply.ts";
+import { parameter, type RouteCall } from "../contract/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";
 import { pageQuery } from "../formats/list_text.ts";
-import { json, Rejection } from "../reply.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const WEBHOOK_ROUTES: readonly Route[] = [
   {

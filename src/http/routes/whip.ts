@@ -6,11 +6,11 @@ import { LiveRefused } from "../../flow/live/session.ts";
 import { UPDATED_PROMPT } from "../../model/api/answers/live.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { readJson, readText } from "../body.ts";
-import { parameter, type RouteCall, type UseCases } from "../call.ts";
-import { CORS_METHODS } from "../cors.ts";
-import { COMMON_HEADERS, json, PlainRejection, plainText } from "../reply.ts";
-import { answersJson, jsonContent, type Route } from "../route.ts";
+import { CORS_METHODS } from "../admission/cors.ts";
+import { COMMON_HEADERS, json, PlainRejection, plainText } from "../answers/reply.ts";
+import { parameter, type RouteCall, type UseCases } from "../contract/call.ts";
+import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { readJson, readText } from "../requests/body.ts";
 
 const WHIP = "/v1/stream/whip";
 const SDP = { "application/sdp": z.string().min(1) };

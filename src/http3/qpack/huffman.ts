@@ -1,6 +1,6 @@
 /** Decodes the Huffman code of QPACK and HPACK (RFC 7541, appendix B). */
 
-import { ConnectionFault } from "../faults.ts";
+import { ConnectionFault } from "../wire/faults.ts";
 
 /**
  * How many bits the code of each byte has, and last that of the end of a text. That is enough to know the codes: among those of

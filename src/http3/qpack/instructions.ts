@@ -1,6 +1,6 @@
 /** Checks the instructions of a client's QPACK streams (RFC 9204 4.3, 4.4): without a dynamic table nearly none is allowed. */
 
-import { ConnectionFault } from "../faults.ts";
+import { ConnectionFault } from "../wire/faults.ts";
 
 /** `001 capacity 5` with capacity 0, the only one that is allowed. */
 const SET_CAPACITY_0 = 0x20;

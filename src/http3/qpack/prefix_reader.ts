@@ -1,6 +1,6 @@
 /** Reads numbers and texts of QPACK (RFC 9204 4.1): a number begins in the last bits of a byte whose first bits say what it is. */
 
-import { ConnectionFault } from "../faults.ts";
+import { ConnectionFault } from "../wire/faults.ts";
 import { decodeHuffman } from "./huffman.ts";
 
 /** No number of a request comes close. */

@@ -1,6 +1,6 @@
 /** Statistics of one RTP stream for receiver reports, and the clock from the sender's reports. */
 
-import type { ReportBlock } from "../rtcp.ts";
+import type { ReportBlock } from "./rtcp.ts";
 import { Unwrapper } from "./unwrap.ts";
 
 /** An RTP time of a track and the same moment on the publisher's clock: two of them relate audio to video. */

@@ -1,7 +1,7 @@
 /** A QUIC connection on which a test sends HTTP/3 byte by byte, right or wrong. */
 
-import { ByteSource } from "../../../src/http3/byte_source.ts";
-import { FRAME, frame, FrameReader } from "../../../src/http3/frames.ts";
+import { ByteSource } from "../../../src/http3/wire/byte_source.ts";
+import { FRAME, frame, FrameReader } from "../../../src/http3/wire/frames.ts";
 import { decodeFields } from "../../../src/http3/qpack/field_decoder.ts";
 import { TEST_ROOT } from "../http/tls_server.ts";
 

@@ -3,10 +3,10 @@
 import { Deadlines } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
-import { PieceMemory } from "../../../src/http3/byte_source.ts";
+import { PieceMemory } from "../../../src/http3/wire/byte_source.ts";
 import { Http3Exchange, type Http3ExchangeOptions, type Respond } from "../../../src/http3/exchange.ts";
-import type { ConnectionFault } from "../../../src/http3/faults.ts";
-import { FRAME, frame } from "../../../src/http3/frames.ts";
+import type { ConnectionFault } from "../../../src/http3/wire/faults.ts";
+import { FRAME, frame } from "../../../src/http3/wire/frames.ts";
 import { FieldEncoder } from "../../../src/http3/qpack/field_encoder.ts";
 
 /** The pieces one after another, and then the end. */
