@@ -6,10 +6,13 @@ import { count, sha256, text } from "../../model/events/payload_shapes.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { LIMITS } from "../../model/limits.ts";
 
+/** A shape, or what makes it when the API is described. */
+export type LazyShape = z.ZodType | (() => z.ZodType);
+
 /** What a part of a path, a query value or a header is. */
 export interface ParameterRow {
   readonly description: string;
-  readonly schema: z.ZodType;
+  readonly schema: LazyShape;
 }
 
 /** By the name behind the colon in the path of a route. */

@@ -6,6 +6,7 @@ import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_s
 import {
   ANSWER_HEADERS,
   type AnswerHeaderName,
+  type LazyShape,
   OPTIONAL_HEADERS,
   type ParameterRow,
   PATH_PARAMETERS,
@@ -137,7 +138,7 @@ function replayable(answer: AnswerRow): AnswerRow {
 }
 
 function parameter({ description, schema }: ParameterRow): object {
-  return { description, schema: bare(jsonSchemaOf(schema)) };
+  return { description, schema: bare(jsonSchemaOf(shapeOf(schema))) };
 }
 
 function answered(
@@ -155,13 +156,17 @@ function answered(
   };
 }
 
+function shapeOf(shape: LazyShape): ZodType {
+  return typeof shape === "function" ? shape() : shape;
+}
+
 /** The example, where there is one, is of the JSON among them. */
 function contentOf(content: Content, names: Context["names"], example?: unknown): object {
   return Object.fromEntries(
     Object.entries(content).map(([type, given]) => {
       if (given === "binary") return [type, {}];
       if (given === "text") return [type, { schema: { type: "string" } }];
-      const schema = typeof given === "function" ? given() : given;
+      const schema = shapeOf(given);
       const name = names.get(schema);
       return [type, {
         schema: name ? { $ref: refTo(name) } : bare(jsonSchemaOf(schema)),

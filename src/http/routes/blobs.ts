@@ -16,7 +16,7 @@ export const BLOB_ROUTES: readonly Route[] = [
     query: {
       width: {
         description: "A JPEG of at most so many pixels across, made of the stored one; it has no ranges",
-        schema: z.int().min(LIMITS.picture.width.minimum).max(LIMITS.picture.width.maximum),
+        schema: () => z.int().min(LIMITS.picture.width.minimum).max(LIMITS.picture.width.maximum),
       },
     },
     answers: answersFile("image/jpeg"),

@@ -13,7 +13,7 @@ import { jsonList, listResponse, pageQuery } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
 import { readJson } from "../requests/body.ts";
 
-export const EVENT_INDEX = { description: "Only those of this `index_name`", schema: z.string() };
+export const EVENT_INDEX = { description: "Only those of this `index_name`", schema: () => z.string() };
 
 export const READ_ROUTES: readonly Route[] = [
   {
@@ -27,7 +27,7 @@ export const READ_ROUTES: readonly Route[] = [
       from_seq: { description: "Only events from this sequence number on", schema: count },
       without_kind: {
         description: "Leaves this kind out, such as `frames_decoded`, whose signals are most of a run",
-        schema: z.string(),
+        schema: () => z.string(),
       },
       ...PAGE_QUERY,
     },
@@ -57,11 +57,11 @@ export const READ_ROUTES: readonly Route[] = [
     tag: "events",
     summary: "Reads the markers of a run.",
     query: {
-      status: { description: "Only markers of this status", schema: z.string() },
+      status: { description: "Only markers of this status", schema: () => z.string() },
       event_type: {
         description:
           "Only markers of this type, or of one of several with commas between; `measured:` or `model:` before a type names its origin",
-        schema: z.string(),
+        schema: () => z.string(),
       },
       from_frame: { description: "Only markers that end at this frame or later", schema: count },
       to_frame: { description: "Only markers that start at this frame or earlier", schema: count },
@@ -102,7 +102,7 @@ export const READ_ROUTES: readonly Route[] = [
       to_ms: { description: "Only frames up to this media time", schema: count },
       points: {
         description: `Bins at most; ${LIMITS.signals.pointsDefault} unless given`,
-        schema: z.int().min(LIMITS.signals.points.minimum).max(LIMITS.signals.points.maximum),
+        schema: () => z.int().min(LIMITS.signals.points.minimum).max(LIMITS.signals.points.maximum),
       },
       source_seq: {
         description: "A `frames_decoded` event of the run; the latest unless given",

@@ -9,9 +9,12 @@ import { parameter } from "../contract/call.ts";
 import { answersFile, answersJson, FILE_HEADERS, type Route } from "../contract/route.ts";
 import { firstFilePart } from "../requests/upload_form.ts";
 
-const UPLOAD_FORM = z.strictObject({
-  file: z.string().meta({ contentMediaType: "application/octet-stream" }).describe("The file with its name"),
-});
+const UPLOAD_FORM = () =>
+  z.strictObject({
+    file: z.string().meta({ contentMediaType: "application/octet-stream" }).describe(
+      "The file with its name",
+    ),
+  });
 
 export const FILE_ROUTES: readonly Route[] = [
   {

@@ -45,7 +45,7 @@ export const RUN_ROUTES: readonly Route[] = [
       ...PAGE_QUERY,
       order: {
         description: "`oldest` or `newest` first; the oldest unless given",
-        schema: z.enum(["oldest", "newest"]),
+        schema: () => z.enum(["oldest", "newest"]),
       },
     },
     answers: answersJson(

@@ -11,13 +11,14 @@ import { parameter, type RouteCall, type UseCases } from "../contract/call.ts";
 import type { Route } from "../contract/route.ts";
 
 /** One message of the event stream, as a reader of server-sent events gives it. */
-const SENT_EVENT = z.object({
-  id: z.string().regex(/^\d+$/).describe("The sequence number of the event"),
-  event: z.string().min(1).describe("The kind of the event"),
-  data: z.string().describe("The event as JSON, see CloudEvent").meta({
-    contentMediaType: "application/json",
-  }),
-});
+const SENT_EVENT = () =>
+  z.object({
+    id: z.string().regex(/^\d+$/).describe("The sequence number of the event"),
+    event: z.string().min(1).describe("The kind of the event"),
+    data: z.string().describe("The event as JSON, see CloudEvent").meta({
+      contentMediaType: "application/json",
+    }),
+  });
 
 export const SSE_ROUTES: readonly Route[] = [
   {
@@ -28,8 +29,8 @@ export const SSE_ROUTES: readonly Route[] = [
     summary: "Streams the events of a run as server-sent events.",
     query: {
       after: { description: "Only events behind this sequence number", schema: count },
-      kind: { description: "Only events of this kind", schema: z.string() },
-      without_kind: { description: "Every kind but this one", schema: z.string() },
+      kind: { description: "Only events of this kind", schema: () => z.string() },
+      without_kind: { description: "Every kind but this one", schema: () => z.string() },
     },
     headers: ["last-event-id"],
     answers: {

@@ -13,8 +13,8 @@ import { answersJson, jsonContent, type Route } from "../contract/route.ts";
 import { readJson, readText } from "../requests/body.ts";
 
 const WHIP = "/v1/stream/whip";
-const SDP = { "application/sdp": z.string().min(1) };
-const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": z.string() };
+const SDP = { "application/sdp": () => z.string().min(1) };
+const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": () => z.string() };
 
 export const WHIP_ROUTES: readonly Route[] = [
   {

@@ -86,9 +86,10 @@ export const LIVE_SESSION = answer("LiveSession", () => ({
   ),
 }));
 
-const nextChange = count.nullable().describe(
-  "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
-);
+const nextChange = () =>
+  count.nullable().describe(
+    "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
+  );
 
 const ARMED_BY = ["schedule", "call"] as const;
 
@@ -97,7 +98,7 @@ export const ARMED_SOURCE = answer("ArmedSource", () => ({
   name: text,
   armed: z.boolean(),
   armed_by: namedEnum("ArmedBy", ARMED_BY),
-  next_change_ms: nextChange,
+  next_change_ms: nextChange(),
 }));
 
 export const NAMED_SOURCE = answer("NamedSource", () => ({
@@ -113,7 +114,7 @@ export const NAMED_SOURCE = answer("NamedSource", () => ({
   reason: z.string().nullable().describe("Why it gives no frames; null while it does"),
   armed: z.boolean().nullable().describe("Whether an always-on camera is armed; null for any other source"),
   armed_by: namedEnum("ArmedBy", ARMED_BY).nullable(),
-  next_change_ms: nextChange,
+  next_change_ms: nextChange(),
   recording: open({
     hours: positive.describe("After how many hours a segment goes"),
     bytes: positive.nullable().describe("Beyond so many bytes the oldest segments go"),

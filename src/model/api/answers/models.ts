@@ -1,18 +1,18 @@
 /** Answers of direct inference, of the model catalog and of triggers: their shapes. See docs/models.md#infer. */
 
 import * as z from "zod";
-import { count, durationMs, open, positive, text } from "../../events/payload_shapes.ts";
+import { count, durationMs, open, positive, text, unit } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { triggerProgram } from "../../triggers/program.ts";
 import { answer, requestIdField, runIdField, tokens } from "./answer_fields.ts";
-import { named, namedEnum } from "../../schemas/named_shapes.ts";
+import { namedEnum } from "../../schemas/named_shapes.ts";
 
-const providerKind = namedEnum("ProviderKind", PROVIDER_KINDS);
+const providerKind = () => namedEnum("ProviderKind", PROVIDER_KINDS);
 
 export const INFERRED = answer("InferResponse", () => ({
   request_id: requestIdField,
   run_id: runIdField.nullable(),
-  provider: providerKind,
+  provider: providerKind(),
   model: text,
   fallback_used: z.boolean(),
   output_text: z.string(),
@@ -40,7 +40,7 @@ export const MODEL = answer("Model", () => ({
   id: text,
   tier: z.enum(["medium", "small", "experimental", "cloud"]),
   availability: z.enum(["ready", "saturated", "unavailable"]),
-  providers_available: z.array(providerKind),
+  providers_available: z.array(providerKind()),
   fallback_candidates: z.array(text),
 }));
 
@@ -63,7 +63,7 @@ export const VALID_TRIGGER = answer("ValidateTriggerResponse", () => ({
   state_slots: count,
 }));
 
-const triggerAction = named("TriggerAction", open({ op: z.enum(["emit", "capture", "notify"]) }));
+const TRIGGER_ACTION = answer("TriggerAction", () => ({ op: z.enum(["emit", "capture", "notify"]) }));
 
 export const EVALUATED_TRIGGER = answer("EvaluateTriggerResponse", () => ({
   request_id: requestIdField,
@@ -73,11 +73,9 @@ export const EVALUATED_TRIGGER = answer("EvaluateTriggerResponse", () => ({
     pts_ms: count,
     fired: z.boolean(),
     missing_signal: z.boolean().describe("Whether a signal of the program was not in the sample"),
-    actions: z.array(triggerAction),
+    actions: z.array(TRIGGER_ACTION()),
   })),
 }));
-
-const SCORE = z.number().min(0).max(1);
 
 export const EVALUATED_ON_RUN = answer("EvaluateTriggerOnRunResponse", () => ({
   request_id: requestIdField,
@@ -93,9 +91,9 @@ export const EVALUATED_ON_RUN = answer("EvaluateTriggerOnRunResponse", () => ({
   fired: z.array(open({
     frame_index: count,
     pts_ms: count,
-    motion_score: SCORE,
-    novelty_score: SCORE,
-    confidence: SCORE,
+    motion_score: unit,
+    novelty_score: unit,
+    confidence: unit,
   })).describe("The first firings, in the order of time"),
-  actions: z.array(triggerAction).describe("What each firing does"),
+  actions: z.array(TRIGGER_ACTION()).describe("What each firing does"),
 }));

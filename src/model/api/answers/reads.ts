@@ -27,11 +27,12 @@ export const MARKERS_READ = answer("MarkersResponse", () => ({
   next_cursor: pageCursorField,
 }));
 
-const BINS = open({
-  min: z.array(z.number().nullable()),
-  max: z.array(z.number().nullable()),
-  mean: z.array(z.number().nullable()),
-});
+const bins = () =>
+  open({
+    min: z.array(z.number().nullable()),
+    max: z.array(z.number().nullable()),
+    mean: z.array(z.number().nullable()),
+  });
 
 /** All arrays are of one length. */
 export const SIGNALS_READ = answer("SignalsResponse", () => ({
@@ -49,7 +50,7 @@ export const SIGNALS_READ = answer("SignalsResponse", () => ({
   frames: count.describe("Frames of the range"),
   pts_ms: z.array(count).describe("Media time of the first frame of each bin that has frames, milliseconds"),
   counts: z.array(positive).describe("Frames of each bin"),
-  signals: z.record(z.string(), BINS).describe(
+  signals: z.record(z.string(), bins()).describe(
     "By the name of the signal; null where no frame of a bin has it",
   ),
 }));

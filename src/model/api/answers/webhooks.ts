@@ -7,7 +7,7 @@ import { answer, pageCursorField, requestIdField, runIdField, webhookIdField } f
 import { named } from "../../schemas/named_shapes.ts";
 import { DELIVERY_OUTCOMES } from "../../webhooks/delivery.ts";
 
-const webhookFields = {
+const webhookFields = () => ({
   webhook_id: webhookIdField,
   url: text,
   event_kinds: z.array(text).describe("Empty for every kind that is not bookkeeping"),
@@ -16,18 +16,18 @@ const webhookFields = {
   ),
   cooldown: webhookCooldown.nullable(),
   registered_seq: positive,
-};
+});
 
 /** The only answer that contains the secret. */
 export const CREATED_WEBHOOK = answer("CreatedWebhook", () => ({
   request_id: requestIdField,
   run_id: runIdField,
-  ...webhookFields,
+  ...webhookFields(),
   signing_secret: z.string().regex(/^[0-9a-f]{64}$/),
 }));
 
 export const WEBHOOK = answer("Webhook", () => ({
-  ...webhookFields,
+  ...webhookFields(),
   source: webhookSource.nullable().describe(
     "Which webhook of the file of sources it is; null for one that was registered",
   ),
