@@ -81,7 +81,7 @@ export interface HttpCaller extends Caller {
   readonly client: string | undefined;
 }
 
-/** What routes use: what the service can do, what receives bodies, and what counts answers that nobody takes. */
+/** What routes use: the use cases, what receives bodies, and what counts answers that nobody takes. */
 export interface RouteUses extends UseCases {
   readonly bodies: ReceivedBodies;
   readonly untaken: UntakenAnswers;

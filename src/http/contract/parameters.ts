@@ -1,7 +1,7 @@
 /** TABLES of the parameters that routes share: parts of paths, headers of requests, headers of answers. */
 
 import * as z from "zod";
-import { runIdField, sessionIdField, webhookIdField } from "../../model/api/answers/answer_fields.ts";
+import { runIdField, sessionIdField, webhookIdField } from "../../model/api/answer_fields.ts";
 import { count, sha256, text } from "../../model/events/payload_shapes.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { LIMITS } from "../../model/limits.ts";

@@ -1,9 +1,9 @@
 /** What a route is: one row, which is both served and described. */
 
-// `@hono/zod-openapi` has the same idea and does not fit. It describes a bounded list as a list of anything, a
-// constant as an `enum` and an exact integer as a text, so that it cannot make schemas/openapi.json. It reads a
-// body before the handler does, without the bounds of body.ts and with doubles alone, and wants the shapes of
-// all answers at the start. Loading it takes 30 ms of a start, and it adds 2 µs to a request (2026-11-28).
+// `@hono/zod-openapi` has the same idea and does not fit. It describes a bounded list as a list of anything,
+// a constant as an `enum` and an exact integer as a text, so that it cannot make schemas/openapi.json. It
+// reads a body before the handler does, without the bounds of body.ts and with doubles alone, and wants the
+// shapes of all answers at the start. Loading it takes 30 ms, and it adds 2 µs to a request (2026-11-28).
 
 import * as z from "zod";
 import type { WorkEvent } from "../../flow/idempotency.ts";
@@ -50,7 +50,7 @@ export type AnswerFields = Readonly<Record<string, unknown>>;
 export interface Once {
   /** The events that the work appends: after a crash, they tell whether it was done. */
   readonly kinds: readonly EventKind[];
-  /** The answer of work whose answer was lost in a crash, from an event of it and the id of the first request. */
+  /** The answer of work whose answer a crash took, from an event of it and the id of the first request. */
   readonly rebuild?: (event: WorkEvent, requestId: string) => object;
   /** A field of the answer that is not kept, and its value when the answer is sent again. */
   readonly secret?: {
@@ -62,7 +62,7 @@ export interface Once {
 /** By status. */
 export type Answers = Readonly<Record<number, AnswerRow>>;
 
-/** One row of the route table: what a route does, and what it is called, takes and answers in the API description. */
+/** A row of the route table: what a route does, and what it is called, takes and answers for its callers. */
 export interface Route {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** A path with `:parameters`. */

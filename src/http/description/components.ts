@@ -1,7 +1,7 @@
 /** The named schemas of the API description. Types that are generated from it have these names. */
 
 import type { ZodType } from "zod";
-import { ERROR_ENVELOPE } from "../../model/api/answers/system.ts";
+import { ERROR_ENVELOPE } from "../../model/api/system.ts";
 import { EVENTS } from "../../model/events/event_table.ts";
 import { open } from "../../model/events/payload_shapes.ts";
 import { restrictedZone } from "../../model/events/policy_payloads.ts";
@@ -14,8 +14,8 @@ import { triggerSample } from "../../model/triggers/samples.ts";
 import type { Route } from "../contract/route.ts";
 
 /**
- * The shape of every name: what `named` has named, once the answers of `routes` are made, and what not only routes have. Several
- * kinds of events may have one shape, so `EventPayloads` names them by kind.
+ * The shape of every name: what `named` has named, once the answers of `routes` are made, and what not only
+ * routes have. Several kinds of events may have one shape, so `EventPayloads` names them by kind.
  */
 export function namedShapes(routes: readonly Route[]): Record<string, ZodType> {
   for (const { answers } of routes) {

@@ -28,7 +28,7 @@ export interface Example {
   readonly answer: unknown;
 }
 
-/** The whole description, with real requests and answers by method and path of their routes; `schemas/openapi.json` is a copy. */
+/** The whole description; `examples` are by method and path. `schemas/openapi.json` is a copy. */
 export function openApi(examples: Readonly<Record<string, Example>>) {
   const shapes = namedShapes(ROUTES);
   const names = new Map(Object.entries(shapes).map(([name, shape]) => [shape, name]));

@@ -2,8 +2,7 @@
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { AnalyzeResult } from "../../flow/analyze.ts";
-import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
-import { ANALYZED, INGESTED } from "../../model/api/answers/analysis.ts";
+import { ANALYZE_BODY, ANALYZED, INGEST_BODY, INGESTED } from "../../model/api/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { json, jsonStream } from "../answers/reply.ts";
 import { parameter } from "../contract/call.ts";

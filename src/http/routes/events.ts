@@ -1,8 +1,7 @@
 /** Routes that read events, markers and queries back from the timeline. */
 
 import * as z from "zod";
-import { EVENTS_READ, MARKERS_READ, QUERIED, SIGNALS_READ } from "../../model/api/answers/reads.ts";
-import { QUERY_BODY } from "../../model/api/reads.ts";
+import { EVENTS_READ, MARKERS_READ, QUERIED, QUERY_BODY, SIGNALS_READ } from "../../model/api/reads.ts";
 import { count, positive } from "../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { json } from "../answers/reply.ts";

@@ -1,8 +1,7 @@
 /** Routes of operators' feedback. */
 
 import type { FeedbackItem } from "../../flow/feedback.ts";
-import { FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../model/api/answers/system.ts";
-import { FEEDBACK_BODY } from "../../model/api/feedback.ts";
+import { FEEDBACK_BODY, FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../model/api/feedback.ts";
 import { json } from "../answers/reply.ts";
 import { parameter } from "../contract/call.ts";
 import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { refuse } from "../../base/refusal.ts";
-import { DELETED_FILE, UPLOADED } from "../../model/api/answers/system.ts";
+import { DELETED_FILE, UPLOADED } from "../../model/api/system.ts";
 import { fileResponse } from "../answers/file_response.ts";
 import { json } from "../answers/reply.ts";
 import { parameter } from "../contract/call.ts";

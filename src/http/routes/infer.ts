@@ -1,7 +1,6 @@
 /** Routes of direct inference and of the model catalog. */
 
-import { INFERRED, INFERRED_BATCH, MODELS } from "../../model/api/answers/models.ts";
-import { INFER_BATCH_BODY, INFER_BODY } from "../../model/api/infer.ts";
+import { INFER_BATCH_BODY, INFER_BODY, INFERRED, INFERRED_BATCH, MODELS } from "../../model/api/infer.ts";
 import { json } from "../answers/reply.ts";
 import { answersJson, jsonContent, type Route } from "../contract/route.ts";
 import { readJson } from "../requests/body.ts";

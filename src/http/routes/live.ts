@@ -2,16 +2,13 @@
 
 import type { Viewer } from "../../flow/live/viewing/viewer.ts";
 import {
-  ARMED_SOURCE,
   CLOSED_LIVE_SOURCE,
   LIVE_SESSIONS,
   LIVE_SOURCE,
-  NAMED_SOURCES,
-  RECORDED_SEGMENTS,
+  LIVE_SOURCE_BODY,
   WATCHED_SESSION,
-} from "../../model/api/answers/live.ts";
-import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
-import { ARM_BODY } from "../../model/api/sources.ts";
+} from "../../model/api/live.ts";
+import { ARM_BODY, ARMED_SOURCE, NAMED_SOURCES, RECORDED_SEGMENTS } from "../../model/api/sources.ts";
 import { count, text } from "../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { fileResponse } from "../answers/file_response.ts";

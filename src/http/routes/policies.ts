@@ -1,11 +1,14 @@
 /** Routes of a run's policy revisions. */
 
 import type { Policy } from "../../flow/policies/revisions.ts";
-import { APPLIED_POLICY, POLICIES, POLICY_READ, REPLAYED_POLICY } from "../../model/api/answers/policies.ts";
 import {
   ACTIVATE_POLICY_BODY,
+  APPLIED_POLICY,
   CREATE_POLICY_BODY,
+  POLICIES,
+  POLICY_READ,
   REPLAY_POLICY_BODY,
+  REPLAYED_POLICY,
   ROLLBACK_POLICY_BODY,
 } from "../../model/api/policies.ts";
 import { json, jsonStream, Rejection } from "../answers/reply.ts";

@@ -1,8 +1,7 @@
 /** The route of prompt-driven analysis. */
 
 import type { Reasoned } from "../../flow/reason/reason.ts";
-import { REASONED } from "../../model/api/answers/analysis.ts";
-import { REASON_BODY } from "../../model/api/reason.ts";
+import { REASON_BODY, REASONED } from "../../model/api/reason.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { jsonStream } from "../answers/reply.ts";
 import { parameter } from "../contract/call.ts";

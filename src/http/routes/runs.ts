@@ -4,6 +4,7 @@ import * as z from "zod";
 import { PageEntries } from "../../flow/list_page.ts";
 import { type ListedRun, recreated } from "../../flow/runs/runs.ts";
 import {
+  CREATE_RUN_BODY,
   CREATED_RUN,
   DELETED_RUN,
   HELD_RUN,
@@ -13,8 +14,7 @@ import {
   RUN_STATE,
   RUNS,
   STOPPED_RUN,
-} from "../../model/api/answers/runs.ts";
-import { CREATE_RUN_BODY } from "../../model/api/runs.ts";
+} from "../../model/api/runs.ts";
 import { json } from "../answers/reply.ts";
 import { parameter, type RouteCall } from "../contract/call.ts";
 import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";

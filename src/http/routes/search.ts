@@ -1,7 +1,6 @@
 /** Routes of search and interactions. */
 
-import { FOUND, INTERACTIONS } from "../../model/api/answers/reads.ts";
-import { SEARCH_BODY } from "../../model/api/search.ts";
+import { FOUND, INTERACTIONS, SEARCH_BODY } from "../../model/api/search.ts";
 import { json } from "../answers/reply.ts";
 import { parameter } from "../contract/call.ts";
 import { answersJson, jsonContent, type Route } from "../contract/route.ts";

@@ -1,7 +1,7 @@
 /** Routes about the service itself: health, metrics, and the published JSON Schemas. */
 
 import { refuse } from "../../base/refusal.ts";
-import { HEALTH, RETENTION_REPORT, SYSTEM, SYSTEM_HEALTH } from "../../model/api/answers/system.ts";
+import { HEALTH, RETENTION_REPORT, SYSTEM, SYSTEM_HEALTH } from "../../model/api/system.ts";
 import { jsonObject } from "../../model/events/payload_shapes.ts";
 import { schemaText } from "../../model/schemas/json_schema.ts";
 import { constantJson, json, jsonText, plainText } from "../answers/reply.ts";

@@ -3,12 +3,14 @@
 import type { RecordedEvaluation } from "../../flow/recorded_triggers.ts";
 import type { TriggerEvaluation } from "../../flow/triggers.ts";
 import {
+  COMPILE_BODY,
   COMPILED_TRIGGER,
+  EVALUATE_BODY,
+  EVALUATE_ON_RUN_BODY,
   EVALUATED_ON_RUN,
   EVALUATED_TRIGGER,
   VALID_TRIGGER,
-} from "../../model/api/answers/models.ts";
-import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../model/api/triggers.ts";
+} from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
 import { json, jsonStream } from "../answers/reply.ts";

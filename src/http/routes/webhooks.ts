@@ -5,11 +5,12 @@ import {
   CREATED_WEBHOOK,
   DELETED_WEBHOOK,
   DELIVERIES,
+  REDELIVER_BODY,
   REDELIVERY,
+  REGISTER_WEBHOOK_BODY,
   SENT_DELIVERY,
   WEBHOOKS,
-} from "../../model/api/answers/webhooks.ts";
-import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../model/api/webhooks.ts";
+} from "../../model/api/webhooks.ts";
 import { json, Rejection } from "../answers/reply.ts";
 import { parameter, type RouteCall } from "../contract/call.ts";
 import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";

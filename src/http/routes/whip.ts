@@ -3,8 +3,7 @@
 import * as z from "zod";
 import { Refusal } from "../../base/refusal.ts";
 import { LiveRefused } from "../../flow/live/session.ts";
-import { UPDATED_PROMPT } from "../../model/api/answers/live.ts";
-import { PROMPT_BODY } from "../../model/api/live.ts";
+import { PROMPT_BODY, UPDATED_PROMPT } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { CORS_METHODS } from "../admission/cors.ts";
 import { COMMON_HEADERS, json, PlainRejection, plainText } from "../answers/reply.ts";

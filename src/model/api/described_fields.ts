@@ -1,4 +1,4 @@
-/** How request bodies are named, and their fields with what the published schemas say; the rules themselves are checked by the flows. */
+/** How request bodies are named, and their fields with what schemas say of them; the flows check the rules. */
 
 import * as z from "zod";
 import { LIMITS, type Range } from "../limits.ts";

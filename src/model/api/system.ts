@@ -1,16 +1,16 @@
-/** Answers about the service itself, of uploads and of feedback, and the error envelope: their shapes. */
+/** Answers about the service itself and of uploads, and the error envelope: shapes. */
 
 import * as z from "zod";
-import { DECODE_BACKENDS } from "../../../base/program_paths.ts";
-import { REFUSALS } from "../../../base/refusal.ts";
-import { MEDIA_KINDS } from "../../files/media_kind.ts";
-import { MEDIA_REMOVAL_REASONS, REMOVAL_REASONS } from "../../events/run_payloads.ts";
-import { STAY_REASONS } from "../../runs/removal.ts";
-import { count, open, positive, text } from "../../events/payload_shapes.ts";
-import { PROVIDER_KINDS } from "../../infer/inference.ts";
-import { LIMITS } from "../../limits.ts";
-import { answer, pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
-import { namedEnum } from "../../schemas/named_shapes.ts";
+import { DECODE_BACKENDS } from "../../base/program_paths.ts";
+import { REFUSALS } from "../../base/refusal.ts";
+import { count, open, positive, text } from "../events/payload_shapes.ts";
+import { MEDIA_REMOVAL_REASONS, REMOVAL_REASONS } from "../events/run_payloads.ts";
+import { MEDIA_KINDS } from "../files/media_kind.ts";
+import { PROVIDER_KINDS } from "../infer/inference.ts";
+import { LIMITS } from "../limits.ts";
+import { STAY_REASONS } from "../runs/removal.ts";
+import { namedEnum } from "../schemas/named_shapes.ts";
+import { answer, requestIdField, runIdField } from "./answer_fields.ts";
 
 export const HEALTH = answer("Health", () => ({ status: z.literal("ok") }));
 
@@ -163,35 +163,6 @@ export const DELETED_FILE = answer(
   "DeletedFile",
   () => ({ request_id: requestIdField, filename: text, deleted: z.literal(true) }),
 );
-
-const { minimum, maximum } = LIMITS.feedback.rating;
-
-export const FEEDBACK_SUBMITTED = answer("FeedbackResponse", () => ({
-  request_id: requestIdField,
-  run_id: runIdField,
-  feedback_id: positive,
-  status: z.literal("submitted"),
-  storage: z.literal("local_wal"),
-  mirrored_to_database: z.boolean(),
-}));
-
-export const FEEDBACK = answer("Feedback", () => ({
-  id: positive.describe("The sequence number of its event"),
-  run_id: runIdField,
-  session_id: z.string(),
-  rating: z.int().min(minimum).max(maximum),
-  category: text,
-  feedback: z.string(),
-  timestamp_micros: count.describe("When it was appended, epoch microseconds"),
-  storage: z.literal("local_wal"),
-}));
-
-export const FEEDBACK_LIST = answer("FeedbackList", () => ({
-  request_id: requestIdField,
-  feedback: z.array(FEEDBACK()),
-  storage: z.literal("local_wal"),
-  next_cursor: pageCursorField,
-}));
 
 /** See docs/api.md#errors. */
 export const ERROR_ENVELOPE = answer("ErrorEnvelope", () => ({
