@@ -4,8 +4,8 @@ import type { AnswerAgain, KeptBody } from "../flow/idempotency.ts";
 import { FirstRequest } from "../flow/idempotency.ts";
 import { checkIdempotencyKey } from "../model/idempotency_key.ts";
 import { jsonChunks, jsonText } from "./answers/reply.ts";
-import type { RouteCall } from "./contract/call.ts";
-import type { AnswerFields, Once, Route } from "./contract/route.ts";
+import type { RouteCall } from "./route/call.ts";
+import type { AnswerFields, Once, Route } from "./route/route.ts";
 
 /**
  * The answer of `route` to a request with `key`: kept when it is a success, after `synced`. A refusal frees the key. Throws

@@ -7,7 +7,7 @@ import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
-import type { UseCases } from "../http/contract/call.ts";
+import type { UseCases } from "../http/route/call.ts";
 import { ReceivedBodies } from "../http/requests/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";

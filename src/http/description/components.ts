@@ -11,7 +11,7 @@ import { shapesByName } from "../../model/schemas/named_shapes.ts";
 import { cloudEventEnvelope } from "../../model/schemas/published.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { triggerSample } from "../../model/triggers/samples.ts";
-import type { Route } from "../contract/route.ts";
+import type { Route } from "../route/route.ts";
 
 /**
  * The shape of every name: what `named` has named, once the answers of `routes` are made, and what not only

@@ -11,8 +11,8 @@ import {
   type ParameterRow,
   PATH_PARAMETERS,
   REQUEST_HEADERS,
-} from "../contract/parameters.ts";
-import { type AnswerRow, type Content, JSON_TYPE, type Route, TAGS } from "../contract/route.ts";
+} from "../route/parameters.ts";
+import { type AnswerRow, type Content, JSON_TYPE, type Route, TAGS } from "../route/route.ts";
 import { mayBeEmpty } from "../requests/body.ts";
 import { ROUTES } from "../routes/route_table.ts";
 import { namedShapes, refTo } from "./components.ts";

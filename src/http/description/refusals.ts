@@ -2,8 +2,8 @@
 
 import { REFUSALS } from "../../base/refusal.ts";
 import { REJECTIONS } from "../answers/reply.ts";
-import type { AnswerHeaderName } from "../contract/parameters.ts";
-import { JSON_TYPE, type Route } from "../contract/route.ts";
+import type { AnswerHeaderName } from "../route/parameters.ts";
+import { JSON_TYPE, type Route } from "../route/route.ts";
 import { refTo } from "./components.ts";
 
 const WRITTEN_BODIES = [JSON_TYPE, "application/sdp", "application/trickle-ice-sdpfrag"];

@@ -4,7 +4,7 @@ import { refuse } from "../../base/refusal.ts";
 import { PageEntries, type PageQuery } from "../../flow/list_page.ts";
 import { preferredType } from "../answers/accept.ts";
 import { type ChunkTerms, jsonChunks, textChunks } from "../answers/reply.ts";
-import { type RouteCall, wholeNumber } from "../contract/call.ts";
+import { type RouteCall, wholeNumber } from "../route/call.ts";
 
 /** How a list is written: a head, its entries with something between them, a tail. */
 export interface ListForm<Entry> {

@@ -6,8 +6,8 @@ import { precondition } from "../../model/files/precondition.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { fileResponse, VARY_BY_KEY } from "../answers/file_response.ts";
 import { COMMON_HEADERS, plainText } from "../answers/reply.ts";
-import { parameter, type RouteCall, wholeNumber } from "../contract/call.ts";
-import { answersFile, FILE_HEADERS, type Route } from "../contract/route.ts";
+import { parameter, type RouteCall, wholeNumber } from "../route/call.ts";
+import { answersFile, FILE_HEADERS, type Route } from "../route/route.ts";
 
 export const BLOB_ROUTES: readonly Route[] = [
   blobRoute("keyframes", {

@@ -5,8 +5,8 @@ import { EVENTS_READ, MARKERS_READ, QUERIED, QUERY_BODY, SIGNALS_READ } from "..
 import { count, positive } from "../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { json } from "../answers/reply.ts";
-import { parameter, wholeNumber } from "../contract/call.ts";
-import { answersJson, JSON_TYPE, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";
+import { parameter, wholeNumber } from "../route/call.ts";
+import { answersJson, JSON_TYPE, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
 import { jsonList, listResponse, pageQuery } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";

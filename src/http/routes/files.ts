@@ -5,8 +5,8 @@ import { refuse } from "../../base/refusal.ts";
 import { DELETED_FILE, UPLOADED } from "../../model/api/system.ts";
 import { fileResponse } from "../answers/file_response.ts";
 import { json } from "../answers/reply.ts";
-import { parameter } from "../contract/call.ts";
-import { answersFile, answersJson, FILE_HEADERS, type Route } from "../contract/route.ts";
+import { parameter } from "../route/call.ts";
+import { answersFile, answersJson, FILE_HEADERS, type Route } from "../route/route.ts";
 import { firstFilePart } from "../requests/upload_form.ts";
 
 const UPLOAD_FORM = () =>

@@ -2,7 +2,7 @@
 
 import { INFER_BATCH_BODY, INFER_BODY, INFERRED, INFERRED_BATCH, MODELS } from "../../model/api/infer.ts";
 import { json } from "../answers/reply.ts";
-import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 import { readJson } from "../requests/body.ts";
 
 export const INFER_ROUTES: readonly Route[] = [

@@ -13,7 +13,7 @@ import { count, text } from "../../model/events/payload_shapes.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { fileResponse } from "../answers/file_response.ts";
 import { COMMON_HEADERS, json, streamed } from "../answers/reply.ts";
-import { parameter, type RouteCall, wholeNumber } from "../contract/call.ts";
+import { parameter, type RouteCall, wholeNumber } from "../route/call.ts";
 import {
   answersFile,
   answersJson,
@@ -21,7 +21,7 @@ import {
   jsonContent,
   PAGE_QUERY,
   type Route,
-} from "../contract/route.ts";
+} from "../route/route.ts";
 import { readJson } from "../requests/body.ts";
 
 const LIVE_VIDEO = "Fragmented MP4, from a key frame on until the session ends or its codec changes";

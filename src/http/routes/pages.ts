@@ -5,9 +5,9 @@ import { precondition } from "../../model/files/precondition.ts";
 import { isBrowser } from "../admission/guard.ts";
 import { acceptsGzip } from "../answers/compress.ts";
 import { COMMON_HEADERS, CONSOLE_HEADERS, PAGE_HEADERS, plainText } from "../answers/reply.ts";
-import { parameter, type RouteCall } from "../contract/call.ts";
-import type { RequestHeaderName } from "../contract/parameters.ts";
-import { type Answers, JSON_TYPE, type Route } from "../contract/route.ts";
+import { parameter, type RouteCall } from "../route/call.ts";
+import type { RequestHeaderName } from "../route/parameters.ts";
+import { type Answers, JSON_TYPE, type Route } from "../route/route.ts";
 
 const PAGE_REQUEST_HEADERS: readonly RequestHeaderName[] = ["if-match", "if-none-match"];
 

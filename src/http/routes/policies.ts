@@ -12,8 +12,8 @@ import {
   ROLLBACK_POLICY_BODY,
 } from "../../model/api/policies.ts";
 import { json, jsonStream, Rejection } from "../answers/reply.ts";
-import { parameter, type RouteCall } from "../contract/call.ts";
-import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { parameter, type RouteCall } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 import { readJson } from "../requests/body.ts";
 
 export const POLICY_ROUTES: readonly Route[] = [

@@ -4,8 +4,8 @@ import type { Reasoned } from "../../flow/reason/reason.ts";
 import { REASON_BODY, REASONED } from "../../model/api/reason.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { jsonStream } from "../answers/reply.ts";
-import { parameter } from "../contract/call.ts";
-import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { parameter } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 import { readJson } from "../requests/body.ts";
 import { jsonItems } from "./analysis.ts";
 

@@ -1,6 +1,6 @@
 /** TABLE of all routes. */
 
-import type { Route } from "../contract/route.ts";
+import type { Route } from "../route/route.ts";
 import { ANALYSIS_ROUTES } from "./analysis.ts";
 import { BLOB_ROUTES } from "./blobs.ts";
 import { READ_ROUTES } from "./events.ts";

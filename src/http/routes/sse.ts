@@ -7,8 +7,8 @@ import { cloudEvent, envelopeHead, onOneLine } from "../../model/events/cloudeve
 import { count } from "../../model/events/payload_shapes.ts";
 import { Rejection, streamed } from "../answers/reply.ts";
 import type { SentBytes } from "../answers/untaken_answers.ts";
-import { parameter, type RouteCall, type UseCases } from "../contract/call.ts";
-import type { Route } from "../contract/route.ts";
+import { parameter, type RouteCall, type UseCases } from "../route/call.ts";
+import type { Route } from "../route/route.ts";
 
 /** One message of the event stream, as a reader of server-sent events gives it. */
 const SENT_EVENT = () =>

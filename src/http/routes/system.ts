@@ -5,8 +5,8 @@ import { HEALTH, RETENTION_REPORT, SYSTEM, SYSTEM_HEALTH } from "../../model/api
 import { jsonObject } from "../../model/events/payload_shapes.ts";
 import { schemaText } from "../../model/schemas/json_schema.ts";
 import { constantJson, json, jsonText, plainText } from "../answers/reply.ts";
-import { parameter } from "../contract/call.ts";
-import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { parameter } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 
 export const SYSTEM_ROUTES: readonly Route[] = [
   {

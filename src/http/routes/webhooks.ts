@@ -12,8 +12,8 @@ import {
   WEBHOOKS,
 } from "../../model/api/webhooks.ts";
 import { json, Rejection } from "../answers/reply.ts";
-import { parameter, type RouteCall } from "../contract/call.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../contract/route.ts";
+import { parameter, type RouteCall } from "../route/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 import { pageQuery } from "../formats/list_text.ts";
 import { readJson } from "../requests/body.ts";
 

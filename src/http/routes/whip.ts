@@ -7,8 +7,8 @@ import { PROMPT_BODY, UPDATED_PROMPT } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { CORS_METHODS } from "../admission/cors.ts";
 import { COMMON_HEADERS, json, PlainRejection, plainText } from "../answers/reply.ts";
-import { parameter, type RouteCall, type UseCases } from "../contract/call.ts";
-import { answersJson, jsonContent, type Route } from "../contract/route.ts";
+import { parameter, type RouteCall, type UseCases } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 import { readJson, readText } from "../requests/body.ts";
 
 const WHIP = "/v1/stream/whip";

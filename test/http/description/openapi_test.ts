@@ -6,7 +6,7 @@ import { REFUSALS } from "../../../src/base/refusal.ts";
 import { ROUTES } from "../../../src/http/routes/route_table.ts";
 import type { Example } from "../../../src/http/description/openapi.ts";
 import { refusalsOf } from "../../../src/http/description/refusals.ts";
-import { JSON_TYPE } from "../../../src/http/contract/route.ts";
+import { JSON_TYPE } from "../../../src/http/route/route.ts";
 import { EVENTS } from "../../../src/model/events/event_table.ts";
 import { CONTRACT } from "../../house/contract.ts";
 import { DESCRIPTION, faultOfBody, faultOfHead } from "../../support/http/described_answers.ts";
