@@ -548,6 +548,7 @@ Deno.test("the service has a filter of system calls, and decoders under it their
   assert.match(status, /^Seccomp:\t2$/m);
   assert.doesNotMatch(ended.stderr, /without a filter/);
   assert.match(ended.stdout, /decoder cage: bubblewrap/);
+  assert.doesNotMatch(ended.stdout, /no forwarder/);
 });
 
 Deno.test("a request and its model call that are under way at SIGTERM are answered; one that takes longer is cancelled", async () => {

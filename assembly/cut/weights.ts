@@ -1,4 +1,4 @@
-/** The fitted trees of the cut detector: made by `scripts/quality/fit_cuts.ts`, not by hand. */
+/** The fitted trees of the cut detector: made by `lab/fit_cuts.ts`, not by hand. */
 // deno-fmt-ignore-file
 
 export const BIAS: i32 = -7316;

@@ -1,4 +1,4 @@
-/** `health`, `sources`, `retention` and `models`, and `edge`, which belongs to another program. */
+/** `health`, `sources`, `retention` and `models`, and `edge`, which this service does not have. */
 
 import { CliError } from "../failure.ts";
 import type { ArmedSource, ArmRequest, NamedSource } from "../../client/mod.ts";
@@ -106,6 +106,5 @@ export const edge: Handler = () => {
   throw new CliError(
     "usage",
     "edge commands are not part of this program",
-    "the edge updater is `scripts/updater`, a program of its own beside the server",
   );
 };

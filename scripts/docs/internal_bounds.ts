@@ -125,8 +125,8 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
     "SILENCE_MS",
     "A pulled source that gives no frame; then it counts as lost",
   ],
-  ["store/log/timeline.ts", "SEGMENT_BYTES", "A segment of the log; the next one begins then"],
-  ["service_process.ts", "CLOSE_DEADLINE_MS", "A graceful end of the process"],
+  ["store/timeline/timeline.ts", "SEGMENT_BYTES", "A segment of the log; the next one begins then"],
+  ["process/service_process.ts", "CLOSE_DEADLINE_MS", "A graceful end of the process"],
 ];
 
 export function internalBoundsTable(): string {

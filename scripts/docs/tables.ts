@@ -2,13 +2,13 @@
 
 import { EXIT_CODES } from "../../cli/exit_codes.ts";
 import { COMMANDS } from "../../cli/table/commands.ts";
-import { SETTINGS } from "../../src/base/settings.ts";
-import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
-import { REFUSALS } from "../../src/base/refusal.ts";
+import { SETTINGS } from "../../src/contract/settings.ts";
+import { FAMILIES, type Family } from "../../src/contract/metric_families.ts";
+import { REFUSALS } from "../../src/contract/refusal.ts";
 import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { type BlobGrant, type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
-import { LIMITS } from "../../src/model/limits.ts";
-import { markdownOf } from "../bench/run/table.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
+import { markdownOf } from "../../bench/run/table.ts";
 import { code, table } from "./markdown.ts";
 import { internalBoundsTable } from "./internal_bounds.ts";
 import { GROUPS, payloadSections, sharedSections } from "./payloads.ts";

@@ -13,7 +13,7 @@ const AS_USER = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", 
 /** What the README asks for, and the authorities of a package server. */
 const GIVEN = ["ca-certificates", "npm"];
 /** How much of what a failed command said is shown. */
-const KEPT_CHARACTERS = 20_000;
+const KEPT_CHARACTERS = 200_000;
 const TESTS_PASS = /^\d+ passed, 0 failed.*/m;
 
 const { values: { release, archive, test }, positionals: folders } = parseArgs({
@@ -26,16 +26,20 @@ const { values: { release, archive, test }, positionals: folders } = parseArgs({
   allowPositionals: true,
 });
 
+const failures: string[] = [];
 const folder = Deno.makeTempDirSync({ dir: "/var/tmp", prefix: "service-debian-" });
 try {
   Deno.chmodSync(folder, 0o755);
   if (archive !== undefined) Deno.symlinkSync(Deno.realPathSync(archive), join(folder, `${release}.tar`));
-  await asRoot(await newRoot("root"));
-  await asAnotherUser(await newRoot("user"));
-  console.log(`the README's commands work on ${release}`);
+  // One that fails does not keep the other from being tried.
+  for (const [name, follow] of Object.entries({ root: asRoot, user: asAnotherUser })) {
+    await newRoot(name).then(follow).catch((error) => failures.push(`as ${name}: ${error.message}`));
+  }
 } finally {
   await run(["rm", "-rf", "--one-file-system", folder]);
 }
+console.log(failures.join("\n\n") || `the README's commands work on ${release}`);
+Deno.exit(failures.length);
 
 async function newRoot(name: string): Promise<string> {
   const root = join(folder, name);

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Figure, FIGURES_FILE, median, ratiosOf } from "../bench/support.ts";
+import { type Figure, FIGURES_FILE, median, ratiosOf } from "../../bench/support.ts";
 import type { Gate } from "./gate.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -12,10 +12,10 @@ const REPLAY_TESTS = [
   "test/media/kernels/gate_kernel_test.ts",
   "test/model/schemas_test.ts",
   "test/model/events",
-  "test/store/log/timeline_model_test.ts",
+  "test/store/timeline/timeline_model_test.ts",
 ];
 /** Falls below its floor when a change to the kernels costs quality. */
-const QUALITY_TESTS = ["test/scripts/quality/floor_test.ts"];
+const QUALITY_TESTS = ["test/lab/floor_test.ts"];
 
 export const GATES: readonly Gate[] = [
   {
@@ -97,9 +97,7 @@ let filterRun: Promise<FilterFigures> | undefined;
 
 /** One run for both of its gates. */
 function filterFigures(): Promise<FilterFigures> {
-  return filterRun ??= output(["run", "-A", "scripts/bench/filter.ts", "--json"]).then((text) =>
-    JSON.parse(text)
-  );
+  return filterRun ??= output(["run", "-A", "bench/filter.ts", "--json"]).then((text) => JSON.parse(text));
 }
 
 const START_ROUNDS = ["--rounds", "5"];
@@ -115,14 +113,14 @@ async function figure(script: string, args: readonly string[], name: RegExp): Pr
   const running = benchRuns.get(script) ?? figuresOf(script, args);
   benchRuns.set(script, running);
   const found = (await running).find((figure) => name.test(figure.name));
-  if (!found) throw new Error(`scripts/bench/${script} reports no figure like ${name}`);
+  if (!found) throw new Error(`bench/${script} reports no figure like ${name}`);
   return found;
 }
 
 async function figuresOf(script: string, args: readonly string[]): Promise<Figure[]> {
   const file = Deno.makeTempFileSync({ prefix: "service-gates-" });
   try {
-    await output(["run", "-A", join("scripts", "bench", script), ...args], { [FIGURES_FILE]: file });
+    await output(["run", "-A", join("bench", script), ...args], { [FIGURES_FILE]: file });
     return Deno.readTextFileSync(file).trim().split("\n").map((line) => JSON.parse(line));
   } finally {
     Deno.removeSync(file);

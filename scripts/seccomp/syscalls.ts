@@ -154,7 +154,6 @@ export const REFUSED_TO_SERVICE = {
   pidfd_getfd: [438, 438],
   move_pages: [279, 239],
   migrate_pages: [256, 238],
-  setns: [308, 268],
   // Keyrings, which containers share.
   add_key: [248, 217],
   request_key: [249, 218],

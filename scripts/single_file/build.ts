@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { HEAP_OPTIONS } from "../../src/clean_process.ts";
+import { HEAP_OPTIONS } from "../../src/process/clean_process.ts";
 import { VERSION } from "../../src/http/description/version.ts";
 import { buildBundle, buildService } from "../build_service.ts";
 import { billOfMaterials } from "./bill_of_materials.ts";

@@ -24,7 +24,7 @@ export const FIRST: readonly string[] = [
   "test/client/package_test.ts",
   "test/http/live/changing_codec_test.ts",
   "test/main_test.ts",
-  "test/sandbox_test.ts",
+  "test/process/sandbox_test.ts",
   "test/http/ingest/remote_ingest_test.ts",
   "test/http/routes/webhooks_test.ts",
   "test/http/routes/sse_test.ts",

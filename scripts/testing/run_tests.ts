@@ -97,7 +97,7 @@ function deadlineSecs(): number {
  * in scripts/check: Deno then knows the answer if it has just been asked.
  */
 async function typesAreRight(files: readonly string[], isAll: boolean): Promise<boolean> {
-  const roots = isAll ? ["src", "test", "scripts", "client", "cli", "updater"] : [PRELOAD, ...files];
+  const roots = isAll ? ["src", "test", "scripts", "lab", "bench", "client", "cli"] : [PRELOAD, ...files];
   const args = ["check", "--quiet", ...roots];
   return (await new Deno.Command(Deno.execPath(), { args }).spawn().status).success;
 }

@@ -10,8 +10,8 @@ export const CODE = new URL(IS_BUNDLED ? "./" : "../", import.meta.url);
 /** The modules that start a Worker or a process, in `CODE`. */
 export const ENTRIES = {
   main: "main",
-  forwarder: "forwarder_process",
-  service: "service_worker",
+  forwarder: "process/forwarder_process",
+  service: "service/service_worker",
   decode: "media/recorded/decode_worker",
   live: "live/live_worker",
   relay: "remote/sources/relay_worker",

@@ -1,7 +1,7 @@
 /** Analyze: turns the signals of frames into gate decisions, rows and markers, all deterministic. */
 
-import type { Metrics } from "../base/metrics.ts";
-import { refuse } from "../base/refusal.ts";
+import type { Metrics } from "../contract/metrics.ts";
+import { refuse } from "../contract/refusal.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { GateKernel } from "../media/kernels/gate_kernel.ts";
@@ -13,7 +13,7 @@ import { FieldRules } from "../model/field_rules.ts";
 import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frames/frame_row.ts";
 import { DEFAULT_STREAM_ID, defaultTraceId } from "../model/identifiers.ts";
 import { type LabelMaps, labelsOf } from "../model/frames/label_map.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { type Marker, MarkerBuilder } from "../model/frames/marker.ts";
 import { type RowRange, withRangeMarkers } from "../model/frames/row_range.ts";
 import type { RunView } from "../model/runs/run.ts";
@@ -25,7 +25,7 @@ import {
   type SignalColumns,
 } from "../model/frames/signals.ts";
 import { columnsOf } from "../model/frames/signals_json.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { isLongDecode, readDecoded } from "./decoded_signals.ts";
 import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";

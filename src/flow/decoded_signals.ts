@@ -1,6 +1,6 @@
 /** Reads the signals of a decode back from the log, for an analysis, for plots and for triggers. */
 
-import { refuse } from "../base/refusal.ts";
+import { refuse } from "../contract/refusal.ts";
 import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { DecodeRange, SignalsQuery } from "../model/api/reads.ts";
 import { FieldRules } from "../model/field_rules.ts";
@@ -18,9 +18,9 @@ import {
   type SignalRow,
   StoredSignals,
 } from "../model/frames/signals_json.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { RunView } from "../model/runs/run.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { gated } from "./gated_frames.ts";
 import type { LargeReads } from "./large_reads.ts";

@@ -1,11 +1,11 @@
 /** Whether live sessions and model calls are well, judged by the metrics of the process. See docs/api.md#health-system-and-metrics. */
 
-import type { GaugeName, Metrics } from "../base/metrics.ts";
+import type { GaugeName, Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import type { ToolTrials } from "../media/trials/tool_trials.ts";
 import { NEVER_ABORTED } from "../base/wait.ts";
 import { unknownModelText } from "../model/infer/model_list.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { LEAST_RESERVATION } from "./live/capacity.ts";
 import type { Inference } from "./infer/inference.ts";
 import type { LiveModelChoice } from "./live/describing/live_model_choice.ts";

@@ -1,12 +1,12 @@
 /** Decides what becomes of a request with an idempotency key: it is the first, gets a kept answer, or is refused. */
 
-import { RefusalForNow, refuse } from "../base/refusal.ts";
-import type { Metrics } from "../base/metrics.ts";
+import { RefusalForNow, refuse } from "../contract/refusal.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import { IDEMPOTENCY_KEY, keyScope, textDigest } from "../model/idempotency_key.ts";
-import type { StoredEvent } from "../store/log/event_reader.ts";
-import type { Timeline } from "../store/log/timeline.ts";
-import type { KeptAnswers, KeptKey } from "../store/kept_answers.ts";
+import type { StoredEvent } from "../store/timeline/event_reader.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
+import type { KeptAnswers, KeptKey } from "../store/answers/kept_answers.ts";
 import type { Caller } from "./caller.ts";
 
 export interface IdempotencyOptions {

@@ -1,7 +1,7 @@
 /** Ingest: decodes a source into the signals of sampled frames, and appends them to the timeline. */
 
 import { freeMemory } from "../base/bytes.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { MediaInfo } from "../media/probe.ts";
@@ -13,12 +13,12 @@ import { COORDINATE_SCHEMA } from "../model/frames/coordinates.ts";
 import type { SourceEnd } from "../model/frames/ended_early.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { PreparedPayload } from "../model/runs/run.ts";
 import { rowRanges } from "../model/frames/row_range.ts";
 import { plannedEndMs, planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
 import { signalRowsJson } from "../model/frames/signals_json.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";

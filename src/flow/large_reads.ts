@@ -1,9 +1,9 @@
 /** Permits for what takes much memory until its answer has gone. See docs/security.md#large-reads. */
 
-import { PermitQueue } from "../base/sharing/permit_queue.ts";
-import { Turns } from "../base/sharing/turns.ts";
+import { PermitQueue } from "../sharing/permit_queue.ts";
+import { Turns } from "../sharing/turns.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { Caller } from "./caller.ts";
 
 export interface LargeReadsOptions {

@@ -1,7 +1,7 @@
 /** Pages of long lists: `limit` and `cursor` of a request, and where the next page begins. See docs/api.md#pages. */
 
-import { refuse } from "../base/refusal.ts";
-import { LIMITS } from "../model/limits.ts";
+import { refuse } from "../contract/refusal.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /** Query values as they came. */
 export interface PageQuery {

@@ -1,16 +1,16 @@
 /** Copies feedback and the descriptions of live sessions into the mirror database, in sequence order, from a cursor on the disk. */
 
 import { errorText, type Log } from "../base/log.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import { TaskGroup } from "../base/tasks.ts";
 import { Deadline, pause, within } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { MIRRORED_KINDS, type MirrorRow, mirrorRow } from "../model/mirror/rows.ts";
 import type { RunView } from "../model/runs/run.ts";
 import { MirrorDatabase, MirrorFault } from "../remote/mirror_database.ts";
-import type { MirrorCursor } from "../store/small_files/mirror_cursor.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { MirrorCursor } from "../store/mirror_cursor.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 
 export interface MirrorOptions {
   readonly timeline: Timeline;

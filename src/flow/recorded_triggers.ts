@@ -4,7 +4,7 @@ import { yieldToEventLoop } from "../base/wait.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { EvaluateOnRunBody } from "../model/api/triggers.ts";
 import { framesBetween, type TimeRange } from "../model/frames/signal_bins.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { type Action, isAction, type Signal } from "../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL, tableOf } from "../model/triggers/program_table.ts";
 import { type ValidProgram, validProgram } from "../model/triggers/validate.ts";

@@ -7,10 +7,10 @@ import { describedPayload } from "../model/events/description.ts";
 import { matchScore } from "../model/events/match_score.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { isRunId } from "../model/identifiers.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { SearchIndex } from "../store/search/search_index.ts";
-import type { Timeline } from "../store/log/timeline.ts";
-import type { StoredEvent } from "../store/log/event_reader.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
+import type { StoredEvent } from "../store/timeline/event_reader.ts";
 import type { Caller } from "./caller.ts";
 import { ownedRun } from "./runs/ownership.ts";
 

@@ -1,9 +1,9 @@
 /** What an operator wants to know of the running service: its versions, the disk, its settings. See docs/api.md#health-system-and-metrics. */
 
-import type { Config } from "../base/config.ts";
-import type { Setting } from "../base/setting_parsers.ts";
+import type { Config } from "../contract/config.ts";
+import type { Setting } from "../contract/setting_parsers.ts";
 import type { DecodeBackend } from "../base/program_paths.ts";
-import { SETTINGS } from "../base/settings.ts";
+import { SETTINGS } from "../contract/settings.ts";
 import type { World } from "../base/world.ts";
 import type { AboutFfmpeg, FfmpegFacts } from "../media/ffmpeg_facts.ts";
 import type { Hardware } from "../media/recorded/hardware.ts";

@@ -1,6 +1,6 @@
 /** Trigger programs: compiles, validates and evaluates them. Stores nothing. See docs/triggers-policies.md#trigger-program. */
 
-import { refuse } from "../base/refusal.ts";
+import { refuse } from "../contract/refusal.ts";
 import type { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { CompileBody, EvaluateBody } from "../model/api/triggers.ts";
 import { compileTrigger } from "../model/triggers/compile.ts";

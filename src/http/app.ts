@@ -2,25 +2,25 @@
 
 import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
-import { Refusal, refuse } from "../base/refusal.ts";
-import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import type { World } from "../base/world.ts";
+import { LIMITS } from "../contract/limits.ts";
+import { Refusal, refuse } from "../contract/refusal.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
-import { LIMITS } from "../model/limits.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
+import { PrincipalBuckets, TokenBucket } from "../sharing/rate_limit.ts";
 import { BrowserGuard, type BrowserGuardOptions } from "./admission/browser_guard.ts";
 import { isOnLoopback } from "./admission/client_address.ts";
 import { Cors } from "./admission/cors.ts";
 import { type Admission, Guard, type GuardOptions, tenantOf } from "./admission/guard.ts";
 import { compressed } from "./answers/compress.ts";
-import { heldUntilTaken } from "./answers/held_answer.ts";
+import type { HeldAnswers } from "./answers/held_answers.ts";
 import { expectTls, refusal, Rejection } from "./answers/reply.ts";
 import { ClientGone, clientName, type Connections } from "./connections.ts";
-import type { HttpCaller, RouteCall, RouteUses } from "./route/call.ts";
-import type { Once, Route } from "./route/route.ts";
 import { answerOnce } from "./idempotency.ts";
 import { RequestSpans } from "./request_spans.ts";
+import type { HttpCaller, RouteCall, RouteUses } from "./route/call.ts";
+import type { Once, Route } from "./route/route.ts";
 import { ROUTES } from "./routes/route_table.ts";
 import { whipOptions } from "./routes/whip.ts";
 
@@ -31,6 +31,7 @@ export interface AppOptions {
   readonly connections: Connections;
   readonly use: RouteUses;
   readonly world: World;
+  readonly heldAnswers: HeldAnswers;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
@@ -185,7 +186,7 @@ export function createApp(options: AppOptions): App {
     client: Deno.NetAddr | undefined,
   ): Response {
     const answered = compressed(request, response);
-    const final = held ? heldUntilTaken(answered, held, world) : answered;
+    const final = held ? options.heldAnswers.untilTaken(answered, held) : answered;
     limits.cors.expose(request, final);
     expectTls(request, final);
     const alternative = client && options.alternative();

@@ -3,7 +3,7 @@
 import { errorText } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { Http3Exchange, type Http3ExchangeOptions, RequestAbandoned } from "./exchange.ts";
 import { PeerStreams } from "./peer_streams.ts";
 import { ownSettings } from "./settings.ts";

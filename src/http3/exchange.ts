@@ -2,7 +2,7 @@
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Deadlines } from "../base/wait.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { RequestBody } from "./request_body.ts";
 import { type RequestHead, requestHead } from "./request_head.ts";

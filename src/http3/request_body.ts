@@ -1,7 +1,7 @@
 /** The body of a request: the DATA frames of its stream, read as fast as the service takes them. */
 
-import { PieceCount } from "../base/sharing/piece_count.ts";
-import { LIMITS } from "../model/limits.ts";
+import { PieceCount } from "../sharing/piece_count.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { checkTrailers } from "./request_head.ts";
 import { RequestFault } from "./wire/faults.ts";

@@ -1,6 +1,6 @@
 /** The SETTINGS frame (RFC 9114 7.2.4): what this server tells, and the check of what a client tells. */
 
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { ConnectionFault } from "./wire/faults.ts";
 import { FRAME, frame } from "./wire/frames.ts";
 import { readVarint, varint, varintLength } from "./wire/varint.ts";

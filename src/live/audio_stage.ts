@@ -1,6 +1,6 @@
 /** The audio of a session in its Worker: cuts the Opus packets of each track into windows and reports them against credits. */
 
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";
 import type { SessionCounts } from "./session_counts.ts";
 import type { AudioWindow } from "./messages.ts";

@@ -1,7 +1,7 @@
 /** Cuts the Opus packets of one track into windows of four seconds. See docs/live.md#live-audio. */
 
 import { OPUS_SAMPLES_PER_MS, opusSamples } from "../media/formats/opus_packet.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /** One Opus packet of a track. */
 export interface OpusUnit {

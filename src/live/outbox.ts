@@ -1,6 +1,6 @@
 /** Sends the reports of a session; credits bound how many are not yet acknowledged. See docs/live.md#stages-and-queues. */
 
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { SessionReport, WithoutSessionId } from "./messages.ts";
 
 export type PostReport = (report: SessionReport, moved: readonly ArrayBuffer[]) => void;

@@ -1,7 +1,7 @@
 /** Joins the decoded sound of a pulled source to windows of four seconds. See docs/live.md#live-audio. */
 
 import { BLOCK_MS } from "../media/live/pulled_sound.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { CutWindow } from "./opus_windows.ts";
 
 /** Times count from the first block: blocks follow each other without gaps. */

@@ -1,6 +1,6 @@
 /** Motion and novelty of a session's frames, thinned out for those who watch it while it comes. */
 
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { SignalSample } from "./messages.ts";
 
 /** Media time between two samples: a plot of a minute has 600 points. */

@@ -9,7 +9,7 @@ import type { ToolRunner } from "../media/tools/runner.ts";
 import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import { opusSamples } from "../media/formats/opus_packet.ts";
 import { clipVideo } from "../media/live/clip_codecs.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { type Offer, readOffer, type VideoCodec } from "../model/live/offer.ts";
 import { keptBytesMax } from "../model/live/recording/record_plan.ts";
 import { segmentBytesMax } from "../model/sources/recording_plan.ts";

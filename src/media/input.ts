@@ -1,6 +1,6 @@
 /** What ffmpeg and ffprobe open as their input, and which protocols and containers they may use for it. */
 
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 export interface MediaInput {
   readonly kind: "file" | "fetched" | "hls" | "rtsp" | "mjpeg";

@@ -1,8 +1,8 @@
 /** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path. */
 
 import type { Extent } from "../model/frames/coordinates.ts";
-import { LIMITS } from "../model/limits.ts";
-import { type Refusal, RefusalForNow, refuse } from "../base/refusal.ts";
+import { LIMITS } from "../contract/limits.ts";
+import { type Refusal, RefusalForNow, refuse } from "../contract/refusal.ts";
 
 /** Any fault of the medium is 422 on `source_uri`. See docs/api.md#sources. */
 export function mediaFault(reason: string): Refusal {

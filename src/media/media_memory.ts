@@ -1,6 +1,6 @@
 /** How much memory a program takes at most that decodes, by the size of the pictures and by what it does with them. */
 
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 const MIB = 2 ** 20;
 

@@ -1,8 +1,8 @@
 /** The memory that all programs on recorded media and all probes may take together, shared between principals. */
 
-import { type Permit, PermitQueue } from "../base/sharing/permit_queue.ts";
+import { type Permit, PermitQueue } from "../sharing/permit_queue.ts";
 import type { Sleeper } from "../base/wait.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { mediaFault } from "./media_fault.ts";
 import { type MediaSize, type MediaWork, memoryBytes } from "./media_memory.ts";
 import { processors } from "./tool_limits.ts";

@@ -1,8 +1,8 @@
 /** Makes smaller JPEGs of stored ones on demand, and keeps the last of them in memory. */
 
-import { PermitQueue } from "../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../sharing/permit_queue.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { MemoryBudget } from "./memory_budget.ts";
 import { niced, type ToolRunner } from "./tools/runner.ts";
 import type { ToolTrials } from "./trials/tool_trials.ts";

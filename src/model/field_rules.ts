@@ -1,10 +1,10 @@
 /** Collects the faults of request fields, so that one answer names all of them. */
 
 import { utf8Length } from "../base/bytes.ts";
-import { type FieldFault, refuse } from "../base/refusal.ts";
+import { type FieldFault, refuse } from "../contract/refusal.ts";
 import type { IdentifyModel } from "./infer/catalog.ts";
 import { type Detector, DETECTORS } from "./frames/detected_range.ts";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
 
 export class FieldRules {

@@ -1,8 +1,8 @@
 /** Idempotency keys: their form, and what a key stands for. See docs/api.md#idempotency-keys. */
 
 import { createHash } from "node:crypto";
-import { refuse } from "../base/refusal.ts";
-import { LIMITS } from "./limits.ts";
+import { refuse } from "../contract/refusal.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /** The request header, and how a refusal names it. */
 export const IDEMPOTENCY_KEY = "idempotency-key";

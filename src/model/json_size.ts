@@ -1,6 +1,6 @@
 /** Bounds what the values of a JSON text may take before it is parsed: parsed, each takes many times its own bytes. */
 
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 /**
  * Why a text holds more values, more fields of one object or more levels than any body or answer has; null for all others. Every

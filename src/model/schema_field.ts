@@ -2,7 +2,7 @@
 
 import { utf8Length } from "../base/bytes.ts";
 import type { FieldRules } from "./field_rules.ts";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { jsonDepth, MAX_JSON_DEPTH } from "./reason/json_object.ts";
 
 /** The schema without bigints; undefined, with a fault on `field`, when it is no object or too deep. */

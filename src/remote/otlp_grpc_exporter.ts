@@ -4,7 +4,7 @@ import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { Deadline } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 
 export interface OtlpGrpcExporterOptions {
   /** `http:` (HTTP/2 without TLS) or `https:`. */

@@ -21,7 +21,7 @@ import {
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
 import type { Log } from "../base/log.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import {
   NO_SPAN,
   type SpanAttributes,
@@ -31,7 +31,7 @@ import {
 } from "../base/tracing.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { OtlpGrpcExporter } from "./otlp_grpc_exporter.ts";
 
 export interface OtlpTracingOptions {

@@ -2,7 +2,7 @@
 
 import { retryAfterMs } from "../base/retry_after.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "./guard/address_guard.ts";
 import type { PinnedAgent } from "./guard/pinned_agent.ts";
 import { pinnedRequest, type PinnedResponse } from "./guard/pinned_request.ts";

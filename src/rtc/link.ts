@@ -20,7 +20,7 @@ import {
 import { ipv4Number, isLoopback } from "../base/ip_address.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { LIMITS } from "../contract/limits.ts";
 import type { CandidateSender, IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
 import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";

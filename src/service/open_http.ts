@@ -1,13 +1,14 @@
 /** Opens the HTTP surface: the app over the use cases, and the servers that listen. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import { errorText, type Log } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/route/call.ts";
+import { HeldAnswers } from "../http/answers/held_answers.ts";
 import { ReceivedBodies } from "../http/requests/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";
@@ -49,6 +50,7 @@ export async function openHttp(
   metrics.observeValue("service_http_connections_total", () => connections.total + (http3?.total ?? 0));
   const limits = openRequestLimits(config, world);
   const bodies = opening.use(new ReceivedBodies(world));
+  const heldAnswers = opening.use(new HeldAnswers(world));
   const untaken = opening.use(
     new UntakenAnswers({ world, behind: (clients) => connections.behind(clients) }),
   );
@@ -60,6 +62,7 @@ export async function openHttp(
     connections,
     use: { ...useCases, bodies, untaken },
     world,
+    heldAnswers,
     synced,
     alternative,
   });

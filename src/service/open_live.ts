@@ -1,7 +1,7 @@
 /** Opens live media: the sessions' registry, Workers and budgets, and the two ways to start a session. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import { NEVER_ABORTED } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -33,7 +33,7 @@ import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
-import { ArmedCalls } from "../store/small_files/armed_calls.ts";
+import { ArmedCalls } from "../store/armed_calls.ts";
 import type { Media } from "./open_media.ts";
 import type { Models } from "./open_models.ts";
 import type { Store } from "./open_store.ts";

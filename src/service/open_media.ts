@@ -1,9 +1,9 @@
 /** Opens what decodes recorded media: the decoder, the extractor and the gate kernel. */
 
-import type { Metrics } from "../base/metrics.ts";
-import type { Config } from "../base/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
+import type { Config } from "../contract/config.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
-import { RunningWork } from "../base/sharing/running_work.ts";
+import { RunningWork } from "../sharing/running_work.ts";
 import type { World } from "../base/world.ts";
 import { AboutFfmpeg } from "../media/ffmpeg_facts.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
@@ -11,7 +11,7 @@ import { Decoder } from "../media/recorded/decoder.ts";
 import { Hardware } from "../media/recorded/hardware.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
-import { writeTempFile } from "../store/temp_folder.ts";
+import { writeTempFile } from "../store/files/temp_folder.ts";
 import { MemoryBudget } from "../media/memory_budget.ts";
 import { PictureScaler } from "../media/picture_scaler.ts";
 import { ToolTrials } from "../media/trials/tool_trials.ts";

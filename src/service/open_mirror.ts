@@ -1,12 +1,12 @@
 /** Opens the mirror: its cursor on the disk, and the connection to its database. Loaded only where there is one. */
 
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import { Mirror } from "../flow/mirror.ts";
 import { mirrorTarget, placeOf } from "../model/mirror/target.ts";
 import { MirrorDatabase } from "../remote/mirror_database.ts";
-import { MirrorCursor } from "../store/small_files/mirror_cursor.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import { MirrorCursor } from "../store/mirror_cursor.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 
 export interface OpenMirrorOptions {
   /** SERVICE_MIRROR_URL. */

@@ -1,7 +1,7 @@
 /** Opens the way to the models: their providers, the admission in front of them, and the audio sidecar. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import { Inference } from "../flow/infer/inference.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";

@@ -1,7 +1,7 @@
 /** Opens what remote sources are read through: Workers, so that no server of a source keeps the HTTP thread busy. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { RelayWorkers } from "../remote/sources/relay_workers.ts";

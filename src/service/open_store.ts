@@ -1,20 +1,20 @@
 /** Opens what the service keeps on disk: the timeline, its search index, blobs and uploads. */
 
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { EVENTS_REMOVED } from "../model/runs/run.ts";
-import { Blobs } from "../store/blobs.ts";
+import { Blobs } from "../store/media/blobs.ts";
 import { diskRoom } from "../store/space/disk_room.ts";
 import { Recordings } from "../store/recordings/recordings.ts";
-import { KeptAnswers } from "../store/kept_answers.ts";
-import type { TimelineOptions } from "../store/log/timeline.ts";
+import { KeptAnswers } from "../store/answers/kept_answers.ts";
+import type { TimelineOptions } from "../store/timeline/timeline.ts";
 import { HeldBytes } from "../store/space/held_bytes.ts";
 import { StoredBytes } from "../store/space/stored_bytes.ts";
 import { SearchIndex } from "../store/search/search_index.ts";
-import { emptyTempFolder } from "../store/temp_folder.ts";
-import { Timeline } from "../store/log/timeline.ts";
-import { Uploads } from "../store/uploads.ts";
+import { emptyTempFolder } from "../store/files/temp_folder.ts";
+import { Timeline } from "../store/timeline/timeline.ts";
+import { Uploads } from "../store/media/uploads.ts";
 
 export interface Store {
   readonly timeline: Timeline;

@@ -1,6 +1,6 @@
 /** Opens the traces: the spans that are sent to a collector. Loaded only where there is one. */
 
-import type { Metrics } from "../base/metrics.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { Tracing } from "../base/tracing.ts";
 import type { World } from "../base/world.ts";
 import { OtlpTracing } from "../remote/otlp_tracing.ts";

@@ -1,14 +1,14 @@
 /** Opens the webhooks: the connections of their deliveries, the registered hooks and a worker for each. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import type { NamedSources } from "../flow/sources/named_sources.ts";
 import { HookRegistry, type WebhookSending } from "../flow/webhooks/hook_registry.ts";
 import { Webhooks } from "../flow/webhooks/webhooks.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
-import type { Timeline } from "../store/log/timeline.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
 
 export interface OpenWebhooksOptions {
   readonly config: Pick<

@@ -1,10 +1,10 @@
 /** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
 
-import { type Config, hasSeveralPrincipals } from "../base/config.ts";
-import { FAMILIES } from "../base/metric_families.ts";
-import { Metrics } from "../base/metrics.ts";
+import { type Config, hasSeveralPrincipals } from "../contract/config.ts";
+import { FAMILIES } from "../contract/metric_families.ts";
+import { Metrics } from "../contract/metrics.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
-import { giveBackMemory, onceQuiet } from "../spare_memory.ts";
+import { giveBackMemory, onceQuiet } from "../process/spare_memory.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
@@ -32,8 +32,8 @@ import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import type { Outbound, Roots, TrustedOutbound } from "../remote/guard/outbound.ts";
 import { trustedRoots } from "../remote/guard/trusted_roots.ts";
-import type { Timeline } from "../store/log/timeline.ts";
-import { BlobSweep } from "../store/removal/blob_sweep.ts";
+import type { Timeline } from "../store/timeline/timeline.ts";
+import { BlobSweep } from "../store/media/blob_sweep.ts";
 import { diskRoom } from "../store/space/disk_room.ts";
 import { authorityOf } from "./addresses.ts";
 import { type Http, openHttp } from "./open_http.ts";

@@ -1,7 +1,7 @@
 /** Builds the use cases that the HTTP routes call. */
 
-import type { Config } from "../base/config.ts";
-import type { Metrics } from "../base/metrics.ts";
+import type { Config } from "../contract/config.ts";
+import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";
 import { Analyze } from "../flow/analyze.ts";
 import { SignalReads } from "../flow/decoded_signals.ts";

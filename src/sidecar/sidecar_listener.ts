@@ -1,6 +1,6 @@
 /** A TCP listener with its connections: each is served request by request until it ends, is idle or takes too long. */
 
-import type { Address } from "../base/setting_parsers.ts";
+import type { Address } from "../contract/setting_parsers.ts";
 import { TaskGroup } from "../base/tasks.ts";
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";

@@ -1,7 +1,7 @@
 /** The life of a sidecar's process: settings in, signals in, exit code out. */
 
 import { errorText, openLog, processOutput } from "../base/log.ts";
-import type { Address } from "../base/setting_parsers.ts";
+import type { Address } from "../contract/setting_parsers.ts";
 import { realWorld, type World } from "../base/world.ts";
 import type { SidecarEnvironment } from "./sidecar_settings.ts";
 

@@ -1,6 +1,6 @@
 /** How a reference sidecar reads its settings: variable by variable, with every fault named. */
 
-import type { Parser } from "../base/setting_parsers.ts";
+import type { Parser } from "../contract/setting_parsers.ts";
 
 /** Variables of the environment; one that is not set is undefined. */
 export type SidecarEnvironment = Readonly<Record<string, string | undefined>>;

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import type { World } from "../base/world.ts";
 import { type DeliveryRecord, deliveryRecord, DeliveryState } from "../model/webhooks/delivery.ts";
-import { DamageReport } from "./log/damage.ts";
-import { bodyColumns, columnText, isTornRecord, type ParsedRecord, RecordBatch } from "./log/record.ts";
-import { SegmentWriter } from "./log/segment.ts";
-import { linesIn, scanSegment } from "./log/segment_scan.ts";
-import { readAt } from "./file_bytes.ts";
+import { DamageReport } from "./timeline/damage.ts";
+import { bodyColumns, columnText, isTornRecord, type ParsedRecord, RecordBatch } from "./timeline/record.ts";
+import { SegmentWriter } from "./timeline/segment.ts";
+import { linesIn, scanSegment } from "./timeline/segment_scan.ts";
+import { readAt } from "./files/file_bytes.ts";
 
 export interface DeliveryLogOptions {
   /** The caller must own its lock. */

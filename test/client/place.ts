@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { NewEvent } from "../../src/model/runs/run.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { Blobs } from "../../src/store/blobs.ts";
+import { Blobs } from "../../src/store/media/blobs.ts";
 import { Receiver } from "../support/http/receiver.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { type LiveTest, startLive } from "../support/live/live.ts";

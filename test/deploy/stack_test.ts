@@ -8,18 +8,16 @@ import { parse } from "yaml";
 import { readDockerfile, type Step, variablesOf } from "../../scripts/image/dockerfile.ts";
 import { importedIn, serviceConfig } from "../../scripts/image/service_packages.ts";
 import { PACKAGES } from "../house/house.ts";
-import { readVariables, secretFileVariables } from "../../src/base/config.ts";
-import { SETTINGS } from "../../src/base/settings.ts";
-import { readSecretFiles } from "../../src/environment.ts";
-import { LIMITS } from "../../src/model/limits.ts";
-import { STATE_FOLDER_STANDARD } from "../../updater/session.ts";
+import { readVariables, secretFileVariables } from "../../src/contract/config.ts";
+import { SETTINGS } from "../../src/contract/settings.ts";
+import { readSecretFiles } from "../../src/process/environment.ts";
 import { TempFolder } from "../support/media.ts";
 import { HADOLINT, KUBERNETES_VALIDATE, needing, OPENSSL, SYSTEMD_ANALYZE } from "../support/needs.ts";
 import { PROJECT_ROOT, startService } from "../support/service.ts";
 
 const DEPLOY = join(PROJECT_ROOT, "deploy");
 const BASE = join(DEPLOY, "kubernetes/base");
-const UNITS = ["video-analysis.service", "edge-updater.service"];
+const UNITS = ["video-analysis.service"];
 const PORT = 8080;
 const DATA_DIR = "/var/lib/service";
 const HEALTH = "/v1/health";
@@ -287,23 +285,6 @@ Deno.test("the systemd unit sets known settings and starts what the image starts
     0o005,
     "everybody may look into the folder, as the docs make it",
   );
-});
-
-Deno.test("the unit of the edge updater has a user of its own, and gives the program what its script gives it", () => {
-  const lines = (name: string) => unitLines(name, "edge-updater.service");
-  const [user, stateFolder] = [lines("User")[0]!, `/var/lib/${lines("StateDirectory")[0]}`];
-  assert.match(read("deploy/systemd/edge-updater.sysusers"), new RegExp(`^u ${user} `, "m"));
-  assert.ok(lines("Environment").includes(`EDGE_UPDATER_STATE_DIR=${stateFolder}`));
-  assert.equal(STATE_FOLDER_STANDARD, stateFolder);
-  const script = read("scripts/updater");
-  const flags = lines("ExecStart")[0]!.split(" ").filter((word) => word.startsWith("--allow-"));
-  for (const flag of flags) {
-    const written = flag.replace(stateFolder, "$state").replace("/opt/service", "$PROJECT_ROOT");
-    assert.ok(script.includes(written), `${flag} is not in scripts/updater`);
-  }
-  assert.equal(flags.length, 6);
-  const stopSecs = Number(/^\d+/.exec(lines("TimeoutStopSec")[0]!)![0]);
-  assert.ok(stopSecs * 1000 > 2 * LIMITS.edge.hookTimeoutMs, "a hook and a rollback after it may end");
 });
 
 Deno.test("the settings for a small edge device are known ones, below the defaults", () => {

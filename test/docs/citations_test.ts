@@ -4,7 +4,17 @@ import assert from "node:assert/strict";
 import { join, relative } from "node:path";
 
 const ROOT = join(import.meta.dirname!, "../..");
-const FOLDERS = ["src", "test", "scripts", "assembly", "docs", "fixtures/contract", "README.md"];
+const FOLDERS = [
+  "src",
+  "test",
+  "scripts",
+  "lab",
+  "bench",
+  "assembly",
+  "docs",
+  "fixtures/contract",
+  "README.md",
+];
 const README_LINES_MAX = 150;
 
 /** What a reader of this repository cannot look up. The first group of a pattern is the citation. */

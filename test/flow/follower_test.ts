@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { quietLog } from "../../src/base/log.ts";
 import type { Caller } from "../../src/flow/caller.ts";
@@ -7,8 +7,8 @@ import { Follower, type FollowWire } from "../../src/flow/events/follower.ts";
 import { KeepaliveTimer } from "../../src/flow/events/keepalive_timer.ts";
 import type { EncodedPieces, Listener, Receiver } from "../../src/flow/events/listener.ts";
 import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
-import { LIMITS } from "../../src/model/limits.ts";
-import { Timeline } from "../../src/store/log/timeline.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
+import { Timeline } from "../../src/store/timeline/timeline.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 

@@ -1,11 +1,11 @@
 /** What a request with an idempotency key is told after one that was interrupted. See docs/api.md#idempotency-keys. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { event } from "../../src/model/events/event_table.ts";
 import { type AnswerAgain, FirstRequest, Idempotency, type KeyedWork } from "../../src/flow/idempotency.ts";
-import { KeptAnswers } from "../../src/store/kept_answers.ts";
-import type { Timeline, TimelineOptions } from "../../src/store/log/timeline.ts";
+import { KeptAnswers } from "../../src/store/answers/kept_answers.ts";
+import type { Timeline, TimelineOptions } from "../../src/store/timeline/timeline.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { Bench, RUN } from "../support/timeline.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openLog } from "../../src/base/log.ts";
 import { event } from "../../src/model/events/event_table.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { startServer } from "../../scripts/server.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { TEST_ROOT } from "../support/http/tls_server.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import { NotAcknowledged, type PromptChange } from "../../src/flow/live/describing/describer.ts";
 import type { OpenSessions, PromptableSession } from "../../src/flow/live/registry.ts";
@@ -7,7 +7,7 @@ import { Policies } from "../../src/flow/policies/policies.ts";
 import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
 import type { RestrictedZone } from "../../src/model/policies/zone.ts";
-import type { Timeline } from "../../src/store/log/timeline.ts";
+import type { Timeline } from "../../src/store/timeline/timeline.ts";
 import { Bench, RUN } from "../support/timeline.ts";
 import { QUARTER_ZONE } from "../support/policy_fixtures.ts";
 

@@ -1,7 +1,7 @@
 /** The webhooks of the file of sources: one run's hands over to the next one's, and ends. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { NamedSources } from "../../src/flow/sources/named_sources.ts";
 import { HookRegistry } from "../../src/flow/webhooks/hook_registry.ts";
 import type { NamedSource } from "../../src/model/sources/source_file.ts";

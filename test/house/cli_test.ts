@@ -1,10 +1,10 @@
-/** The programs beside the service: the command line stands on the client, the updater on a few parts of others, each on nothing else. */
+/** The command line beside the service stands on the client, and on nothing else. */
 
 import assert from "node:assert/strict";
 import { namesDeclaredTwice } from "./declared_names.ts";
 import { EMPTY_NAMES, FIRST_LINE, FORBIDDEN } from "./house.ts";
 import { importCycles } from "./import_cycles.ts";
-import { foldersOf, lineAt, type SourceFile, sourceFiles, UPDATER_FILES } from "./source_tree.ts";
+import { foldersOf, lineAt, type SourceFile, sourceFiles } from "./source_tree.ts";
 
 const FILES = sourceFiles(new URL("../../cli/", import.meta.url).pathname);
 
@@ -13,11 +13,6 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     files: FILES,
     packages: ["commander", "string-width", "werift"],
     outside: /^(\.\.\/)+client\/mod\.ts$/,
-  },
-  "the updater": {
-    files: UPDATER_FILES,
-    packages: ["commander", "zod"],
-    outside: /^\.\.\/(cli\/(exit_codes|failure|output\/output)|src\/base\/settings|src\/model\/limits)\.ts$/,
   },
 };
 

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { readConfig } from "../../src/base/config.ts";
-import { SETTINGS } from "../../src/base/settings.ts";
-import { FAMILIES } from "../../src/base/metric_families.ts";
+import { readConfig } from "../../src/contract/config.ts";
+import { SETTINGS } from "../../src/contract/settings.ts";
+import { FAMILIES } from "../../src/contract/metric_families.ts";
 import { EVENTS } from "../../src/model/events/event_table.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { CONTRACT } from "./contract.ts";
 
 Deno.test("every setting has the expected name and default", () => {

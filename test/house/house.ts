@@ -1,28 +1,31 @@
 /** The house as data: which room may import which, and which room alone may touch what lies outside the code. */
 
-/** Room (folder of src/, or "composition" for the files in src/ itself and those of src/service/) to the rooms that it may import. */
+/** Room (folder of src/, or "composition" for main.ts and the files of src/process/ and src/service/) to the rooms that it may import. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
-  model: ["base"],
-  store: ["base", "model"],
-  media: ["base", "model"],
-  rtc: ["base", "model"],
-  remote: ["base", "model"],
-  live: ["base", "model", "rtc", "media"],
-  http3: ["base", "model"],
-  flow: ["base", "model", "store", "media", "remote", "live"],
-  http: ["base", "model", "flow"],
-  sidecar: ["base", "model"],
-  data_tools: ["base", "model", "store", "remote"],
+  contract: ["base"],
+  sharing: ["base", "contract"],
+  model: ["base", "contract", "sharing"],
+  store: ["base", "contract", "sharing", "model"],
+  media: ["base", "contract", "sharing", "model"],
+  rtc: ["base", "contract", "sharing", "model"],
+  remote: ["base", "contract", "sharing", "model"],
+  live: ["base", "contract", "sharing", "model", "rtc", "media"],
+  http3: ["base", "contract", "sharing", "model"],
+  flow: ["base", "contract", "sharing", "model", "store", "media", "remote", "live"],
+  http: ["base", "contract", "sharing", "model", "flow"],
+  sidecar: ["base", "contract", "sharing", "model"],
+  data_tools: ["base", "contract", "sharing", "model", "store", "remote"],
   composition: [
-    ...["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http", "http3", "data_tools"],
+    ...["base", "contract", "sharing", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
+    ...["http3", "data_tools"],
   ],
 };
 
 /** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
 export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
-  /^service_worker\.ts$/,
+  /^service\/service_worker\.ts$/,
   /^media\/recorded\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
   /^remote\/sources\/relay_worker\.ts$/,
@@ -73,7 +76,7 @@ export const TOUCHES: readonly {
     pattern: /(?<![\w.#])fetch\((?!\w+\??:)|\bDeno\.connect(Tls)?\b|"node:(net|tls|https?)"/,
     rooms: ["remote", "sidecar"],
     // A process of its own, which passes the connections of ffmpeg on to the service's Unix sockets.
-    files: ["forwarder_process.ts"],
+    files: ["process/forwarder_process.ts"],
   },
   { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
   {
@@ -140,7 +143,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   hono: ["http"],
   "@fastify/busboy": ["http"],
   zod: ["model", "http", "media", "remote"],
-  "prom-client": ["base"],
+  "prom-client": ["contract"],
   ajv: ["model"],
   werift: ["rtc"],
   mediabunny: ["media"],

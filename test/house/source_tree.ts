@@ -5,7 +5,7 @@ import { dirname, join, normalize, relative } from "node:path";
 export interface SourceFile {
   /** Path inside src/, such as `base/log.ts`. */
   readonly path: string;
-  /** First folder of the path; "composition" for the files in src/ itself and in src/service/, which open everything. */
+  /** First folder of the path; "composition" for main.ts and the files of src/process/ and src/service/, which open everything. */
   readonly room: string;
   readonly text: string;
   /** The text with comments blanked out, so that positions and line numbers stay. */
@@ -47,7 +47,7 @@ export function sourceFile(path: string, text: string): SourceFile {
 
 /** The room of a path inside src/. */
 export function roomOf(path: string): string {
-  return path.includes("/") && !path.startsWith("service/") ? path.split("/")[0]! : "composition";
+  return /^(service|process)\/|^[^/]*$/.test(path) ? "composition" : path.split("/")[0]!;
 }
 
 /** Every folder that holds files, with the number of its files and of the folders directly below it. */
@@ -90,8 +90,3 @@ function* tsFiles(folder: string): Generator<string> {
     else if (/\.tsx?$/.test(entry.name)) yield path;
   }
 }
-
-/** The files of the updater of edge devices, which reads rows of the tables of settings and limits too. */
-export const UPDATER_FILES: readonly SourceFile[] = sourceFiles(
-  new URL("../../updater/", import.meta.url).pathname,
-);

@@ -1,10 +1,10 @@
 /** The rows of every table, and the pattern by which a use of a row is recognised in the code. */
 
-import { SETTINGS } from "../../src/base/settings.ts";
-import { FAMILIES } from "../../src/base/metric_families.ts";
-import { REFUSALS } from "../../src/base/refusal.ts";
+import { SETTINGS } from "../../src/contract/settings.ts";
+import { FAMILIES } from "../../src/contract/metric_families.ts";
+import { REFUSALS } from "../../src/contract/refusal.ts";
 import { EVENTS } from "../../src/model/events/event_table.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import type { SourceFile } from "./source_tree.ts";
 
 export interface Table {
@@ -30,25 +30,25 @@ export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals
     isUsed: (row, files) => {
       if (somewhere(files, new RegExp(`\\bSETTINGS\\.${row}\\b`))) return true;
       const readers = row === "SERVICE_TRANSPORT"
-        ? files.filter(({ room, path }) => room === "composition" && path !== "forwarder_process.ts")
+        ? files.filter(({ room, path }) => room === "composition" && path !== "process/forwarder_process.ts")
         : files;
       const [first, second] = SETTINGS[row as keyof typeof SETTINGS].field.split(".");
       const field = new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${second ?? first}\\b`);
       const group = new RegExp(second === undefined ? "" : GROUP_NAMES[first!] ?? first!, "i");
       return readers.some(({ path, code }) =>
-        path !== "base/settings.ts" && field.test(code) && group.test(code)
+        path !== "contract/settings.ts" && field.test(code) && group.test(code)
       );
     },
   },
   metrics: {
     rows: Object.keys(FAMILIES),
-    isUsed: (row, files) => somewhere(files, new RegExp(`"${row}"`), "base/metric_families.ts"),
+    isUsed: (row, files) => somewhere(files, new RegExp(`"${row}"`), "contract/metric_families.ts"),
   },
   limits: {
     rows: limitPaths(LIMITS),
     isUsed: (row, files) => {
       const path = row.replaceAll(".", "\\??\\s*\\.");
-      return somewhere(files, new RegExp(`\\bLIMITS\\s*\\.${path}\\b`), "model/limits.ts");
+      return somewhere(files, new RegExp(`\\bLIMITS\\s*\\.${path}\\b`), "contract/limits.ts");
     },
   },
   refusals: {

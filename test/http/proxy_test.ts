@@ -6,7 +6,7 @@ import { joinedBytes } from "../../src/base/bytes.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { NewEvent } from "../../src/model/runs/run.ts";
-import { Blobs } from "../../src/store/blobs.ts";
+import { Blobs } from "../../src/store/media/blobs.ts";
 import { ForeignProgram } from "../support/foreign/foreign_program.ts";
 import { hasAnswerOn, http2Preface, referringHead } from "../support/http/http2_heads.ts";
 import { BOUNDARY, filePart, form } from "../support/http/multipart.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { BOUNDARY, filePart, form } from "../support/http/multipart.ts";
 import { CLIPS, KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";

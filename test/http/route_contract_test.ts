@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { Blobs } from "../../src/store/blobs.ts";
+import { Blobs } from "../../src/store/media/blobs.ts";
 import { CONTRACT, type RouteRow } from "../house/contract.ts";
 import { faultOfAnswer, statusesOf } from "../support/http/route_contract.ts";
 import { deleteSession, type LiveTest, offer, publish, startLive, trickle } from "../support/live/live.ts";

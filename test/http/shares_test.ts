@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { BOUNDARY, filePart, form } from "../support/http/multipart.ts";
 import { RawConnection } from "../support/http/raw_http.ts";

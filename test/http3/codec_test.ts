@@ -12,7 +12,7 @@ import { STATIC_TABLE } from "../../src/http3/qpack/static_table.ts";
 import { requestHead } from "../../src/http3/request_head.ts";
 import { checkSettings, ownSettings } from "../../src/http3/settings.ts";
 import { readVarint, varint } from "../../src/http3/wire/varint.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { bytesStream, exchanged, headersFrame, requestFields } from "../support/http3/streams.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 

@@ -7,7 +7,7 @@ import type { Respond } from "../../src/http3/exchange.ts";
 import { ERROR_CODES, type ErrorCode } from "../../src/http3/wire/faults.ts";
 import { FRAME, frame } from "../../src/http3/wire/frames.ts";
 import { Http3Listener } from "../../src/http3/listener.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { TEST_TLS } from "../support/http/tls_server.ts";
 import { CONTROL, RawHttp3 } from "../support/http3/raw_client.ts";
 import { headersFrame, requestFields } from "../support/http3/streams.ts";

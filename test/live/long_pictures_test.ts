@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
 import type { SessionReport } from "../../src/live/messages.ts";
 import type { SessionPort } from "../../src/live/worker_pool.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { pulled, Workers } from "../support/live/live_workers.ts";
 import { playedFile } from "../support/live/played_file.ts";
 import { make, TempFolder } from "../support/media.ts";

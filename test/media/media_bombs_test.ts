@@ -2,14 +2,14 @@
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import { fileInput } from "../../src/media/input.ts";
 import type { DecodedSignals, Decoder } from "../../src/media/recorded/decoder.ts";
 import { PulledDecoder } from "../../src/media/live/pulled_decoder.ts";
 import { Extractor } from "../../src/media/windows/extractor.ts";
 import { croppedFrame } from "../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../src/model/frames/sampling.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { localRunner } from "../support/local_runner.ts";
 import { make, makeClip, NEVER, openDecoder, probeOnce, TempFolder, tools, world } from "../support/media.ts";
 import { manyFramesMp4, tinyGif } from "../support/media_bombs.ts";

@@ -1,7 +1,7 @@
 /** Memory is reserved by the size of the pictures before a program starts, and the kernel bounds the program by the same number. */
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { Refusal, RefusalForNow } from "../../src/base/refusal.ts";
+import { Refusal, RefusalForNow } from "../../src/contract/refusal.ts";
 import { bytesPerPixel, type MediaWork, memoryBytes } from "../../src/media/media_memory.ts";
 import { MemoryBudget } from "../../src/media/memory_budget.ts";
 import { toolLimits } from "../../src/media/tool_limits.ts";

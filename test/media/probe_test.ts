@@ -1,7 +1,7 @@
 import { localRunner } from "../support/local_runner.ts";
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import { fileInput, rtspInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import {

@@ -2,7 +2,7 @@
 
 import { equal, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { probeMedia } from "../../src/media/probe.ts";
 import type { Cage } from "../../src/media/tools/cage.ts";

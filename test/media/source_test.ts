@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join, relative } from "node:path";
-import { Refusal } from "../../src/base/refusal.ts";
+import { Refusal } from "../../src/contract/refusal.ts";
 import { refusePointers, resolveLocalSource } from "../../src/media/source.ts";
 import { ownerPrefix } from "../../src/model/files/file_name.ts";
 import { PrincipalNames } from "../../src/model/principal_names.ts";

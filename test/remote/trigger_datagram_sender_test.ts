@@ -1,9 +1,9 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { join } from "node:path";
-import { readConfig } from "../../src/base/config.ts";
+import { readConfig } from "../../src/contract/config.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { permissionsOf } from "../../src/sandbox.ts";
+import { permissionsOf } from "../../src/process/sandbox.ts";
 import { TriggerDatagramSender } from "../../src/remote/trigger_datagram_sender.ts";
 
 const WORLD = realWorld(quietLog());

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Assembler, type AssemblerActions, type VideoUnit } from "../../src/rtc/receive/assembler.ts";
 import type { VideoCodec } from "../../src/model/live/offer.ts";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { ivfFrames } from "../support/live/encoded_media.ts";
 import { ffmpegEncoder, needing } from "../support/needs.ts";

@@ -196,7 +196,19 @@ for (const processor of PROCESSORS) {
     for (const name of ["ptrace", "keyctl", "bpf", "io_uring_setup", "pidfd_getfd", "process_vm_writev"]) {
       equal(of(REFUSED[name]![column]!), "error 1", name);
     }
-    for (const name of ["mount", "umount2", "pivot_root", "unshare", "clone3", "kill", "bind", "seccomp"]) {
+    for (
+      const name of [
+        "mount",
+        "umount2",
+        "pivot_root",
+        "unshare",
+        "setns",
+        "clone3",
+        "kill",
+        "bind",
+        "seccomp",
+      ]
+    ) {
       equal(of(REFUSED[name]![column]!), ALLOW, name);
     }
     const read = ALLOWED.read[column]!;

@@ -1,8 +1,8 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { espeakVoice, speechScene } from "../../scripts/bench/sidecars/audio_scenes.ts";
+import { espeakVoice, speechScene } from "../../bench/sidecars/audio_scenes.ts";
 import { quietLog } from "../../src/base/log.ts";
-import { Metrics } from "../../src/base/metrics.ts";
+import { Metrics } from "../../src/contract/metrics.ts";
 import { realWorld } from "../../src/base/world.ts";
 import {
   decodeFailure,

@@ -6,7 +6,7 @@ import {
   type Scene,
   soundScene,
   speechScene,
-} from "../../scripts/bench/sidecars/audio_scenes.ts";
+} from "../../bench/sidecars/audio_scenes.ts";
 import { AUDIO_PROFILES, type AudioObservation } from "../../src/model/sidecars/local_audio.ts";
 import { measure } from "../../src/sidecar/audio/features.ts";
 import { RealFourier } from "../../src/sidecar/audio/fourier.ts";

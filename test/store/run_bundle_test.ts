@@ -7,7 +7,7 @@ import { InstanceKey } from "../../src/store/bundle/instance_key.ts";
 import { type BundleManifest, writeBundle } from "../../src/store/bundle/run_bundle.ts";
 import { findRun, readRun } from "../../src/store/bundle/run_events.ts";
 import { EVENTS_REMOVED, summaryOf } from "../../src/model/runs/run.ts";
-import { GAP_BYTES_MAX, writeGapRecord } from "../../src/store/removal/gap_record.ts";
+import { GAP_BYTES_MAX, writeGapRecord } from "../../src/store/timeline/gap_record.ts";
 import { DataDirectory, flipInLine, world } from "../support/data_directory.ts";
 import { TempFolder } from "../support/media.ts";
 import { needing, NODE, programOnPath } from "../support/needs.ts";

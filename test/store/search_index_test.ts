@@ -5,7 +5,7 @@ import { describedPayload } from "../../src/model/events/description.ts";
 import { foldedText } from "../../src/model/events/folded_text.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { BLOCK_TEXTS, SEGMENT_TEXTS } from "../../src/store/search/text_segment.ts";
-import type { Timeline } from "../../src/store/log/timeline.ts";
+import type { Timeline } from "../../src/store/timeline/timeline.ts";
 import { all, Bench, created, event, prepared, randomFrom } from "../support/timeline.ts";
 
 const OWNERS = ["api-key:a", "api-key:b", "public"];

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Recordings } from "../../src/store/recordings/recordings.ts";
 import { SegmentDays } from "../../src/store/recordings/segment_days.ts";
 import { recordedName, type RecordedSegment } from "../../src/model/sources/recorded_segment.ts";
-import { isThere } from "../../src/environment.ts";
+import { isThere } from "../../src/process/environment.ts";
 import { world } from "../support/data_directory.ts";
 import { TempFolder } from "../support/media.ts";
 

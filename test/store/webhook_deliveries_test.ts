@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { LIMITS } from "../../src/model/limits.ts";
+import { LIMITS } from "../../src/contract/limits.ts";
 import type { DeliveryRecord } from "../../src/model/webhooks/delivery.ts";
 import { DeliveryLog } from "../../src/store/webhook_deliveries.ts";
 import { randomFrom, RUN, silentWorld } from "../support/timeline.ts";

@@ -3,7 +3,7 @@
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { CageTools, Tools } from "../../src/base/program_paths.ts";
-import { findCageTools, forwarderCommand } from "../../src/environment.ts";
+import { findCageTools, forwarderCommand } from "../../src/process/environment.ts";
 import { type Cage, type CageLevel, streamsOf } from "../../src/media/tools/cage.ts";
 import { Forwarder } from "../../src/media/tools/forwarder.ts";
 import { type CageProbe, findCage, type FoundCage } from "../../src/media/tools/cage_probe.ts";

@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { type BlobRef, Blobs } from "../../src/store/blobs.ts";
-import { Timeline, type TimelineOptions } from "../../src/store/log/timeline.ts";
+import { type BlobRef, Blobs } from "../../src/store/media/blobs.ts";
+import { Timeline, type TimelineOptions } from "../../src/store/timeline/timeline.ts";
 import { DeliveryLog } from "../../src/store/webhook_deliveries.ts";
 import { TempFolder } from "./media.ts";
 import { created, event, RUN } from "./timeline.ts";

@@ -90,7 +90,7 @@ async function attempts(order: LeaksOrder): Promise<Record<string, Probe>> {
     "a Worker of a file of its own, past the code": () =>
       new Worker(`${code}${UPWARDS}${folder.slice(1)}/own.mjs`, { type: "module" }),
     "a Worker of another module of the code": () =>
-      new Worker(`${code}service_worker.ts`, { type: "module" }),
+      new Worker(`${code}service/service_worker.ts`, { type: "module" }),
     "a Worker of Node, of text": () => new (nodeWorker())("", { eval: true }),
     "a Worker of Node, of an address": () => new (nodeWorker())(new URL("data:text/javascript,")),
     "a Worker of Node, as another class": () =>

@@ -6,7 +6,7 @@ import { realWorld } from "../../src/base/world.ts";
 import type { BrokerAnswer } from "../../src/media/tools/broker_messages.ts";
 import { BrokerClient } from "../../src/media/tools/broker_client.ts";
 import { NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
-import type { ServiceOrder, Start, StartOrder } from "../../src/sandbox.ts";
+import type { ServiceOrder, Start, StartOrder } from "../../src/process/sandbox.ts";
 import { checkedAddresses } from "../../src/remote/guard/address_guard.ts";
 import { trustedRoots } from "../../src/remote/guard/trusted_roots.ts";
 import { openService } from "../../src/service/service.ts";

@@ -15,7 +15,7 @@ import {
   type ServiceOrder,
   type Start,
   startOrder,
-} from "../../src/sandbox.ts";
+} from "../../src/process/sandbox.ts";
 
 const ENTRY = new URL("./sandboxed_worker.ts", import.meta.url);
 const PAGES_DIR = fileURLToPath(new URL("../../dist/pages", import.meta.url));

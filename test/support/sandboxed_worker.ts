@@ -6,7 +6,7 @@ import {
   type ServiceNotice,
   type ServiceOrder,
   type StartOrder,
-} from "../../src/sandbox.ts";
+} from "../../src/process/sandbox.ts";
 import { NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
 import type { Service } from "../../src/service/service.ts";
 
@@ -36,7 +36,7 @@ scope.onmessage = async ({ data: order }) => {
 };
 
 /**
- * What `src/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the first start, so that
+ * What `src/service/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the first start, so that
  * the Worker costs little in a test file that needs none.
  */
 async function start(

@@ -2,18 +2,19 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readConfig } from "../../src/base/config.ts";
+import { readConfig } from "../../src/contract/config.ts";
 import { type Log, quietLog } from "../../src/base/log.ts";
+import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { type Cage, type CageLevel, NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
 import { openService, type Service } from "../../src/service/service.ts";
-import { lookAtConnections } from "../../src/tcp_connections.ts";
-import { readCertificate } from "../../src/certificate_files.ts";
-import { findTools } from "../../src/environment.ts";
-import { readBackends, readLabelMaps, readSourcesAtStart } from "../../src/setting_files.ts";
-import type { Start } from "../../src/sandbox.ts";
+import { lookAtConnections } from "../../src/process/tcp_connections.ts";
+import { readCertificate } from "../../src/process/certificate_files.ts";
+import { findTools } from "../../src/process/environment.ts";
+import { readBackends, readLabelMaps, readSourcesAtStart } from "../../src/process/setting_files.ts";
+import type { Start } from "../../src/process/sandbox.ts";
 import { watchAnswers } from "./http/route_contract.ts";
 import type { ManualClock } from "./manual_clock.ts";
 import { QuickFfmpeg } from "./quick_ffmpeg.ts";
@@ -197,6 +198,8 @@ async function startInProcess(
     close: async () => {
       await service[Symbol.asyncDispose]();
       await broker[Symbol.asyncDispose]();
+      // An answer whose client has gone ends at its next turn.
+      await yieldToEventLoop();
     },
     end: () => options.root === undefined && Deno.removeSync(root, { recursive: true }),
     reach: () => ({

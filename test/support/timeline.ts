@@ -5,9 +5,9 @@ import type { Log } from "../../src/base/log.ts";
 import { NO_TRACING } from "../../src/base/tracing.ts";
 import type { World } from "../../src/base/world.ts";
 import { type NewEvent, PreparedPayload } from "../../src/model/runs/run.ts";
-import { Timeline, type TimelineOptions } from "../../src/store/log/timeline.ts";
-import type { Damage } from "../../src/store/log/damage.ts";
-import type { StoredEvent } from "../../src/store/log/event_reader.ts";
+import { Timeline, type TimelineOptions } from "../../src/store/timeline/timeline.ts";
+import type { Damage } from "../../src/store/timeline/damage.ts";
+import type { StoredEvent } from "../../src/store/timeline/event_reader.ts";
 
 export class Bench implements Disposable {
   readonly lines: string[] = [];

@@ -2,10 +2,10 @@
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
-import type { Subscription } from "../../store/log/notification_ring.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { LongEvent, StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Subscription } from "../../store/timeline/notification_ring.ts";
 import type { EncodedPieces, FeedPosition, KindFilter, Listener, ListenersFeed } from "./listener.ts";
 
 /** Encodes events. */

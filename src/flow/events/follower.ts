@@ -1,14 +1,14 @@
 /** Follows runs as they grow: a client gets the events in the log first, then the new ones as they are appended. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { ReadingTurns } from "../../base/sharing/reading_turns.ts";
-import { RateLimited } from "../../base/sharing/rate_limit.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import { ReadingTurns } from "../../sharing/reading_turns.ts";
+import { RateLimited } from "../../sharing/rate_limit.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
-import { LIMITS } from "../../model/limits.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { Feed, type Wire } from "./feed.ts";
 import { type KindFilter, Listener, type Listeners, type Receiver } from "./listener.ts";

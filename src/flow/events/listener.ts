@@ -1,6 +1,6 @@
 /** One client that follows a run: which events it has, and whether the next ones come from the log or from the feed. */
 
-import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
 
 /** Which events of a run a listener gets; all unless given. */
 export interface KindFilter {

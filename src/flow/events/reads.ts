@@ -2,13 +2,13 @@
 
 import { bareName } from "../../model/files/file_name.ts";
 import { utf8Length } from "../../base/bytes.ts";
-import { CursorExpired, refuse } from "../../base/refusal.ts";
+import { CursorExpired, refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { QueryBody } from "../../model/api/reads.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Marker } from "../../model/frames/marker.ts";
 import type { RunView } from "../../model/runs/run.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { cursorNumbers, foreignCursor, PageEntries, pageOf, type PageQuery } from "../list_page.ts";
 import { ownedRun } from "../runs/ownership.ts";

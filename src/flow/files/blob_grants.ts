@@ -3,9 +3,9 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { blobNumber } from "../../model/events/blob_references.ts";
 import { findEvent, type GrantedBlob, grantedBlobs } from "../../model/events/event_table.ts";
-import { LIMITS } from "../../model/limits.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
 
 type BlobRoute = GrantedBlob["route"];
 

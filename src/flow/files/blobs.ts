@@ -1,12 +1,12 @@
 /** Opens retained blobs: only those that an event of the caller's own run grants. See docs/api.md#blobs. */
 
-import { MediaRemoved, refuse } from "../../base/refusal.ts";
+import { MediaRemoved, refuse } from "../../contract/refusal.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
 import { mediaKindOf } from "../../model/files/media_kind.ts";
 import type { RunView } from "../../model/runs/run.ts";
-import type { Blobs } from "../../store/blobs.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import { LIMITS } from "../../model/limits.ts";
+import type { Blobs } from "../../store/media/blobs.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { PictureScaler } from "../../media/picture_scaler.ts";
 import { BlobGrants } from "./blob_grants.ts";
 import type { Caller } from "../caller.ts";

@@ -2,15 +2,15 @@
 
 import { join } from "node:path";
 import { normalForm } from "../../base/normal_form.ts";
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import { fileInput } from "../../media/input.ts";
 import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
 import { ownerPrefix, requestedVideoType, uploadName } from "../../model/files/file_name.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { World } from "../../base/world.ts";
-import type { Uploads } from "../../store/uploads.ts";
+import type { Uploads } from "../../store/media/uploads.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "./open_file.ts";
 

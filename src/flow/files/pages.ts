@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 
 /** One file of a page, in memory once for all who ask for it. */
 export class PageFile {

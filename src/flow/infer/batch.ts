@@ -1,12 +1,12 @@
 /** A batch of direct inferences: several requests in one, each with a result or an error of its own. */
 
-import { type FieldFault, Refusal } from "../../base/refusal.ts";
+import { type FieldFault, Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { InferBatchBody } from "../../model/api/infer.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import { InferenceFailed } from "../../model/infer/inference.ts";
 import type { IdentifyModel } from "../../model/infer/catalog.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Caller } from "../caller.ts";
 import { type CheckedRequest, checkedRequest } from "./checked_request.ts";
 import {

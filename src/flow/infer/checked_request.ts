@@ -6,7 +6,7 @@ import { type FieldRules, quoted } from "../../model/field_rules.ts";
 import { isRunId } from "../../model/identifiers.ts";
 import type { IdentifyModel } from "../../model/infer/catalog.ts";
 import { type InferenceRequest, PROVIDER_KINDS, type ProviderKind } from "../../model/infer/inference.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 
 export interface CheckedRequest {

@@ -1,7 +1,7 @@
 /** One direct inference: asks the model, writes the event where there is a run, and chooses the error that the caller gets. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { type Refusal, RefusalForNow, refuse } from "../../base/refusal.ts";
+import { type Refusal, RefusalForNow, refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import { event } from "../../model/events/event_table.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type ProviderKind,
   type TokenCounts,
 } from "../../model/infer/inference.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "../runs/ownership.ts";
 import type { RunWork } from "../runs/run_work.ts";

@@ -5,7 +5,7 @@ import type { InferBatchBody, InferBody } from "../../model/api/infer.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import type { CatalogEntry } from "../../model/infer/catalog.ts";
 import { InferenceFailed } from "../../model/infer/inference.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { RunWork } from "../runs/run_work.ts";
 import { type BatchAnswer, InferBatch } from "./batch.ts";

@@ -7,8 +7,8 @@ import {
   AdmissionRefused,
   LATENCY_CLASSES,
   type LatencyClass,
-} from "../../base/sharing/admission.ts";
-import type { Metrics } from "../../base/metrics.ts";
+} from "../../sharing/admission.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
 import { abortWith } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";

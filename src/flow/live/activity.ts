@@ -1,7 +1,7 @@
 /** What a live session has done lately, for those who watch it: frames, signals and its last picture. */
 
 import type { LiveCounts, SignalSample } from "../../live/messages.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** A stored picture, and the event that names it. */
 export interface NamedPicture {

@@ -1,7 +1,7 @@
 /** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events. */
 
 import { joinedBytes } from "../../base/bytes.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { inRootSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import type { AudioWindow } from "../../live/messages.ts";

@@ -1,7 +1,7 @@
 /** Live sources that the service pulls itself, cameras and HLS streams: opens and ends their sessions. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import { clipVideo } from "../../media/live/clip_codecs.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
@@ -24,7 +24,7 @@ import type { AlwaysOnSource } from "../../model/sources/source_file.ts";
 import { registrations } from "../../model/webhooks/source_webhook.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
 import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import type { PolicyRevisions } from "../policies/revisions.ts";

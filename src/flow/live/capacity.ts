@@ -1,11 +1,11 @@
 /** The memory and threads that all live sessions may hold together: reserved before a session starts, or it never starts. */
 
-import { SharedBudget } from "../../base/sharing/fair_share.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import { SharedBudget } from "../../sharing/fair_share.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { liveMemoryBytes } from "../../media/live/live_decoder.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AttachConfig } from "../../model/live/attach.ts";
 import { framesOf } from "../../model/live/clip.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";

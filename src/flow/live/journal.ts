@@ -1,16 +1,16 @@
 /** What one live session writes: events while its run is open, pictures before the events that name them, its counts. */
 
-import type { LabelsOf, Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
+import type { LabelsOf, Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { LiveCounts } from "../../live/messages.ts";
 import { event, grantedBlobs } from "../../model/events/event_table.ts";
 import type { LiveSource } from "../../model/events/run_payloads.ts";
 import { isTerminal, type NewEvent } from "../../model/runs/run.ts";
-import type { BlobRef, Blobs } from "../../store/blobs.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { CommittedEvent } from "../../store/log/notification_ring.ts";
+import type { BlobRef, Blobs } from "../../store/media/blobs.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { CommittedEvent } from "../../store/timeline/notification_ring.ts";
 import type { SessionActivity } from "./activity.ts";
 import type { CauseEvents } from "./evidence/cause_events.ts";
 

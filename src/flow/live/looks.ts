@@ -1,10 +1,10 @@
 /** What callers read of their open live sessions: state, frames, the last picture, what is asked of the model. See docs/live.md#state-of-a-session. */
 
 import { isSameExtent } from "../../model/frames/coordinates.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { LiveSessionLook, LiveSignals, WatchedSession } from "../../model/api/live.ts";
 import type { Snapshot } from "../../live/messages.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import type { LiveRegistry } from "./registry.ts";

@@ -1,6 +1,6 @@
 /** Reconnects a pulled live source (a camera or an HLS stream) after each gap; `source_resumed` reports that it is back. */
 
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { SourceLoss } from "../../live/messages.ts";

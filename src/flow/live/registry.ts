@@ -1,10 +1,10 @@
 /** The live sessions of the process: which are open, which have ended lately, and how many more may start. */
 
-import { SharedBudget } from "../../base/sharing/fair_share.ts";
+import { SharedBudget } from "../../sharing/fair_share.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { Caller } from "../caller.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";

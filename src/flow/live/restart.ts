@@ -1,12 +1,12 @@
 /** After a restart of the service: fails the live runs whose sessions ended with the last process. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import { event } from "../../model/events/event_table.ts";
 import { lackingExplanations } from "./describing/enricher.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 
 /** Runs in one commit: large enough that a thousand runs take few writes, small enough to keep a batch small. */
 const RUNS_PER_COMMIT = 256;

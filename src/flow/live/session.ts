@@ -1,7 +1,7 @@
 /** One live session: everything that belongs to it, from the Worker's first report to the terminal event of its run. */
 
 import { hasEndedWithin, OutOfTime, pause, timer, within } from "../../base/wait.ts";
-import type { LabelsOf, Metrics } from "../../base/metrics.ts";
+import type { LabelsOf, Metrics } from "../../contract/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
 import type {
@@ -22,7 +22,7 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { Labels } from "../../model/frames/label_map.ts";
 import { type MarkedRange, rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import {
   keyframeEventType,

@@ -1,13 +1,13 @@
 /** Builds a live session from the parts that the process shares and from what the session's attach configuration asks for. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { ToolRunner } from "../../media/tools/runner.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings, SessionSettings } from "../../live/messages.ts";
 import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
 import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
 import { type RecordingPlan, segmentBytesMax } from "../../model/sources/recording_plan.ts";
@@ -15,8 +15,8 @@ import type { LiveModels } from "../../model/live/live_models.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
-import type { Blobs } from "../../store/blobs.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Blobs } from "../../store/media/blobs.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 import { SegmentRecorder } from "../recordings/segment_recorder.ts";
 import { SessionActivity } from "./activity.ts";

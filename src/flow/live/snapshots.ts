@@ -3,7 +3,7 @@
 import { unlessAborted, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Snapshot } from "../../live/messages.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export class Snapshots {
   readonly #options: { readonly world: World; readonly order: () => void };

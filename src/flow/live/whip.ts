@@ -1,7 +1,7 @@
 /** Live sessions of WHIP publishers: answers offers, takes ICE candidates, changes prompts, ends sessions. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings } from "../../live/messages.ts";
 import type { LiveCodecs } from "../../media/live/live_codecs.ts";
@@ -11,13 +11,13 @@ import type { PromptBody } from "../../model/api/live.ts";
 import { event } from "../../model/events/event_table.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import { newRunId } from "../../model/identifiers.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type AttachContext, AttachRefused, checkAttach, parseAttach } from "../../model/live/attach.ts";
 import { type Offer, type OfferNeeds, readOffer, type VideoCodec } from "../../model/live/offer.ts";
 import { pictureBound } from "../../model/live/picture_limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { CapacityExhausted } from "./capacity.ts";

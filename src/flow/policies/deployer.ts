@@ -1,11 +1,11 @@
 /** Moves a policy revision: writes the request, applies the revision to the live session, writes the outcome. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { PolicyApplication, PolicyBook } from "../../model/policies/policy.ts";
 import { isSameZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { NotAcknowledged } from "../live/describing/describer.ts";
 import type { OpenSessions, PromptableSession } from "../live/registry.ts";

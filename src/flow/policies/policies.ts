@@ -1,11 +1,11 @@
 /** Policy revisions of a run: creates and reads them, moves them stage by stage, rolls them back. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { ActivatePolicyBody, CreatePolicyBody, RollbackPolicyBody } from "../../model/api/policies.ts";
 import { event } from "../../model/events/event_table.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   checkCount,
   checkParent,
@@ -17,7 +17,7 @@ import {
 } from "../../model/policies/policy.ts";
 import { checkZone } from "../../model/policies/zone.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { OpenSessions } from "../live/registry.ts";
 import { ownedRun } from "../runs/ownership.ts";

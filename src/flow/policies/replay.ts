@@ -1,6 +1,6 @@
 /** Replays a policy revision: evaluates its restricted zone on stored events, or on the run's media decoded again. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { DecodedSignals, Decoder } from "../../media/recorded/decoder.ts";
 import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
@@ -9,12 +9,12 @@ import type { ReplayPolicyBody } from "../../model/api/policies.ts";
 import { event, type PayloadOf } from "../../model/events/event_table.ts";
 import { COORDINATE_SCHEMA } from "../../model/frames/coordinates.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { payloadFields } from "../../model/events/payload_json.ts";
 import { planSampling, type SamplingPlan, type SamplingPolicy } from "../../model/frames/sampling.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { explainedFailure, ownedRun } from "../runs/ownership.ts";
 import type { RunWork } from "../runs/run_work.ts";

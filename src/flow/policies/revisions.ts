@@ -8,7 +8,7 @@ import {
 } from "../../model/policies/policy.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { isTerminal, type RunView } from "../../model/runs/run.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 

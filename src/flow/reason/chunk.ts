@@ -1,6 +1,6 @@
 /** One chunk: takes its pictures, clip or audio, asks the model about them, and makes the events of the result. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import { type Clip, ExtractionFailed, type Extractor } from "../../media/windows/extractor.ts";
@@ -17,7 +17,7 @@ import { isNative, type ReasonPlan, sentMediaMode } from "../../model/reason/req
 import { event } from "../../model/events/event_table.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
-import type { Blobs } from "../../store/blobs.ts";
+import type { Blobs } from "../../store/media/blobs.ts";
 import type { Caller } from "../caller.ts";
 import type { Inference } from "../infer/inference.ts";
 import { type AudioFindings, ChunkAudio } from "./chunk_audio.ts";

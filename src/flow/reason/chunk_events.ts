@@ -4,7 +4,7 @@ import type { Clip } from "../../media/windows/extractor.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { PayloadOf } from "../../model/events/event_table.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { NO_TOKENS } from "../../model/infer/inference.ts";
 import { momentId } from "../../model/reason/chunks.ts";
 import type { ChunkMoment } from "../../model/reason/moments.ts";

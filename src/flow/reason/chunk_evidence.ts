@@ -1,10 +1,10 @@
 /** Stores the clip and the spoken feedback of a chunk as blobs, before any event names them. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import type { PayloadOf } from "../../model/events/event_table.ts";
 import type { Speech } from "../../remote/sidecars/audio_sidecar.ts";
-import type { BlobKind, BlobRef, Blobs } from "../../store/blobs.ts";
+import type { BlobKind, BlobRef, Blobs } from "../../store/media/blobs.ts";
 
 type Moment = PayloadOf<"multimodal_moment">;
 /** `evidence` of an event. */

@@ -1,6 +1,6 @@
 /** The sampled frames of one reason call: keeps only what rows and markers need of each frame. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";

@@ -1,8 +1,8 @@
 /** Reads the interactions of a run back from the events of its chunks. See docs/api.md#interactions. */
 
 import { interactionsOf } from "../../model/reason/interaction.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 

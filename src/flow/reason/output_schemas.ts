@@ -1,7 +1,7 @@
 /** The main thread's side of the schema Workers: a schema takes up to half a second to compile, and an answer a tenth to be checked. */
 
 import { entryOf } from "../../base/program_paths.ts";
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
 import { type Sleeper, timer } from "../../base/wait.ts";
 import {
   type CheckedSchema,

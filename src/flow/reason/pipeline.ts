@@ -1,6 +1,6 @@
 /** A bounded pipeline of chunks: pulls them in order and processes several at once, up to a bound. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 
 /** The chunks in order; null after the last. */

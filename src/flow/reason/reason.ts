@@ -1,7 +1,7 @@
 /** Reason: analyzes a recording chunk by chunk with a model, in addition to the deterministic analysis. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
@@ -15,7 +15,7 @@ import { event } from "../../model/events/event_table.ts";
 import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import { type RowColumns, type RowContext, saidFrames, typedFrames } from "../../model/frames/frame_row.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { deriveMarkers, type Marker, ordinalsOf } from "../../model/frames/marker.ts";
 import { isNative, readReason, type ReasonPlan } from "../../model/reason/request.ts";
 import { rowRanges, withRangeMarkers } from "../../model/frames/row_range.ts";
@@ -23,8 +23,8 @@ import type { NewEvent } from "../../model/runs/run.ts";
 import { plannedEndMs, planSampling, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
-import type { Blobs } from "../../store/blobs.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Blobs } from "../../store/media/blobs.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { Inference } from "../infer/inference.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "../runs/ownership.ts";

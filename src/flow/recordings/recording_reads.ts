@@ -1,7 +1,7 @@
 /** What callers read of the recordings of a named source: the list, one segment, one file of a range. See docs/cameras.md#recording. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RecordedSegmentLook } from "../../model/api/recordings.ts";
 import {
   ptsMsOf,
@@ -9,7 +9,7 @@ import {
   segmentId,
   segmentStartMs,
 } from "../../model/sources/recorded_segment.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Recordings } from "../../store/recordings/recordings.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "../files/open_file.ts";

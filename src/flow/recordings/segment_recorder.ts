@@ -1,7 +1,7 @@
 /** Stores the segments that a session records, for its source: one that cannot be stored is lost and counted, and the camera goes on. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { MadeSegment } from "../../live/messages.ts";
 import type { RecordingPlan } from "../../model/sources/recording_plan.ts";

@@ -1,7 +1,7 @@
 /** Which media of which runs go before the events that name them: by age and by size, kind by kind. Decides, removes nothing. */
 
 import { join } from "node:path";
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { blobNumber, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
@@ -9,9 +9,9 @@ import type { MediaRemovalReason } from "../../model/events/run_payloads.ts";
 import { MEDIA_KINDS, type MediaKind, mediaKindOf } from "../../model/files/media_kind.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import { seekTime } from "../events_by_time.ts";
-import { blobPath } from "../../store/blobs.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import { blobPath } from "../../store/media/blobs.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 
 /** Of one kind; undefined for what has no limit. */
 export interface MediaLimit {

@@ -1,8 +1,8 @@
 /** Which segments of recordings go: by age and size of their source, and where the disk lacks room those of whoever has most. */
 
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import type { World } from "../../base/world.ts";
 import type { RecordingPlan } from "../../model/sources/recording_plan.ts";
 import type { RecordedSegment } from "../../model/sources/recorded_segment.ts";

@@ -2,21 +2,21 @@
 
 import { basename } from "node:path";
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { pause, yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { RemovalReason } from "../../model/events/run_payloads.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { NO_ROOM_WANTED, RemovalPlan, type RoomWanted, type RunChoice } from "../../model/runs/removal.ts";
 import { type NewEvent, summaryOf } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
-import type { CommittedEvent } from "../../store/log/notification_ring.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { BlobSweep } from "../../store/removal/blob_sweep.ts";
-import { oldUploads, removeUpload } from "../../store/removal/old_uploads.ts";
+import type { CommittedEvent } from "../../store/timeline/notification_ring.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { BlobSweep } from "../../store/media/blob_sweep.ts";
+import { oldUploads, removeUpload } from "../../store/media/old_uploads.ts";
 import { DiskReserve } from "../../store/space/disk_reserve.ts";
 import type { DiskRoom } from "../../store/space/disk_room.ts";
 import type { StoredBytes } from "../../store/space/stored_bytes.ts";

@@ -2,7 +2,7 @@
 
 import type { MediaRemovalReason, RemovalReason } from "../../model/events/run_payloads.ts";
 import type { MediaKind } from "../../model/files/media_kind.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RunChoice, StayReason } from "../../model/runs/removal.ts";
 import type { MediaChoice } from "./media_removal.ts";
 

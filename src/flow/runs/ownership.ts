@@ -1,6 +1,6 @@
 /** Which runs a caller may see and act on: a run of another principal reads exactly like a missing one. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { isRunId } from "../../model/identifiers.ts";
 import { isTerminal, type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";

@@ -1,7 +1,7 @@
 /** The life of a run: create, list, read, stop, keep alive, delete. See docs/api.md#runs. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { CreateRunBody } from "../../model/api/runs.ts";
@@ -11,7 +11,7 @@ import { newRunId } from "../../model/identifiers.ts";
 import type { Mode } from "../../model/runs/mode.ts";
 import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
 import type { RunOrder, RunPlace } from "../../model/runs/run_register.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { HeldBytes } from "../../store/space/held_bytes.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";

@@ -1,6 +1,6 @@
 /** The cameras that are always watched: one for each `live = true` in the file of sources, as the file is now. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { SOURCE_STATES } from "../../model/api/sources.ts";
 import { isAlwaysOn, type NamedSource } from "../../model/sources/source_file.ts";

@@ -1,13 +1,13 @@
 /** Which always-on cameras are armed: follows their schedules, takes calls, and tells every change. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { ArmBody, ArmedLook } from "../../model/api/sources.ts";
 import { FieldRules } from "../../model/field_rules.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   armedAt,
   type ArmedByCall,
@@ -16,7 +16,7 @@ import {
   isInForce,
 } from "../../model/sources/arming.ts";
 import { type AlwaysOnSource, isAlwaysOn } from "../../model/sources/source_file.ts";
-import type { ArmedCalls } from "../../store/small_files/armed_calls.ts";
+import type { ArmedCalls } from "../../store/armed_calls.ts";
 import type { Caller } from "../caller.ts";
 import type { NamedSources } from "./named_sources.ts";
 

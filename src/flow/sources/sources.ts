@@ -1,8 +1,8 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
 import { join } from "node:path";
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import {
@@ -26,7 +26,7 @@ import type { NamedSource } from "../../model/sources/source_file.ts";
 import { nameInSourceUri, sourceUriOf } from "../../model/sources/source_name.ts";
 import type { HlsProgress } from "../../remote/sources/hls_progress.ts";
 import type { NamedSourceLogin, RelayedSource, SourceRelays } from "../../remote/sources/relays.ts";
-import { PartialFile } from "../../store/partial_file.ts";
+import { PartialFile } from "../../store/files/partial_file.ts";
 import type { NamedSources } from "./named_sources.ts";
 
 export interface SourcesOptions {

@@ -1,6 +1,6 @@
 /** One camera that is always watched: connects until it can, goes on for ever, and gets a new run at each roll-over. */
 
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { abortWith, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { SourceState } from "../../model/api/sources.ts";

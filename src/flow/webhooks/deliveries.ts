@@ -1,15 +1,15 @@
 /** What became of the last deliveries of a webhook, and what was sent. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { ListedDelivery, SentDelivery } from "../../model/api/webhooks.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import { isForAnyPayload, type Webhook } from "../../model/webhooks/webhook.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { EventMatcher } from "./event_matcher.ts";

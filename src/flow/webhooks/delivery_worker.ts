@@ -1,13 +1,13 @@
 /** Delivers one webhook's events in sequence order, one at a time: attempts, retries with delays, dead letters. */
 
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import { inRootSpan } from "../../base/tracing.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import type { DeliveryRecord, DeliveryState, Gone } from "../../model/webhooks/delivery.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   type CooldownEntry,
   cooldownKey,
@@ -18,9 +18,9 @@ import { isForAnyPayload, mayMatch, type Webhook } from "../../model/webhooks/we
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import type { SendFault } from "../../remote/webhook_sender.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
-import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
-import type { Subscription } from "../../store/log/notification_ring.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
+import type { LongEvent, StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Subscription } from "../../store/timeline/notification_ring.ts";
 import { EventMatcher } from "./event_matcher.ts";
 import type { HookReceiver } from "./receivers.ts";
 

@@ -4,8 +4,8 @@ import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import type { CoolingEvent } from "../../model/webhooks/cooldown.ts";
 import { type EventFacts, eventFacts, mayBeDisarmed, meets } from "../../model/webhooks/filter.ts";
 import { isForWebhooks, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/timeline/event_reader.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 
 export interface Judgement {
   /** `filtered`: the kind is wanted, and a condition of the filter does not hold. */

@@ -1,12 +1,12 @@
 /** The registered webhooks of the process, and a delivery worker for each: rebuilt at start, ended at close. */
 
-import { isWithinShare } from "../../base/sharing/fair_share.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { isWithinShare } from "../../sharing/fair_share.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { OutOfTime, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { signingKey } from "../../model/webhooks/signature.ts";
 import { event } from "../../model/events/event_table.ts";
 import {
@@ -19,7 +19,7 @@ import { EVENTS_REMOVED, isTerminal, type RunView } from "../../model/runs/run.t
 import type { Resolve } from "../../remote/guard/address_guard.ts";
 import type { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
 import { WebhookSender, type WebhookSenderOptions } from "../../remote/webhook_sender.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { NamedSources } from "../sources/named_sources.ts";
 import { WebhookWorker } from "./delivery_worker.ts";

@@ -1,11 +1,11 @@
 /** Schedules events that a webhook has passed to be delivered again. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { RedeliverBody, ScheduledRedelivery } from "../../model/api/webhooks.ts";
 import type { DeliveryState, Redelivery } from "../../model/webhooks/delivery.ts";
 import { mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { EventMatcher } from "./event_matcher.ts";

@@ -1,6 +1,6 @@
 /** Webhooks of runs: registers, lists and deletes them, and has events delivered again. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type {
   ListedDelivery,
@@ -22,7 +22,7 @@ import { signingKey } from "../../model/webhooks/signature.ts";
 import { newWebhookId, type Webhook, webhookKinds, webhookTarget } from "../../model/webhooks/webhook.ts";
 import { AddressRefused } from "../../remote/guard/address_guard.ts";
 import { checkWebhookTarget } from "../../remote/webhook_sender.ts";
-import type { Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/timeline/timeline.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { Caller } from "../caller.ts";
 import { cursorNumbers, type ListPage, pageOf, type PageQuery } from "../list_page.ts";

@@ -1,7 +1,7 @@
 /** In open mode: refuses what a web page of somebody else makes a browser send. See docs/security.md#principals. */
 
 import { isAddress } from "../../base/ip_address.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 
 export interface BrowserGuardOptions {
   readonly requireApiKey: boolean;

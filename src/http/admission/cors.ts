@@ -1,7 +1,7 @@
 /** CORS: answers preflights, and adds the headers for listed origins to responses. See docs/api.md#cors. */
 
-import { Refusal } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { plainText } from "../answers/reply.ts";
 
 /** Also the answer to a plain `OPTIONS` on a WHIP endpoint: publishers look there for `PATCH` before they trickle. */

@@ -1,9 +1,9 @@
 /** Authentication: the API key, in `x-api-key` or as a bearer token, determines the principal, or the request is 401. See docs/api.md#authentication. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { Refusal, refuse } from "../../contract/refusal.ts";
 import { PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
-import { LIMITS } from "../../model/limits.ts";
 import type { PrincipalNames } from "../../model/principal_names.ts";
 import { RefusedKeys } from "./refused_keys.ts";
 

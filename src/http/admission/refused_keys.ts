@@ -1,8 +1,8 @@
 /** Bounds how many keys somebody without one can try. See docs/api.md#refused-keys. */
 
 import { networkOf } from "../../base/ip_address.ts";
-import { PrincipalBuckets, RateLimited } from "../../base/sharing/rate_limit.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { PrincipalBuckets, RateLimited } from "../../sharing/rate_limit.ts";
 
 /**
  * While an address has tried too many wrong keys, no further key of it is looked at, so that a right guess reads like a wrong one. A key

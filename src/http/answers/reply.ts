@@ -1,6 +1,12 @@
 /** Responses: the headers that every one has, JSON, the error envelope, and rejections in plain text. */
 
-import { CursorExpired, type Refusal, RefusalForNow, type RefusalKind, refuse } from "../../base/refusal.ts";
+import {
+  CursorExpired,
+  type Refusal,
+  RefusalForNow,
+  type RefusalKind,
+  refuse,
+} from "../../contract/refusal.ts";
 import { preferredType } from "./accept.ts";
 
 /**

@@ -2,7 +2,7 @@
 
 import { timer, yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** What one event stream has sent. Disposing it ends the account. */
 export interface SentBytes extends Disposable {

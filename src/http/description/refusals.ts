@@ -1,6 +1,6 @@
 /** The refusals of the API description: which statuses a route has, and what an answer of each status is. */
 
-import { REFUSALS } from "../../base/refusal.ts";
+import { REFUSALS } from "../../contract/refusal.ts";
 import { REJECTIONS } from "../answers/reply.ts";
 import type { AnswerHeaderName } from "../route/parameters.ts";
 import { JSON_TYPE, type Route } from "../route/route.ts";

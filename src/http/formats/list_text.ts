@@ -1,6 +1,6 @@
 /** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { PageEntries, type PageQuery } from "../../flow/list_page.ts";
 import { preferredType } from "../answers/accept.ts";
 import { type ChunkTerms, jsonChunks, textChunks } from "../answers/reply.ts";

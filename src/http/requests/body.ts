@@ -2,12 +2,12 @@
 
 import type { ZodType } from "zod";
 import { freeMemory } from "../../base/bytes.ts";
-import { type FieldFault, refuse } from "../../base/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { type FieldFault, refuse } from "../../contract/refusal.ts";
 import type { Caller } from "../../flow/caller.ts";
 import { shapeMessage } from "../../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../../model/exact_json.ts";
 import { jsonSizeFault } from "../../model/json_size.ts";
-import { LIMITS } from "../../model/limits.ts";
 import { Rejection } from "../answers/reply.ts";
 import type { ReceivedBodies } from "./received_body.ts";
 

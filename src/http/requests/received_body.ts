@@ -1,11 +1,11 @@
 /** Bodies that are being received: read in pieces of some size, each within its limits, all within a share of time and memory. */
 
-import { PieceCount } from "../../base/sharing/piece_count.ts";
-import { RateLimited } from "../../base/sharing/rate_limit.ts";
-import { ReadingTurns } from "../../base/sharing/reading_turns.ts";
 import { Deadlines, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { PieceCount } from "../../sharing/piece_count.ts";
+import { RateLimited } from "../../sharing/rate_limit.ts";
+import { ReadingTurns } from "../../sharing/reading_turns.ts";
 import { Rejection } from "../answers/reply.ts";
 
 /** Nobody works on less than so much of a body, unless it is all. */

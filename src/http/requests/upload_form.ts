@@ -1,7 +1,7 @@
 /** Reads an upload form piece by piece: neither the form nor the file in it is ever in memory as a whole. */
 
 import type { Busboy } from "@fastify/busboy";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { Rejection } from "../answers/reply.ts";
 import type { BodyCall } from "./body.ts";
 import type { BodyLimits, ReceivedBody } from "./received_body.ts";

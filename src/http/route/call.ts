@@ -1,7 +1,7 @@
 /** What a route works with: the request, its caller, and the use cases of the service. */
 
 import type { HonoRequest } from "hono";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { Analyze } from "../../flow/analyze.ts";
 import type { Caller } from "../../flow/caller.ts";
 import type { SignalReads } from "../../flow/decoded_signals.ts";

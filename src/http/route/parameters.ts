@@ -1,10 +1,10 @@
 /** TABLES of the parameters that routes share: parts of paths, headers of requests, headers of answers. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { runIdField, sessionIdField, webhookIdField } from "../../model/api/answer_fields.ts";
 import { count, sha256, text } from "../../model/events/payload_shapes.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
-import { LIMITS } from "../../model/limits.ts";
 
 /** A shape, or what makes it when the API is described. */
 export type LazyShape = z.ZodType | (() => z.ZodType);

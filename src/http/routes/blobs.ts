@@ -1,9 +1,9 @@
 /** Routes of retained blobs. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
 import { precondition } from "../../model/files/precondition.ts";
-import { LIMITS } from "../../model/limits.ts";
 import { fileResponse, VARY_BY_KEY } from "../answers/file_response.ts";
 import { COMMON_HEADERS, plainText } from "../answers/reply.ts";
 import { parameter, type RouteCall, wholeNumber } from "../route/call.ts";

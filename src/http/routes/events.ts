@@ -1,16 +1,16 @@
 /** Routes that read events, markers and queries back from the timeline. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { EVENTS_READ, MARKERS_READ, QUERIED, QUERY_BODY, SIGNALS_READ } from "../../model/api/reads.ts";
 import { count, positive } from "../../model/events/payload_shapes.ts";
-import { LIMITS } from "../../model/limits.ts";
 import { json } from "../answers/reply.ts";
-import { parameter, wholeNumber } from "../route/call.ts";
-import { answersJson, JSON_TYPE, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
 import { jsonList, listResponse, pageQuery } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
 import { readJson } from "../requests/body.ts";
+import { parameter, wholeNumber } from "../route/call.ts";
+import { answersJson, JSON_TYPE, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 
 export const EVENT_INDEX = { description: "Only those of this `index_name`", schema: () => z.string() };
 

@@ -1,13 +1,13 @@
 /** Routes of uploads and files. */
 
 import * as z from "zod";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { DELETED_FILE, UPLOADED } from "../../model/api/system.ts";
 import { fileResponse } from "../answers/file_response.ts";
 import { json } from "../answers/reply.ts";
+import { firstFilePart } from "../requests/upload_form.ts";
 import { parameter } from "../route/call.ts";
 import { answersFile, answersJson, FILE_HEADERS, type Route } from "../route/route.ts";
-import { firstFilePart } from "../requests/upload_form.ts";
 
 const UPLOAD_FORM = () =>
   z.strictObject({

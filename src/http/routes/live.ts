@@ -1,5 +1,6 @@
 /** Routes of live sources that the service pulls itself, and of their recordings; the routes of publishers are in whip.ts. */
 
+import { LIMITS } from "../../contract/limits.ts";
 import type { Viewer } from "../../flow/live/viewing/viewer.ts";
 import {
   CLOSED_LIVE_SOURCE,
@@ -10,9 +11,9 @@ import {
 } from "../../model/api/live.ts";
 import { ARM_BODY, ARMED_SOURCE, NAMED_SOURCES, RECORDED_SEGMENTS } from "../../model/api/sources.ts";
 import { count, text } from "../../model/events/payload_shapes.ts";
-import { LIMITS } from "../../model/limits.ts";
 import { fileResponse } from "../answers/file_response.ts";
 import { COMMON_HEADERS, json, streamed } from "../answers/reply.ts";
+import { readJson } from "../requests/body.ts";
 import { parameter, type RouteCall, wholeNumber } from "../route/call.ts";
 import {
   answersFile,
@@ -22,7 +23,6 @@ import {
   PAGE_QUERY,
   type Route,
 } from "../route/route.ts";
-import { readJson } from "../requests/body.ts";
 
 const LIVE_VIDEO = "Fragmented MP4, from a key frame on until the session ends or its codec changes";
 

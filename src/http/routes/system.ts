@@ -1,6 +1,6 @@
 /** Routes about the service itself: health, metrics, and the published JSON Schemas. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { HEALTH, RETENTION_REPORT, SYSTEM, SYSTEM_HEALTH } from "../../model/api/system.ts";
 import { jsonObject } from "../../model/events/payload_shapes.ts";
 import { schemaText } from "../../model/schemas/json_schema.ts";

@@ -1,15 +1,15 @@
 /** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
 import * as z from "zod";
-import { Refusal } from "../../base/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { LiveRefused } from "../../flow/live/session.ts";
 import { PROMPT_BODY, UPDATED_PROMPT } from "../../model/api/live.ts";
-import { LIMITS } from "../../model/limits.ts";
 import { CORS_METHODS } from "../admission/cors.ts";
 import { COMMON_HEADERS, json, PlainRejection, plainText } from "../answers/reply.ts";
+import { readJson, readText } from "../requests/body.ts";
 import { parameter, type RouteCall, type UseCases } from "../route/call.ts";
 import { answersJson, jsonContent, type Route } from "../route/route.ts";
-import { readJson, readText } from "../requests/body.ts";
 
 const WHIP = "/v1/stream/whip";
 const SDP = { "application/sdp": () => z.string().min(1) };

@@ -6,7 +6,7 @@ import { neededPictures } from "../../media/formats/needed_pictures.ts";
 import { clipFile } from "../../media/live/clip_file.ts";
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 import { UnitRing } from "../../media/live/unit_ring.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { causeOf, type ClipCause } from "../../model/live/recording/causes.ts";
 import type { ClipSoundState } from "../../model/live/recording/record_plan.ts";
 import type { LivePicture, RecordedClip, SessionSettings } from "../messages.ts";

@@ -5,7 +5,7 @@ import { UnitRing } from "../../media/live/unit_ring.ts";
 import { reorderDepthOf } from "../../media/fragments/decode_times.ts";
 import { type Fragment, Fragmenter } from "../../media/fragments/fragmenter.ts";
 import { areSameTracks, initSegment, type Tracks } from "../../media/fragments/init_segment.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { ViewReport } from "../messages.ts";
 import type { Outbox } from "../outbox.ts";
 import type { SessionCounts } from "../session_counts.ts";

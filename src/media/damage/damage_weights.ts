@@ -1,4 +1,4 @@
-/** The fitted trees of the detector of damaged parts: made by `scripts/quality/fit_faults.ts`, not by hand. */
+/** The fitted trees of the detector of damaged parts: made by `lab/fit_faults.ts`, not by hand. */
 // deno-fmt-ignore-file
 
 import type { DamageWeights } from "./damage_trees.ts";

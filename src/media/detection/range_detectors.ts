@@ -1,7 +1,7 @@
 /** The detectors of ranges, fed frame by frame: black, freezes, flashes, gradual transitions and repeats. */
 
 import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames/detected_range.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { BlackDetector } from "./black.ts";
 import { FlashDetector } from "./flash.ts";
 import {

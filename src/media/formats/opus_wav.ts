@@ -1,7 +1,7 @@
 /** Decodes a window of live Opus packets into a WAV for the audio sidecar. See docs/live.md#live-audio. */
 
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { oggOpus } from "./ogg_opus.ts";

@@ -1,6 +1,6 @@
 /** Calls `wasm/gate.wasm`, which computes gate decisions and context confidences for columns of signals. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { ARTIFACT_SCORE_THRESHOLD, CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { GateColumns, GateThresholds, SignalColumns } from "../../model/frames/signals.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";

@@ -1,6 +1,6 @@
 /** Collects the rows of a stream of frames: of each interval between two rows, what the later one has to tell. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { copyInto, type FilterColumns, newColumns, resized, slice } from "./filter_columns.ts";
 

@@ -4,7 +4,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { COPY_OFFSET_MS } from "../formats/clock.ts";
 import { NutError, NutReader, type NutStream } from "../formats/nut.ts";
 

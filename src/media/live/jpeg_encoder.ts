@@ -3,7 +3,7 @@
 import { Deadline, OutOfTime, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { readJpegs } from "../formats/jpeg_stream.ts";
 import type { RunningTool } from "../process.ts";
 import type { ToolRunner } from "../tools/runner.ts";

@@ -3,7 +3,7 @@
 import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";

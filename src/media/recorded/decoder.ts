@@ -1,8 +1,8 @@
 /** Decodes recorded media into signals: ffmpeg writes reduced frames into a pipe, and a decode Worker reads them. */
 
-import { type Permit, PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { type Permit, PermitQueue } from "../../sharing/permit_queue.ts";
 import type { DecodeBackend, HardwareDecoder } from "../../base/program_paths.ts";
-import type { RunningWork } from "../../base/sharing/running_work.ts";
+import type { RunningWork } from "../../sharing/running_work.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import {

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { HARDWARE_DECODERS } from "../../base/program_paths.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { FIELD_ORDERS } from "../../model/frames/field_order.ts";
 
 /** Above what any caller may ask for, and small enough for ffmpeg's own numbers. */

@@ -3,7 +3,7 @@
 import { dirname } from "node:path";
 import type { DecodeDevices, Tools } from "../../base/program_paths.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { COPY_OFFSET_MS, VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../formats/clock.ts";
 import { DECODED_MAX, inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";

@@ -1,13 +1,13 @@
 /** Cuts bounded windows out of recorded media on demand: MP4 clips and WAV sound. See docs/reason.md#media-windows. */
 
 import { join } from "node:path";
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
-import type { RunningWork } from "../../base/sharing/running_work.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
+import type { RunningWork } from "../../sharing/running_work.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
 import { clockFalls } from "../formats/clock_falls.ts";
 import { boxesIn, bytesOf } from "../formats/mp4_boxes.ts";

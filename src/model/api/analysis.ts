@@ -1,6 +1,7 @@
 /** What ingest and analyze take and answer: shapes; the flows check the rules. See docs/api.md#ingest. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { boundedList } from "../bounded_list.ts";
 import { markerEmitted } from "../events/analysis_payloads.ts";
 import {
@@ -13,7 +14,6 @@ import {
   text,
 } from "../events/payload_shapes.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
-import { LIMITS } from "../limits.ts";
 import { frameMetadata } from "../schemas/frame_metadata.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
 import { answer, requestIdField, runIdField } from "./answer_fields.ts";

@@ -1,7 +1,7 @@
 /** How request bodies are named, and their fields with what schemas say of them; the flows check the rules. */
 
 import * as z from "zod";
-import { LIMITS, type Range } from "../limits.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import { MODES } from "../runs/mode.ts";
 import { named } from "../schemas/named_shapes.ts";
 

@@ -1,8 +1,8 @@
 /** What feedback takes and answers: shapes. The rules about values are checked by the flow. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { count, positive, text } from "../events/payload_shapes.ts";
-import { LIMITS } from "../limits.ts";
 import { answer, pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
 import { body, textWithin } from "./described_fields.ts";
 

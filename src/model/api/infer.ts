@@ -1,10 +1,10 @@
 /** What inference takes and answers, and the model catalog: shapes. See docs/models.md#infer. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { boundedList } from "../bounded_list.ts";
 import { count, durationMs, jsonObject, open, text } from "../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../infer/inference.ts";
-import { LIMITS } from "../limits.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
 import { answer, requestIdField, runIdField, tokens } from "./answer_fields.ts";
 import { body, modelId, numberWithin, textWithin } from "./described_fields.ts";

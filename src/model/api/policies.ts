@@ -1,6 +1,7 @@
 /** What the policy routes take and answer: shapes. See docs/triggers-policies.md#policies. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { count, jsonObject, positive, text } from "../events/payload_shapes.ts";
 import {
   application,
@@ -8,7 +9,6 @@ import {
   policyReplayEvaluated,
   policyStatus,
 } from "../events/policy_payloads.ts";
-import { LIMITS } from "../limits.ts";
 import { POLICY_STAGES } from "../policies/policy.ts";
 import { named } from "../schemas/named_shapes.ts";
 import { answer, requestIdField, runIdField } from "./answer_fields.ts";

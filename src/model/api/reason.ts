@@ -1,9 +1,9 @@
 /** What reason takes and answers: shapes; the rules are in model/reason/request.ts. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { failedChunksFields } from "../events/analysis_payloads.ts";
 import { count, durationMs, fps, open, sourceEndFields, tokenFields } from "../events/payload_shapes.ts";
-import { LIMITS } from "../limits.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 import { frameMetadata } from "../schemas/frame_metadata.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";

@@ -1,8 +1,8 @@
 /** What search takes and answers, and what models said: shapes; the flow checks the rules. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { count, jsonValue, positive, text } from "../events/payload_shapes.ts";
-import { LIMITS } from "../limits.ts";
 import { answer, requestIdField, runIdField } from "./answer_fields.ts";
 import { body, textWithin } from "./described_fields.ts";
 

@@ -2,12 +2,12 @@
 
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
-import { REFUSALS } from "../../base/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { REFUSALS } from "../../contract/refusal.ts";
 import { count, open, positive, text } from "../events/payload_shapes.ts";
 import { MEDIA_REMOVAL_REASONS, REMOVAL_REASONS } from "../events/run_payloads.ts";
 import { MEDIA_KINDS } from "../files/media_kind.ts";
 import { PROVIDER_KINDS } from "../infer/inference.ts";
-import { LIMITS } from "../limits.ts";
 import { STAY_REASONS } from "../runs/removal.ts";
 import { namedEnum } from "../schemas/named_shapes.ts";
 import { answer, requestIdField, runIdField } from "./answer_fields.ts";

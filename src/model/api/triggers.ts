@@ -1,9 +1,9 @@
 /** What the trigger routes take and answer: shapes; the body of validate is the program itself. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { boundedList } from "../bounded_list.ts";
 import { count, open, positive, text, unit } from "../events/payload_shapes.ts";
-import { LIMITS } from "../limits.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { triggerSample } from "../triggers/samples.ts";
 import { answer, requestIdField, runIdField } from "./answer_fields.ts";

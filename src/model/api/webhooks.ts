@@ -1,10 +1,10 @@
 /** What the webhook routes take and answer: shapes; the flow checks the rules. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { boundedList } from "../bounded_list.ts";
 import { count, open, positive, text } from "../events/payload_shapes.ts";
 import { webhookCooldown, webhookFilter, webhookSource } from "../events/run_payloads.ts";
-import { LIMITS } from "../limits.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import { type DeadLetter, DELIVERY_OUTCOMES, type DeliveryOutcome } from "../webhooks/delivery.ts";

@@ -5,7 +5,7 @@ import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { FIELD_ORDERS } from "../frames/field_order.ts";
 import { MEDIA_KINDS } from "../files/media_kind.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import {
   coordinates,

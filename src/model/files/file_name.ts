@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { utf8Length } from "../../base/bytes.ts";
 import { normalForm } from "../../base/normal_form.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
 
 /** How the name of every upload of this principal begins. */

@@ -1,6 +1,6 @@
 /** Coordinates `service.image.v1`: which rectangle of a picture was analyzed. See docs/frames.md#coordinates. */
 
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 
 export const COORDINATE_SCHEMA = "service.image.v1";
 

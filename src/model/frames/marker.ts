@@ -1,7 +1,7 @@
 /** From frames to markers: consecutive frames of one event type become a segment, each segment a marker. */
 
 import { hex8 } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export type MarkerStatus = "exact" | "provisional" | "finalized";
 

@@ -1,7 +1,7 @@
 /** Detected ranges in numbers of rows, and the markers that they become: only sampled frames have a row. */
 
 import { hex8 } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type DetectedRange, type Detector, DETECTORS } from "./detected_range.ts";
 import type { Labels } from "./label_map.ts";
 import { type Marker, type MarkerOwner, ordinalsOf, roundScore } from "./marker.ts";

@@ -1,7 +1,7 @@
 /** Which frames of a recording are analyzed, and at which rate. See docs/api.md#sampling. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export type SamplingPolicy = "source_fps_adaptive" | "fixed";
 

@@ -1,10 +1,10 @@
 /** The configured model backends, from two variables or from a TOML file. See docs/models.md#backend-file. */
 
-import type { Config } from "../../base/config.ts";
-import { httpUrl } from "../../base/setting_parsers.ts";
+import type { Config } from "../../contract/config.ts";
+import { httpUrl } from "../../contract/setting_parsers.ts";
 import { canonicalModel } from "./catalog.ts";
 import { FieldRules } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { isToken, parsedToml, TOKEN_RULE, TomlFault, TomlTable } from "../toml_table.ts";
 

@@ -1,7 +1,7 @@
 /** What a model server says of its models, and what follows from it. See docs/models.md#list. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { asciiLowerCase, canonicalModel } from "./catalog.ts";
 
 export interface ModelList {

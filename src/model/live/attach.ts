@@ -3,13 +3,13 @@
 import * as z from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
 import { utf8Length } from "../../base/bytes.ts";
-import type { Config } from "../../base/config.ts";
-import { type FieldFault, Refusal } from "../../base/refusal.ts";
+import type { Config } from "../../contract/config.ts";
+import { type FieldFault, Refusal } from "../../contract/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
 import { boundedList } from "../bounded_list.ts";
-import { LIMITS, type Range } from "../limits.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import {
   AUDIO_PROFILES,
   type AudioProfile,

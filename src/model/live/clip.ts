@@ -1,6 +1,6 @@
 /** Clip mode: which frames of a live stream form a clip, and when. See docs/live.md#clip-mode. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** `clip_mode` of an attach configuration. */
 export interface ClipSettings {

@@ -1,6 +1,6 @@
 /** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live.md#descriptions. */
 
-import type { Config } from "../../base/config.ts";
+import type { Config } from "../../contract/config.ts";
 import type { BackendSettings } from "../infer/backend_file.ts";
 import { canonicalModel } from "../infer/catalog.ts";
 

@@ -1,7 +1,7 @@
 /** A WHIP offer, checked before anything is created for it: what would be served, or the status of the refusal. */
 
 import { CANDIDATES_MAX, type IceCandidate, isPassword, isUfrag, readCandidate } from "./candidate.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { readSdp, type SdpAttributes, SdpFault, type SdpMedia, type SdpSession } from "./sdp.ts";
 
 export type VideoCodec = "vp8" | "h264" | "h265" | "vp9" | "av1";

@@ -1,6 +1,6 @@
 /** SDP: parses a session description without checking what it asks for. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface SdpMedia {
   /** `video`, `audio`, `application` … */

@@ -1,7 +1,7 @@
 /** Policy revisions of a run: the fold of their events, and the allowed transitions. See docs/triggers-policies.md#policy-stages. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export type PolicyStatus = "draft" | "shadow" | "canary" | "active" | "retired" | "rolled_back";
 

@@ -3,7 +3,7 @@
 import { utf8Length } from "../../base/bytes.ts";
 import type { NormalizedRegion } from "../frames/coordinates.ts";
 import type { FieldRules } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface RestrictedZone {
   readonly policy_id: string;

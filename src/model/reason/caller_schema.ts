@@ -1,7 +1,7 @@
 /** A JSON Schema of a caller as it came: plain JSON of bounded size and depth. What is made of it is made where it can be ended. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Answered } from "./answer.ts";
 import { MAX_JSON_DEPTH } from "./json_object.ts";
 

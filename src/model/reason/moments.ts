@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import { chunkMoment } from "../events/analysis_payloads.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AudioObservation, LocalAudio } from "../sidecars/local_audio.ts";
 import { type Answered, answerIn, type ChunkOverlay, cutText } from "./answer.ts";
 import { isObject, numberOf, offsetMsOf, unitOf, withNames } from "./mended_answer.ts";

@@ -1,6 +1,6 @@
 /** The prompts for chunks of recordings. See docs/reason.md#prompts. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { LocalAudio } from "../sidecars/local_audio.ts";
 import type { MediaMode } from "./media_mode.ts";
 

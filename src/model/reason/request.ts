@@ -7,7 +7,7 @@ import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import type { Detector } from "../frames/detected_range.ts";
 import { FieldRules } from "../field_rules.ts";
 import { DEFAULT_STREAM_ID, defaultTraceId } from "../identifiers.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
 import type { Mode } from "../runs/mode.ts";
 import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts";

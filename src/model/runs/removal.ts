@@ -1,6 +1,6 @@
 /** Which runs retention removes, why, and why the others stay. See docs/retention.md#what-goes. */
 
-import { FairRemoval, type StoredPart } from "../../base/sharing/fair_removal.ts";
+import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
 import type { RemovalReason } from "../events/run_payloads.ts";
 
 /** Why a run stays whatever its age and size; `within_limits` where it would go if the limits were lower. */

@@ -4,7 +4,7 @@ import { errorText } from "../../base/log.ts";
 import { decode, encode } from "@msgpack/msgpack";
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { isWithinLevels } from "./message_pack_depth.ts";
 import {
   AUDIO_PROFILES,

@@ -1,6 +1,6 @@
 /** The binary protocol between the service and the embedding sidecar; both sides use this file. See docs/protocols.md#embedding-sidecar. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /*
  * Request: 12 bytes, then a JPEG. Response: 12 bytes, then the embedding or a text. Numbers of headers big-endian.

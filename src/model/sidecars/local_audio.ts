@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** The kind of recording, which decides the labels. The index in the list is the number on the wire. */
 export const AUDIO_PROFILES = ["general", "gameplay", "screen_recording", "physical_world"] as const;

@@ -1,6 +1,6 @@
 /** The JPEGs in a `multipart/x-mixed-replace` body, as cameras send it over HTTP. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** The body is no series of JPEGs; the message names the reason. */
 export class PartsRefused extends Error {

@@ -1,7 +1,7 @@
 /** The field `recording` of a named source: how long its video is kept, and how much memory a session needs for it. */
 
 import type { Extent } from "../frames/coordinates.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** `recording = { hours = 48 }` */
 export interface RecordingPlan {

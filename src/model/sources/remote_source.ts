@@ -1,8 +1,8 @@
 /** Remote media sources: which `source_uri` names one, and which ones the operator admits. See docs/api.md#sources. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** The settings of the operator for media sources; all off by default. */
 export interface RemoteSourceToggles {

@@ -2,9 +2,9 @@
 
 import { ATTACH, type AttachBody, type AttachContext, AttachRefused, checkAttach } from "../live/attach.ts";
 import { shapeMessage } from "../api/shape_message.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { MEDIA_KINDS, type MediaKind } from "../files/media_kind.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
 import { readWebhooks, type SourceWebhook, type SourceWebhookContext } from "../webhooks/source_webhook.ts";
 import { type ArmedTimes, readArmedTimes } from "./armed_times.ts";

@@ -1,8 +1,8 @@
 /** Compiles a source to a program object, which is then validated like any other. See docs/triggers-policies.md#trigger-program. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type ParsedTrigger, parseTrigger, sourceField, type SourcePosition } from "./parse.ts";
 import { type Instruction, ISA_VERSION, type TriggerProgram } from "./program.ts";
 import { judgedProgram, type ValidProgram } from "./validate.ts";

@@ -1,7 +1,7 @@
 /** The rule for the identifiers of trigger programs: program ids, event types, labels and zones in a source. */
 
 import { quoted } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 const { minimum, maximum } = LIMITS.trigger.identifierBytes;
 

@@ -1,6 +1,6 @@
 /** Reads the source of a trigger line by line and names the position of each fault. See docs/triggers-policies.md#trigger-source. */
 
-import { type FieldFault, refuse } from "../../base/refusal.ts";
+import { type FieldFault, refuse } from "../../contract/refusal.ts";
 import { quoted } from "../field_rules.ts";
 import { didYouMean } from "./near_miss.ts";
 import {

@@ -1,7 +1,7 @@
 /** The shape of a trigger program in JSON: signals, instructions, the program. See docs/triggers-policies.md#trigger-program. */
 
 import * as z from "zod";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { IDENTIFIER } from "./identifier.ts";
 import { named } from "../schemas/named_shapes.ts";
 

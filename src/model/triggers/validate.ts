@@ -1,7 +1,7 @@
 /** Which programs may run. A valid program never traps, loops or exceeds its bounds. See docs/triggers-policies.md#trigger-validation. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS, type Range } from "../limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS, type Range } from "../../contract/limits.ts";
 import { IDENTIFIER, identifierFault } from "./identifier.ts";
 import {
   type Instruction,

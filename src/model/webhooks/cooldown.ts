@@ -1,7 +1,7 @@
 /** The cooldown of a webhook: which events it withholds, and the state that follows from that. See docs/events.md#cooldown. */
 
 import type { FieldRules } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { EventFacts } from "./filter.ts";
 
 export const COOLDOWN_KEYS = ["kind", "label", "zone", "source"] as const;

@@ -1,6 +1,6 @@
 /** The deliveries of a webhook: the records of the delivery log, and the state that follows from them. */
 
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type CooldownEntry, Cooldowns } from "./cooldown.ts";
 
 /**

@@ -2,7 +2,7 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { SOURCE_NAME, sourceUriOf } from "../sources/source_name.ts";
 
 /** Every condition that is there holds for a delivered event; none of the lists is empty. */

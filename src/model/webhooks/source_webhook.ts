@@ -1,6 +1,6 @@
 /** The webhooks that the file of sources gives to each run of an always-on camera. See docs/cameras.md#webhooks-of-a-source. */
 
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { shapeMessage } from "../api/shape_message.ts";
 import { REGISTER_WEBHOOK_BODY } from "../api/webhooks.ts";
 import { event } from "../events/event_table.ts";

@@ -1,10 +1,10 @@
 /** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See docs/events.md#webhooks. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { isBookkeeping } from "../events/event_table.ts";
 import { quoted } from "../field_rules.ts";
-import { LIMITS } from "../limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type Cooldown, storedCooldown } from "./cooldown.ts";
 import { mayBeDisarmed, storedFilter, type WebhookFilter } from "./filter.ts";
 

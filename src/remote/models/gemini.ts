@@ -11,7 +11,7 @@ import {
   type InferenceVideo,
   type TokenCounts,
 } from "../../model/infer/inference.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { type Exchange, ModelEndpoint } from "./model_endpoint.ts";

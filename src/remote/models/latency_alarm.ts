@@ -1,7 +1,7 @@
 /** Which kinds of backends are slow, judged by their last calls. */
 
 import type { ProviderKind } from "../../model/infer/inference.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** See docs/models.md#catalog. */
 export class LatencyAlarm {

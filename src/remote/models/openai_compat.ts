@@ -5,7 +5,7 @@ import type { World } from "../../base/world.ts";
 import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
 import { InferenceFailed, type InferenceRequest, type TokenCounts } from "../../model/infer/inference.ts";
 import { type ModelList, modelListOf } from "../../model/infer/model_list.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { ModelEndpoint } from "./model_endpoint.ts";

@@ -23,7 +23,7 @@ import {
 } from "../../model/infer/inference.ts";
 import { spokenText } from "../../model/infer/spoken_text.ts";
 import { answersQuestions, unknownModelText } from "../../model/infer/model_list.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
 import { CircuitBreaker, type CircuitCall, type CircuitLook } from "./circuit_breaker.ts";
 import { Gemini } from "./gemini.ts";

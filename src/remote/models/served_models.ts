@@ -3,7 +3,7 @@
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { hasModel, type ModelList, spellingIn } from "../../model/infer/model_list.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** What a server answered when it was asked for its models. */
 export interface ModelsAnswer {

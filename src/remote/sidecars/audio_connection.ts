@@ -1,6 +1,6 @@
 /** One TCP connection to the audio sidecar: sends a request and receives its answer, one at a time. */
 
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import {
   decodeResponseHeader,
   RESPONSE_HEADER_BYTES,

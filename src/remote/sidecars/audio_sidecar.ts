@@ -1,10 +1,10 @@
 /** Calls of the audio sidecar: it analyzes a window of audio, or turns a text into speech. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
@@ -17,7 +17,7 @@ import {
   encodeSynthesize,
   ProtocolFault,
 } from "../../model/sidecars/audio_protocol.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import {
   type AudioProfile,
   type LocalAudio,

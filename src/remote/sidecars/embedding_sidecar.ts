@@ -1,10 +1,10 @@
 /** Calls of the embedding sidecar: a JPEG becomes 768 numbers, over one connection that is kept open. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import { Refusal } from "../../base/refusal.ts";
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Metrics } from "../../contract/metrics.ts";
+import { Refusal } from "../../contract/refusal.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import type { World } from "../../base/world.ts";
 import {
   decodeEmbedding,
@@ -13,7 +13,7 @@ import {
   EmbeddingProtocolFault,
   embeddingRequestHeader,
 } from "../../model/sidecars/embedding_protocol.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import { ConnectionLost, SidecarConnection } from "./sidecar_connection.ts";

@@ -1,6 +1,6 @@
 /** One TCP connection to the embedding sidecar: sends and receives a given number of bytes. */
 
-import type { Address } from "../../base/setting_parsers.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import { unlessAborted } from "../../base/wait.ts";
 
 /** The connection could not be opened or has ended. The message has neither the address nor any content. */

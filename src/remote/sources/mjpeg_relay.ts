@@ -1,9 +1,9 @@
 /** A relay on loopback through which ffmpeg reads one camera that sends JPEGs over HTTP, picture after picture. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { abortWith } from "../../base/wait.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { boundaryOf, JpegParts, PartsRefused } from "../../model/sources/jpeg_parts.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";

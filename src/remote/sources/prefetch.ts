@@ -1,6 +1,6 @@
 /** Downloads a remote media file completely, from checked addresses only, before it is opened. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";

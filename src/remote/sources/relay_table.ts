@@ -1,7 +1,7 @@
 /** The relays of one Worker: does the orders of the service's thread, and reports what comes of them. */
 
 import { errorText, type Level, type Log } from "../../base/log.ts";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { timer } from "../../base/wait.ts";
 import { realWorld, type World } from "../../base/world.ts";
 import { trustedRoots } from "../guard/trusted_roots.ts";

@@ -1,7 +1,7 @@
 /** The service's side of the relay Workers: they are started on demand, and replaced when one fails. */
 
 import { entryOf } from "../../base/program_paths.ts";
-import type { Refusal } from "../../base/refusal.ts";
+import type { Refusal } from "../../contract/refusal.ts";
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";

@@ -1,7 +1,7 @@
 /** Whatever stands between ffmpeg and the servers of sources: relays, tunnels and fetches, all opened in one way. */
 
 import type { IpNetwork } from "../../base/ip_address.ts";
-import type { Refusal } from "../../base/refusal.ts";
+import type { Refusal } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { RemoteSource } from "../../model/sources/remote_source.ts";
 import { Authorization, type SourceCredentials } from "../../model/sources/source_credentials.ts";

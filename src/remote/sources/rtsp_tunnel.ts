@@ -1,7 +1,7 @@
 /** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server only. */
 
 import { createServer, type Server, type Socket } from "node:net";
-import { Refusal } from "../../base/refusal.ts";
+import { Refusal } from "../../contract/refusal.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";

@@ -1,7 +1,7 @@
 /** What one source may make its relay do each second; whoever wants more is slowed down. */
 
 import type { SleepSignal, World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** How much of something a source may do each second where it does nothing else. */
 type Spending = Partial<Record<keyof typeof PER_SECOND, number>>;

@@ -2,7 +2,7 @@
 
 import type { World } from "../../base/world.ts";
 import type { IpNetwork } from "../../base/ip_address.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { Authorization, SourceCredentials } from "../../model/sources/source_credentials.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";

@@ -1,6 +1,6 @@
 /** Assembles the RTP packets of a video into complete access units; drops units that refer to lost ones. */
 
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { ReorderWindow } from "../../model/sources/reorder_window.ts";
 import { Av1Depacketizer } from "../depacketize/av1.ts";

@@ -1,8 +1,8 @@
 /** The server of the reference audio sidecar: it works on a few requests at once, lets a few wait and refuses the rest. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
-import { Refusal } from "../../base/refusal.ts";
-import type { Address } from "../../base/setting_parsers.ts";
+import { PermitQueue } from "../../sharing/permit_queue.ts";
+import { Refusal } from "../../contract/refusal.ts";
+import type { Address } from "../../contract/setting_parsers.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import {

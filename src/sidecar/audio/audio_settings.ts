@@ -1,6 +1,6 @@
 /** The settings of the reference audio sidecar: its variables, their defaults and the rules between them. */
 
-import { type Address, address, httpUrl, integer, oneOf } from "../../base/setting_parsers.ts";
+import { type Address, address, httpUrl, integer, oneOf } from "../../contract/setting_parsers.ts";
 import { readSettings, type SidecarEnvironment, singleLine } from "../sidecar_settings.ts";
 import type { Recognizer } from "./speech_recognition.ts";
 

@@ -2,7 +2,7 @@
 
 import type { World } from "../../base/world.ts";
 import type { AnalyzeRequest, SpeechAnswer } from "../../model/sidecars/audio_protocol.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { LocalAudio, SpeechEngine } from "../../model/sidecars/local_audio.ts";
 import { readWav, wavSamples } from "../../model/sidecars/wav.ts";
 import { SAMPLE_RATE_HZ } from "./features.ts";

@@ -2,7 +2,7 @@
 
 import { truncatedUtf8 } from "../../base/bytes.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { AudioObservation, SpeechEngine } from "../../model/sidecars/local_audio.ts";
 import { wavOf } from "../../model/sidecars/wav.ts";
 import { SAMPLE_RATE_HZ } from "./features.ts";

@@ -2,7 +2,7 @@
 
 import { joinedBytes } from "../../base/bytes.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { readWav, wavOf, wavSamples } from "../../model/sidecars/wav.ts";
 import { outputOf, ProgramFailed } from "../program.ts";
 import { SidecarFault } from "../sidecar_fault.ts";

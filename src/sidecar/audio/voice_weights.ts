@@ -1,4 +1,4 @@
-/** The weights of the voice activity model, in the order of EVIDENCE; made by scripts/fit_voice_activity.ts. */
+/** The weights of the voice activity model, in the order of EVIDENCE; made by lab/fit_voice_activity.ts. */
 
 export const VOICE_WEIGHTS: readonly (readonly number[])[] = [
   [

@@ -1,6 +1,6 @@
 /** The settings of the reference embedding sidecar: its variables and their defaults. */
 
-import { type Address, address, integer } from "../../base/setting_parsers.ts";
+import { type Address, address, integer } from "../../contract/setting_parsers.ts";
 import { readSettings, type SidecarEnvironment, singleLine } from "../sidecar_settings.ts";
 
 export interface EmbeddingSettings {

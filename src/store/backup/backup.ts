@@ -5,7 +5,7 @@ import type { World } from "../../base/world.ts";
 import { BACKUP_FORMAT, type BackupHead, type BackupPart } from "../../model/backup_head.ts";
 import { BACKUP_PART_BYTES, type BackupStorage } from "../../model/backup_storage.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
-import { knownFormat } from "../data_format.ts";
+import { knownFormat } from "../files/data_format.ts";
 import {
   type BackupFile,
   backupIds,

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { type BackupHead, type BackupPart, parseHead } from "../../model/backup_head.ts";
 import type { BackupStorage } from "../../model/backup_storage.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface BackupFile {
   /** Relative to the data directory; uploads are below `uploads/`, wherever they lie. */

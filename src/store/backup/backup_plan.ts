@@ -1,15 +1,15 @@
 /** Which files of a data directory belong into a backup, in which order, and how much of each. */
 
 import { join, relative } from "node:path";
-import { filesBelow, filesBelowLinks } from "../folder.ts";
+import { filesBelow, filesBelowLinks } from "../files/folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { SET_ASIDE } from "../checks/set_aside.ts";
 import { EVENTS_REMOVED, MEDIA_REMOVED } from "../../model/runs/run.ts";
-import { columnText } from "../log/record.ts";
-import { findSegments } from "../log/segment.ts";
-import { scanSegment } from "../log/segment_scan.ts";
-import { gapEnd } from "../removal/gap_record.ts";
-import { PARTIAL_PREFIX } from "../partial_file.ts";
+import { columnText } from "../timeline/record.ts";
+import { findSegments } from "../timeline/segment.ts";
+import { scanSegment } from "../timeline/segment_scan.ts";
+import { gapEnd } from "../timeline/gap_record.ts";
+import { PARTIAL_PREFIX } from "../files/partial_file.ts";
 
 export interface PlannedFile {
   readonly path: string;

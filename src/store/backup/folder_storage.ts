@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { World } from "../../base/world.ts";
 import type { BackupObject, BackupStorage } from "../../model/backup_storage.ts";
 import { HEADS_FOLDER } from "./backup_list.ts";
-import { filesBelow, syncFolder } from "../folder.ts";
+import { filesBelow, syncFolder } from "../files/folder.ts";
 
 /** The end of the name of a file that is being written, or whose writer was killed. */
 const PARTIAL_END = ".part";

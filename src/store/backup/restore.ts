@@ -4,10 +4,10 @@ import { dirname, join, normalize } from "node:path";
 import type { World } from "../../base/world.ts";
 import type { BackupHead } from "../../model/backup_head.ts";
 import type { BackupStorage } from "../../model/backup_storage.ts";
-import { syncFolder } from "../folder.ts";
+import { syncFolder } from "../files/folder.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
-import { DATA_FORMAT, RESTORING } from "../data_format.ts";
-import { DirectoryLock } from "../directory_lock.ts";
+import { DATA_FORMAT, RESTORING } from "../files/data_format.ts";
+import { DirectoryLock } from "../files/directory_lock.ts";
 import {
   type BackupFile,
   backupIds,

@@ -9,7 +9,7 @@ import {
   sign,
 } from "node:crypto";
 import { join } from "node:path";
-import { readSecretFile } from "../secret_file.ts";
+import { readSecretFile } from "../files/secret_file.ts";
 
 /** PEM, as `openssl genpkey -algorithm ed25519` makes it; mode 0600. */
 export const INSTANCE_KEY_FILE = "instance-key.pem";

@@ -3,10 +3,10 @@
 import { join } from "node:path";
 import type { LoggedEvent } from "../../model/events/cloudevent.ts";
 import { EVENTS_REMOVED } from "../../model/runs/run.ts";
-import { columnText, type ParsedRecord } from "../log/record.ts";
-import { findSegments } from "../log/segment.ts";
-import { scanSegment } from "../log/segment_scan.ts";
-import { gapEnd } from "../removal/gap_record.ts";
+import { columnText, type ParsedRecord } from "../timeline/record.ts";
+import { findSegments } from "../timeline/segment.ts";
+import { scanSegment } from "../timeline/segment_scan.ts";
+import { gapEnd } from "../timeline/gap_record.ts";
 
 /** Where the events of a run are. */
 export interface FoundRun {

@@ -3,11 +3,11 @@
 import { errorText } from "../../base/log.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { blobFolders } from "../blobs.ts";
-import { openRegular } from "../file_bytes.ts";
-import { filesBelowLinks } from "../folder.ts";
-import { PARTIAL_PREFIX } from "../partial_file.ts";
-import type { AcceptedLosses } from "../accepted_losses.ts";
+import { blobFolders } from "../media/blobs.ts";
+import { openRegular } from "../files/file_bytes.ts";
+import { filesBelowLinks } from "../files/folder.ts";
+import { PARTIAL_PREFIX } from "../files/partial_file.ts";
+import type { AcceptedLosses } from "../timeline/accepted_losses.ts";
 import type { Findings } from "./findings.ts";
 import type { CheckedLog } from "./log_check.ts";
 

@@ -1,9 +1,9 @@
 /** Checks a whole data directory: every record, every blob by its hash, every reference. Writes nothing and takes no lock. */
 
 import { join } from "node:path";
-import { HEADER_BYTES, ParsedRecord } from "../log/record.ts";
-import { readAt } from "../file_bytes.ts";
-import { acceptedLosses, isAccepted } from "../accepted_losses.ts";
+import { HEADER_BYTES, ParsedRecord } from "../timeline/record.ts";
+import { readAt } from "../files/file_bytes.ts";
+import { acceptedLosses, isAccepted } from "../timeline/accepted_losses.ts";
 import { checkBlobs, type CheckedBlobs } from "./blob_check.ts";
 import {
   checkAnswers,
@@ -13,7 +13,7 @@ import {
   checkSnapshot,
   checkUploads,
 } from "./file_check.ts";
-import { type CheckedRecordings, checkRecordings } from "../recordings/recording_check.ts";
+import { type CheckedRecordings, checkRecordings } from "./recording_check.ts";
 import { Findings } from "./findings.ts";
 import { type CheckedLog, checkLog } from "./log_check.ts";
 

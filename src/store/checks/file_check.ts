@@ -2,14 +2,14 @@
 
 import { errorText } from "../../base/log.ts";
 import { join } from "node:path";
-import { answerPieces, readAnswerFile } from "../answer_file.ts";
-import { knownFormat } from "../data_format.ts";
-import { openRegular, readAt } from "../file_bytes.ts";
-import { HEADER_BYTES, isTornRecord } from "../log/record.ts";
-import { linesIn, scanSegment } from "../log/segment_scan.ts";
-import { seqOfSnapshot } from "../log/snapshot.ts";
-import { filesBelow, filesBelowLinks } from "../folder.ts";
-import { PRINCIPAL_SECRET_FILE, readPrincipalSecret } from "../principal_secret.ts";
+import { answerPieces, readAnswerFile } from "../answers/answer_file.ts";
+import { knownFormat } from "../files/data_format.ts";
+import { openRegular, readAt } from "../files/file_bytes.ts";
+import { HEADER_BYTES, isTornRecord } from "../timeline/record.ts";
+import { linesIn, scanSegment } from "../timeline/segment_scan.ts";
+import { seqOfSnapshot } from "../timeline/snapshot.ts";
+import { filesBelow, filesBelowLinks } from "../files/folder.ts";
+import { PRINCIPAL_SECRET_FILE, readPrincipalSecret } from "../files/principal_secret.ts";
 import type { Findings } from "./findings.ts";
 
 /** 1 where there is no file of it. Errors: a newer version wrote the directory. */

@@ -11,14 +11,14 @@ import {
   withRemoved,
 } from "../../model/files/media_kind.ts";
 import { EVENTS_REMOVED, MEDIA_REMOVED } from "../../model/runs/run.ts";
-import { blobPath } from "../blobs.ts";
-import { readAt } from "../file_bytes.ts";
-import { ByteLookup } from "../log/byte_lookup.ts";
-import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "../log/record.ts";
-import { findSegments, type FoundSegment, seqOfName } from "../log/segment.ts";
-import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "../log/segment_scan.ts";
-import { gapEnd } from "../removal/gap_record.ts";
-import { type AcceptedLosses, isAccepted } from "../accepted_losses.ts";
+import { blobPath } from "../media/blobs.ts";
+import { readAt } from "../files/file_bytes.ts";
+import { ByteLookup } from "../timeline/byte_lookup.ts";
+import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "../timeline/record.ts";
+import { findSegments, type FoundSegment, seqOfName } from "../timeline/segment.ts";
+import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "../timeline/segment_scan.ts";
+import { gapEnd } from "../timeline/gap_record.ts";
+import { type AcceptedLosses, isAccepted } from "../timeline/accepted_losses.ts";
 import { Findings } from "./findings.ts";
 
 /** Where a blob is named: first, where that event still names it. */

@@ -2,17 +2,17 @@
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
-import { GAPS_FORMAT, raiseFormat, SEALED_NAMES_FORMAT } from "../data_format.ts";
-import { DirectoryLock } from "../directory_lock.ts";
-import { findSegments, segmentName, writeAll } from "../log/segment.ts";
-import { PRINCIPAL_SECRET_FILE } from "../principal_secret.ts";
-import { readSmallFile } from "../small_files/small_file.ts";
-import { scanSegment } from "../log/segment_scan.ts";
-import { acceptLosses } from "../accepted_losses.ts";
+import { GAPS_FORMAT, raiseFormat, SEALED_NAMES_FORMAT } from "../files/data_format.ts";
+import { DirectoryLock } from "../files/directory_lock.ts";
+import { findSegments, segmentName, writeAll } from "../timeline/segment.ts";
+import { PRINCIPAL_SECRET_FILE } from "../files/principal_secret.ts";
+import { readSmallFile } from "../files/small_file.ts";
+import { scanSegment } from "../timeline/segment_scan.ts";
+import { acceptLosses } from "../timeline/accepted_losses.ts";
 import { checkDirectory, type CheckedPlaces, type DirectoryCheck } from "./directory_check.ts";
 import { DELIVERY_FILE } from "./file_check.ts";
 import { type CheckFinding, Findings } from "./findings.ts";
-import { syncFolder } from "../folder.ts";
+import { syncFolder } from "../files/folder.ts";
 import { SetAside } from "./set_aside.ts";
 
 export interface Repair {

@@ -1,7 +1,7 @@
 /** The folder in which a repair keeps what it takes out of a data directory: nothing of it is deleted. */
 
 import { dirname, join } from "node:path";
-import { syncFolder } from "../folder.ts";
+import { syncFolder } from "../files/folder.ts";
 
 export const SET_ASIDE = "set-aside";
 

@@ -11,8 +11,8 @@ import {
   segmentOfName,
   segmentStartMs,
 } from "../../model/sources/recorded_segment.ts";
-import { isFolder, RECORDINGS_FOLDER } from "../folder.ts";
-import { onDisk, PartialFile, removeLeftovers } from "../partial_file.ts";
+import { isFolder, RECORDINGS_FOLDER } from "../files/folder.ts";
+import { onDisk, PartialFile, removeLeftovers } from "../files/partial_file.ts";
 import { DAY_FOLDER, firstNotBefore, nameOfId, SegmentDays } from "./segment_days.ts";
 
 /** Which segments of a source are meant: those that have something of `[fromMs, toMs)`. */

@@ -2,7 +2,7 @@
 
 import { firstIndexWhere } from "../../base/sorted.ts";
 import { join } from "node:path";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import { idOfName, segmentOfName } from "../../model/sources/recorded_segment.ts";
 
 /** Sorted names of one day, and the bytes of their files. */

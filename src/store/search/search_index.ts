@@ -3,14 +3,14 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";
 import { isGone, type PreparedPayload, type RunView } from "../../model/runs/run.ts";
 import { loadIndex, saveIndex, type SearchIndexState } from "./index_file.ts";
 import { PrincipalIndex, type SearchMatches } from "./principal_index.ts";
-import type { Timeline } from "../log/timeline.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 
 export interface SearchIndexOptions {
   readonly timeline: Timeline;

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 /** Relative to the data directory. */
 export const RESERVE_FILE = "reserve";

@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { hasEndedWithin } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { LIMITS } from "../../contract/limits.ts";
 
 export interface DiskUseOptions {
   readonly dataDir: string;

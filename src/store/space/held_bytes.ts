@@ -1,7 +1,7 @@
 /** What the runs on hold of one principal may have: retention cannot remove them, so they have a bound. See docs/retention.md#holds. */
 
-import { refuse } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
+import { refuse } from "../../contract/refusal.ts";
+import { LIMITS } from "../../contract/limits.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 

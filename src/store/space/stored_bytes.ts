@@ -1,16 +1,16 @@
 /** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
 
 import { join } from "node:path";
-import { refuse } from "../../base/refusal.ts";
+import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
 import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
 import type { PrincipalNames } from "../../model/principal_names.ts";
-import { blobBytes } from "../blobs.ts";
-import type { Timeline } from "../log/timeline.ts";
-import type { GrowingBytes } from "../partial_file.ts";
+import { blobBytes } from "../media/blobs.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import type { GrowingBytes } from "../files/partial_file.ts";
 
 export interface StoredBytesOptions {
   readonly dataDir: string;

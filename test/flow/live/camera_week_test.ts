@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
 import { checkDirectory } from "../../../src/store/checks/directory_check.ts";
-import { filesBelow } from "../../../src/store/folder.ts";
+import { filesBelow } from "../../../src/store/files/folder.ts";
 import { Receiver } from "../../support/http/receiver.ts";
 import { type LiveTest, metric, startLive } from "../../support/live/live.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";

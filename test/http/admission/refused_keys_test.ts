@@ -1,10 +1,10 @@
 /** Guessing keys: how many wrong ones an address may try, and who goes on meanwhile. */
 
 import assert from "node:assert/strict";
-import { RateLimited } from "../../../src/base/sharing/rate_limit.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { RateLimited } from "../../../src/sharing/rate_limit.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { Guard } from "../../../src/http/admission/guard.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { PrincipalNames } from "../../../src/model/principal_names.ts";
 
 const KEYS = { requireApiKey: true, requireTenantId: false, metricsRequireApiKey: true };

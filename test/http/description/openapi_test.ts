@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { ZodType } from "zod";
-import { REFUSALS } from "../../../src/base/refusal.ts";
+import { REFUSALS } from "../../../src/contract/refusal.ts";
 import { ROUTES } from "../../../src/http/routes/route_table.ts";
 import type { Example } from "../../../src/http/description/openapi.ts";
 import { refusalsOf } from "../../../src/http/description/refusals.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import type { NewEvent } from "../../../src/model/runs/run.ts";
-import { type BlobKind, type BlobRef, Blobs } from "../../../src/store/blobs.ts";
+import { type BlobKind, type BlobRef, Blobs } from "../../../src/store/media/blobs.ts";
 import { openFiles, RawConnection, rawRequest } from "../../support/http/raw_http.ts";
 import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { event } from "../../../src/model/events/event_table.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
-import { Blobs } from "../../../src/store/blobs.ts";
+import { Blobs } from "../../../src/store/media/blobs.ts";
 import { checkDirectory } from "../../../src/store/checks/directory_check.ts";
 import { RESERVE_FILE } from "../../../src/store/space/disk_reserve.ts";
 import { world } from "../../support/data_directory.ts";

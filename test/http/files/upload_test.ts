@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { basename, dirname, join } from "node:path";
 import { ReceivedBodies } from "../../../src/http/requests/received_body.ts";
 import { firstFilePart } from "../../../src/http/requests/upload_form.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { BOUNDARY, filePart, form, joined, type Part } from "../../support/http/multipart.ts";
 import { openFiles, RawConnection } from "../../support/http/raw_http.ts";
 import {

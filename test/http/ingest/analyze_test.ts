@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readConfig } from "../../../src/base/config.ts";
+import { readConfig } from "../../../src/contract/config.ts";
 import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { typedFrames } from "../../../src/model/frames/frame_row.ts";

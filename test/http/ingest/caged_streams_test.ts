@@ -49,7 +49,7 @@ async function ingested(cage: Cage) {
     const name = uri.split("/").at(-1)!;
     results[name] = status === 200 ? `${json.decoded_frames} frames` : json.error.details[0].message;
   }
-  const forwarders = childProcesses("forwarder_process.ts").length;
+  const forwarders = childProcesses("process/forwarder_process.ts").length;
   const left = [...Deno.readDirSync(join(test.dataDir, "..", "tmp"))].map(({ name }) => name);
   return { results, forwarders, left };
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { readConfig } from "../../../src/base/config.ts";
+import { readConfig } from "../../../src/contract/config.ts";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
-import { readLabelMaps } from "../../../src/setting_files.ts";
+import { readLabelMaps } from "../../../src/process/setting_files.ts";
 import { KEY_A, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
 
 /** A service with the label maps of `maps`; none when it is undefined. */

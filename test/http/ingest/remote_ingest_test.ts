@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
 import { make, makeClip, TempFolder } from "../../support/media.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";

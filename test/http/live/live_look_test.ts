@@ -1,7 +1,7 @@
 /** Open sessions as their owner reads them, and the health of the service that is judged by them. */
 
 import assert from "node:assert/strict";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { deleteSession, offer, prompt, publish, show, startLive } from "../../support/live/live.ts";
 import { ManualClock } from "../../support/manual_clock.ts";

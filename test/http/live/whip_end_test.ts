@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { refuse } from "../../../src/base/refusal.ts";
+import { refuse } from "../../../src/contract/refusal.ts";
 import { reservationOf } from "../../../src/flow/live/capacity.ts";
 import {
   deleteSession,

@@ -10,7 +10,7 @@ import { fileInput } from "../../../src/media/input.ts";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
-import { findTools } from "../../../src/environment.ts";
+import { findTools } from "../../../src/process/environment.ts";
 import { openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
 import { metric } from "../../support/live/live.ts";

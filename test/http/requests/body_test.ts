@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { readJson } from "../../../src/http/requests/body.ts";
 import { boundedList } from "../../../src/model/bounded_list.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { ReceivedBodies } from "../../../src/http/requests/received_body.ts";
 import { Rejection } from "../../../src/http/answers/reply.ts";
 import { ManualClock } from "../../support/manual_clock.ts";

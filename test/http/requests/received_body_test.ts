@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { ReadingTurns } from "../../../src/base/sharing/reading_turns.ts";
+import { ReadingTurns } from "../../../src/sharing/reading_turns.ts";
 import { type BodyLimits, ReceivedBodies } from "../../../src/http/requests/received_body.ts";
 import { Rejection } from "../../../src/http/answers/reply.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { ManualClock, settled } from "../../support/manual_clock.ts";
 
 const { pieceBytesMin, smallPiecesMax } = LIMITS.body;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import type { NewEvent } from "../../../src/model/runs/run.ts";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
 import {

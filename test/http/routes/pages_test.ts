@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { startService, type TestService } from "../../support/service.ts";
 import { TempFolder } from "../../support/media.ts";
 import { Pages } from "../../../src/flow/files/pages.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 
 const load = (test: TestService, path: string, headers: Record<string, string> = {}) =>
   fetch(`${test.url}${path}`, { headers });

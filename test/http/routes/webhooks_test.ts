@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startServer } from "../../../scripts/server.ts";
 import { event } from "../../../src/model/events/event_table.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { type Answer, Receiver, signatureFaults } from "../../support/http/receiver.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import {

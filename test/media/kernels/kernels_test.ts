@@ -9,8 +9,8 @@ const KERNELS = "src/media/kernels/";
 /** The service's own, and the scripts that read more of a kernel than the service does. */
 const KERNEL_USERS = [
   ...[...Deno.readDirSync(new URL(KERNELS, ROOT))].map(({ name }) => KERNELS + name),
-  "scripts/quality/cuts/kernel_rows.ts",
-  "scripts/quality/faults/measure_faults.ts",
+  "lab/cuts/kernel_rows.ts",
+  "lab/faults/measure_faults.ts",
 ];
 
 for (const module of MODULES as readonly WasmModule[]) {

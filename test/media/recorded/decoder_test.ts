@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import type { World } from "../../../src/base/world.ts";
 import { type DecodedSignals, Decoder, type DecodeRequest } from "../../../src/media/recorded/decoder.ts";
 import { fileInput } from "../../../src/media/input.ts";

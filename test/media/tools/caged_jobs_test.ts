@@ -17,7 +17,7 @@ import { childProcesses } from "../../support/own_process.ts";
 import { TestBroker } from "../../support/test_broker.ts";
 
 /** Its process stays for the next stream. */
-const FORWARDER = "forwarder_process.ts";
+const FORWARDER = "process/forwarder_process.ts";
 const BOUNDS = { world: world(), signal: NEVER, maxStderrBytes: 8192 };
 const MAX_FRAME = { width: 1920, height: 1080 };
 const EXTENT = { width: 320, height: 240 };

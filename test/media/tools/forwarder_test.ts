@@ -3,7 +3,7 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FORWARD_STREAMS } from "../../../src/clean_process.ts";
+import { FORWARD_STREAMS } from "../../../src/process/clean_process.ts";
 import { hlsInput, type MediaInput } from "../../../src/media/input.ts";
 import { run } from "../../../src/media/process.ts";
 import { type Cage, enclosureOf, streamsOf } from "../../../src/media/tools/cage.ts";
@@ -19,7 +19,7 @@ const PERL = programOnPath("perl") ?? "";
 const PROCESS = fileURLToPath(new URL("../../support/cage_process.ts", import.meta.url));
 const ENV = programOnPath("env") ?? "";
 const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
-const FORWARDER = "forwarder_process.ts";
+const FORWARDER = "process/forwarder_process.ts";
 const PORT = 8000;
 const BOUNDS = {
   ...{ world: world(), signal: NEVER, deadlineMs: 30_000 },

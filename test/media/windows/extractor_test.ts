@@ -1,7 +1,7 @@
 import { localRunner } from "../../support/local_runner.ts";
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { Metrics } from "../../../src/base/metrics.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
 import type { Tools } from "../../../src/base/program_paths.ts";
 import type { World } from "../../../src/base/world.ts";
 import { type DecodedSignals, Decoder } from "../../../src/media/recorded/decoder.ts";

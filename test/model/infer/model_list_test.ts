@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hasModel, modelListOf, spellingIn, unknownModelText } from "../../../src/model/infer/model_list.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 
 const listOf = (...ids: readonly string[]) => modelListOf({ data: ids.map((id) => ({ id })) });
 

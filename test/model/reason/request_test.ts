@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { canonicalModel } from "../../../src/model/infer/catalog.ts";
 import { DETECTORS } from "../../../src/model/frames/detected_range.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { REASON_BODY } from "../../../src/model/api/reason.ts";
 import {
   isNative,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { boundaryOf, JpegParts, PartsRefused } from "../../../src/model/sources/jpeg_parts.ts";
 import { Authorization } from "../../../src/model/sources/source_credentials.ts";
 import { parseSourceFile, SourceFaults } from "../../../src/model/sources/source_file.ts";

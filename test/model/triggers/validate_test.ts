@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { isSameSignal, type TriggerProgram, triggerProgram } from "../../../src/model/triggers/program.ts";
 import { stateSlots, validProgram } from "../../../src/model/triggers/validate.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import {
   foldWebhook,
   isForAnyPayload,
@@ -10,7 +10,7 @@ import {
   webhookKinds,
   webhookTarget,
 } from "../../../src/model/webhooks/webhook.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { FieldRules } from "../../../src/model/field_rules.ts";
 import { checkedCooldown, cooldownKey, Cooldowns } from "../../../src/model/webhooks/cooldown.ts";
 import { checkedFilter, eventFacts, type GivenFilter, meets } from "../../../src/model/webhooks/filter.ts";

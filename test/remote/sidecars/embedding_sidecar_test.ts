@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
-import { Metrics } from "../../../src/base/metrics.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
 import { realWorld, type World } from "../../../src/base/world.ts";
 import { EmbeddingSidecar, EmbeddingUnavailable } from "../../../src/remote/sidecars/embedding_sidecar.ts";
 import {

@@ -2,12 +2,12 @@
 
 import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
 import type { HlsProgress } from "../../../src/remote/sources/hls_progress.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { HlsRelay } from "../../../src/remote/sources/hls_relay.ts";
 import { type LoopbackServer, serve, serveRaw } from "../../support/http/tls_server.ts";
 import { until } from "../../support/until.ts";

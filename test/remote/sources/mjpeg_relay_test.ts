@@ -6,7 +6,7 @@ import { quietLog } from "../../../src/base/log.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 import { realWorld, type SleepSignal, type World } from "../../../src/base/world.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import { MjpegRelay } from "../../../src/remote/sources/mjpeg_relay.ts";
 import { serveRaw } from "../../support/http/tls_server.ts";
 import { until } from "../../support/until.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import type { Resolve } from "../../../src/remote/guard/address_guard.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";

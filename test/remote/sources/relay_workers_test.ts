@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { ipNetwork } from "../../../src/base/ip_address.ts";
 import { quietLog } from "../../../src/base/log.ts";
-import { Refusal } from "../../../src/base/refusal.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { HlsProgress } from "../../../src/remote/sources/hls_progress.ts";

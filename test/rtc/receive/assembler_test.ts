@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LIMITS } from "../../../src/model/limits.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
 import type { VideoCodec } from "../../../src/model/live/offer.ts";
 import { Assembler, type AssemblerActions, type VideoPacket } from "../../../src/rtc/receive/assembler.ts";
 import { seededRandom } from "../../support/seeded_random.ts";

@@ -1,7 +1,7 @@
 /** What a PromQL expression takes from the metrics: each family with its labels. */
 
 import { parser } from "@prometheus-io/lezer-promql";
-import { FAMILIES, type Family } from "../../../src/base/metric_families.ts";
+import { FAMILIES, type Family } from "../../../src/contract/metric_families.ts";
 
 /** Labels that the scrape adds. */
 const OF_THE_SCRAPE = ["job", "instance"];

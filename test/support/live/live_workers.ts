@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
-import { findTools } from "../../../src/environment.ts";
+import { findTools } from "../../../src/process/environment.ts";
 import type { SessionReport, SessionSettings } from "../../../src/live/messages.ts";
 import { LiveWorkerPool, type Opening, type SessionPort } from "../../../src/live/worker_pool.ts";
 import { fileInput } from "../../../src/media/input.ts";

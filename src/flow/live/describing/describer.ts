@@ -1,12 +1,12 @@
 /** Describes a session's keyframes or clips, one after the other, and applies new prompts in between. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import { timer } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
 import type { FrameFacts } from "../../../live/messages.ts";
 import { event } from "../../../model/events/event_table.ts";
 import { InferenceFailed, type InferenceFailure } from "../../../model/infer/inference.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { Descriptions } from "../../../model/live/description.ts";
 import { clipPrompt, keyframePrompt } from "../../../model/live/prompt.ts";
 import {

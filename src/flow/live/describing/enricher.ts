@@ -1,10 +1,10 @@
 /** Explains a session's events once each: by the description of their picture, or by the reason why there is none. */
 
-import type { LabelsOf, Metrics } from "../../../base/metrics.ts";
+import type { LabelsOf, Metrics } from "../../../contract/metrics.ts";
 import { pause, timer } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
 import { event } from "../../../model/events/event_table.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import {
   type EnrichedCause,
   enrichedPayload,
@@ -15,7 +15,7 @@ import {
   mayBeExplained,
 } from "../../../model/events/enrichment.ts";
 import type { NewEvent } from "../../../model/runs/run.ts";
-import type { Timeline } from "../../../store/log/timeline.ts";
+import type { Timeline } from "../../../store/timeline/timeline.ts";
 import { seekTime } from "../../events_by_time.ts";
 
 export interface EnricherOptions {

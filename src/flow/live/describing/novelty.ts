@@ -1,6 +1,6 @@
 /** Asks the embedding sidecar whether a keyframe needs a new description, and counts the results over all sessions. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import { isAnotherState } from "../../../model/live/description.ts";
 import { Novelty, type NoveltySettings, type Quantized, quantized } from "../../../model/live/novelty.ts";
 import { type EmbeddingSidecar, EmbeddingUnavailable } from "../../../remote/sidecars/embedding_sidecar.ts";

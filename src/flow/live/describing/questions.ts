@@ -1,7 +1,7 @@
 /** What a live session asks the models: the first model about every picture, the second where the first is unsure. */
 
-import type { LatencyClass } from "../../../base/sharing/admission.ts";
-import type { Metrics } from "../../../base/metrics.ts";
+import type { LatencyClass } from "../../../sharing/admission.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import type { World } from "../../../base/world.ts";
 import { InferenceFailed, type InferenceRequest } from "../../../model/infer/inference.ts";
 import type { LiveModels } from "../../../model/live/live_models.ts";

@@ -1,12 +1,12 @@
 /** The evidence clips of a session: stores each with its picture, then writes the event that names them. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import type { World } from "../../../base/world.ts";
 import type { RecordedClip } from "../../../live/messages.ts";
 import { event } from "../../../model/events/event_table.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { storedImageFields } from "../../../model/live/live_frame.ts";
-import type { BlobRef } from "../../../store/blobs.ts";
+import type { BlobRef } from "../../../store/media/blobs.ts";
 import type { LiveJournal, SessionIdentity } from "../journal.ts";
 import type { CauseEvents, EventPlace } from "./cause_events.ts";
 

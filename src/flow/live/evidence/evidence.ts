@@ -1,6 +1,6 @@
 /** The evidence of a zone or a trigger: stores the picture, then writes the event that names it, then sends the datagram. */
 
-import type { Metrics } from "../../../base/metrics.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
 import type { LivePicture, TriggerFacts, ZoneFacts } from "../../../live/messages.ts";
 import { event } from "../../../model/events/event_table.ts";
 import {
@@ -14,7 +14,7 @@ import type { NewEvent } from "../../../model/runs/run.ts";
 import type { TriggerProgram } from "../../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../../model/policies/zone.ts";
 import type { TriggerDatagramSender } from "../../../remote/trigger_datagram_sender.ts";
-import type { BlobRef } from "../../../store/blobs.ts";
+import type { BlobRef } from "../../../store/media/blobs.ts";
 import type { Enricher } from "../describing/enricher.ts";
 import type { LiveJournal, SessionIdentity } from "../journal.ts";
 

@@ -1,11 +1,11 @@
 /** The live view of one session: its Worker makes the fragments once, and each viewer gets the same bytes. */
 
-import type { Metrics } from "../../../base/metrics.ts";
-import { refuse } from "../../../base/refusal.ts";
+import type { Metrics } from "../../../contract/metrics.ts";
+import { refuse } from "../../../contract/refusal.ts";
 import { OutOfTime, timer, within } from "../../../base/wait.ts";
 import type { World } from "../../../base/world.ts";
 import type { ViewReport } from "../../../live/messages.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { Viewer, type ViewFragment, type ViewTracks } from "./viewer.ts";
 
 export interface LiveViewOptions {

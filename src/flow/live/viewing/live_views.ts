@@ -1,8 +1,8 @@
 /** Who watches what: the live view of a run's session, or of whatever watches a named source. */
 
-import { refuse } from "../../../base/refusal.ts";
+import { refuse } from "../../../contract/refusal.ts";
 import { sourceUriOf } from "../../../model/sources/source_name.ts";
-import type { Timeline } from "../../../store/log/timeline.ts";
+import type { Timeline } from "../../../store/timeline/timeline.ts";
 import type { Caller } from "../../caller.ts";
 import { ownedRun } from "../../runs/ownership.ts";
 import type { NamedSources } from "../../sources/named_sources.ts";

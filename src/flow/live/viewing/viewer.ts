@@ -1,7 +1,7 @@
 /** One viewer of a live session: what is on its way to it, within a bound. */
 
 import type { World } from "../../../base/world.ts";
-import { LIMITS } from "../../../model/limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 
 /** How the fragments from here on are read. */
 export interface ViewTracks {

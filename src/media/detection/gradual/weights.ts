@@ -1,4 +1,4 @@
-/** The fitted trees of gradual transitions: made by `scripts/quality/fit_gradual.ts`, not by hand. */
+/** The fitted trees of gradual transitions: made by `lab/fit_gradual.ts`, not by hand. */
 // deno-fmt-ignore-file
 
 import type { FittedTrees } from "./fitted_trees.ts";

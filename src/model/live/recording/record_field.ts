@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { FieldRules } from "../../field_rules.ts";
-import { LIMITS } from "../../limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import { checkNamedCauses, CLIP_CAUSES, type ClipCause } from "./causes.ts";
 import type { RecordPlan } from "./record_plan.ts";
 import { named, namedEnum } from "../../schemas/named_shapes.ts";

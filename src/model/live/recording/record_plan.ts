@@ -1,7 +1,7 @@
 /** How much of a live session's stream is kept for evidence clips, and what a clip has. See docs/live.md#evidence-clips. */
 
 import type { Extent } from "../../frames/coordinates.ts";
-import { LIMITS } from "../../limits.ts";
+import { LIMITS } from "../../../contract/limits.ts";
 import type { ClipCause } from "./causes.ts";
 
 /** Whether a clip has sound: not where the source has none, and not where MP4 cannot carry its codec. */
