@@ -5,10 +5,10 @@ import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../contract/limits.ts";
 import { Http3Exchange, type Http3ExchangeOptions, RequestAbandoned } from "./exchange.ts";
-import { PeerStreams } from "./peer_streams.ts";
-import { ownSettings } from "./settings.ts";
 import { ConnectionFault, ERROR_CODES, type ErrorCode } from "./wire/faults.ts";
 import { FRAME, frame } from "./wire/frames.ts";
+import { PeerStreams } from "./peer_streams.ts";
+import { ownSettings } from "./wire/settings.ts";
 import { varint } from "./wire/varint.ts";
 
 export interface Http3ConnectionOptions extends Omit<Http3ExchangeOptions, "fail" | "onCut"> {

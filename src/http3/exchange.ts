@@ -3,13 +3,13 @@
 import { joinedBytes } from "../base/bytes.ts";
 import type { Deadlines } from "../base/wait.ts";
 import { LIMITS } from "../contract/limits.ts";
+import { ByteSource, type PieceMemory } from "./wire/byte_source.ts";
+import { ConnectionFault, RequestFault } from "./wire/faults.ts";
+import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
 import { decodeFields } from "./qpack/field_decoder.ts";
 import { RequestBody } from "./request_body.ts";
 import { type RequestHead, requestHead } from "./request_head.ts";
 import { responseHead } from "./response_head.ts";
-import { ByteSource, type PieceMemory } from "./wire/byte_source.ts";
-import { ConnectionFault, RequestFault } from "./wire/faults.ts";
-import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
 
 /** Answers a request, of whatever transport. */
 export type Respond = (request: Request) => WholeOrStreamed | Promise<WholeOrStreamed>;

@@ -4,9 +4,9 @@ import { networkOf } from "../base/ip_address.ts";
 import { Deadlines, hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../contract/limits.ts";
+import { PieceMemory } from "./wire/byte_source.ts";
 import { Http3Connection } from "./connection.ts";
 import type { Respond } from "./exchange.ts";
-import { PieceMemory } from "./wire/byte_source.ts";
 import { ERROR_CODES } from "./wire/faults.ts";
 
 /** Texts in PEM. */

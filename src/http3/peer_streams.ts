@@ -1,10 +1,10 @@
 /** The streams on which a client only sends: its control stream and those of QPACK (RFC 9114 6.2). */
 
-import { checkEncoderBytes, DecoderCheck } from "./qpack/instructions.ts";
-import { checkSettings } from "./settings.ts";
 import { ByteSource } from "./wire/byte_source.ts";
 import { ConnectionFault } from "./wire/faults.ts";
 import { FRAME, type FrameHead, FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
+import { checkEncoderBytes, DecoderCheck } from "./qpack/instructions.ts";
+import { checkSettings } from "./wire/settings.ts";
 import { readVarint, varintLength } from "./wire/varint.ts";
 
 const STREAM = { CONTROL: 0x0, PUSH: 0x1, ENCODER: 0x2, DECODER: 0x3 } as const;

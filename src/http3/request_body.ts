@@ -2,10 +2,10 @@
 
 import { PieceCount } from "../sharing/piece_count.ts";
 import { LIMITS } from "../contract/limits.ts";
-import { decodeFields } from "./qpack/field_decoder.ts";
-import { checkTrailers } from "./request_head.ts";
 import { RequestFault } from "./wire/faults.ts";
 import { FRAME, type FrameReader, isUnknown, unexpected } from "./wire/frames.ts";
+import { decodeFields } from "./qpack/field_decoder.ts";
+import { checkTrailers } from "./request_head.ts";
 
 /** Of a body that comes fast. A larger piece needs fewer turns of the event loop. */
 const PIECE_BYTES = 64 * 1024;

@@ -1,7 +1,7 @@
 /** What the fields of a request say: method, URL and headers, checked as RFC 9114 4.2 and 4.3 ask. */
 
-import type { Field } from "./qpack/field_decoder.ts";
 import { RequestFault } from "./wire/faults.ts";
+import type { Field } from "./qpack/field_decoder.ts";
 
 export interface RequestHead {
   readonly method: string;

@@ -1,7 +1,7 @@
 /** The HEADERS frame of an answer. */
 
-import { FieldEncoder } from "./qpack/field_encoder.ts";
 import { FRAME, FRAME_HEAD_BYTES, putFrameHead } from "./wire/frames.ts";
+import { FieldEncoder } from "./qpack/field_encoder.ts";
 
 const NO_BYTES = new Uint8Array();
 /** What only a connection of HTTP/1.1 has (RFC 9114 4.2). */

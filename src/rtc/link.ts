@@ -1,6 +1,5 @@
 /** The transport of one publisher: ICE, DTLS and SRTP of werift, protected against datagrams of others. */
 
-import { Buffer } from "node:buffer";
 import { networkInterfaces } from "node:os";
 import {
   Candidate,
@@ -17,17 +16,18 @@ import {
   type RtpPacket,
   serverReflexiveCandidate,
 } from "werift";
-import { ipv4Number, isLoopback } from "../base/ip_address.ts";
+import { Buffer } from "node:buffer";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../contract/limits.ts";
 import type { CandidateSender, IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
+import { ipv4Number, isLoopback } from "../base/ip_address.ts";
 import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
+import { isRepeatedFlight } from "./repeated_flight.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
 import { firstSenderReport } from "./receive/rtcp.ts";
-import { isRepeatedFlight } from "./repeated_flight.ts";
 
 export interface LinkSettings {
   /** URLs such as `stun:stun.example.org:3478`; all of them are asked. */

@@ -6,7 +6,6 @@ import type { World } from "../base/world.ts";
 import { writeAnswer } from "../model/live/answer.ts";
 import { type CandidateSender, readTrickle, writeTrickle } from "../model/live/candidate.ts";
 import type { Offer, OfferedSection } from "../model/live/offer.ts";
-import { Link, type LinkSettings } from "./link.ts";
 import {
   Assembler,
   type AssemblerActions,
@@ -14,6 +13,7 @@ import {
   type VideoUnit,
 } from "./receive/assembler.ts";
 import type { AudioUnit } from "./receive/audio_track.ts";
+import { Link, type LinkSettings } from "./link.ts";
 import { AudioReceiver, VideoReceiver } from "./receive/receivers.ts";
 import type { ClockMark } from "./receive/reception.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./receive/rtcp.ts";

@@ -2,7 +2,17 @@
 
 import assert from "node:assert/strict";
 import { namesDeclaredTwice } from "./declared_names.ts";
-import { EMPTY_NAMES, ENTRIES, FIRST_LINE, FORBIDDEN, PACKAGES, ROOMS, TOUCHES } from "./house.ts";
+import {
+  EMPTY_NAMES,
+  ENTRIES,
+  FIRST_LINE,
+  FORBIDDEN,
+  PACKAGES,
+  ROOMS,
+  ROOMS_WITH_CIRCLES,
+  TOUCHES,
+} from "./house.ts";
+import { folderCircles } from "./folder_circles.ts";
 import { importCycles } from "./import_cycles.ts";
 import { foldersOf, lineAt, roomOf, type SourceFile, sourceFiles } from "./source_tree.ts";
 import { TABLES } from "./table_rows.ts";
@@ -51,6 +61,13 @@ Deno.test("no two files declare the same type or export the same name", () => {
 Deno.test("no folder has more than 25 files, or fewer than 2 files and folders", () => {
   const faults = foldersOf(FILES).filter(({ files, folders }) => files + folders < 2 || files > 25);
   assert.deepEqual(faults, []);
+});
+
+Deno.test("the folders of a room do not lead back to each other", () => {
+  const circles = folderCircles(FILES).filter(([folder]) =>
+    !ROOMS_WITH_CIRCLES.includes(roomOf(`${folder}/x`))
+  );
+  assert.deepEqual(circles, []);
 });
 
 Deno.test("no imports go round in a circle", () => {

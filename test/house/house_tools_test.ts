@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { FORBIDDEN, TOUCHES } from "./house.ts";
 import { namesDeclaredTwice } from "./declared_names.ts";
+import { folderCircles } from "./folder_circles.ts";
 import { importCycles } from "./import_cycles.ts";
 import { lineAt, sourceFile } from "./source_tree.ts";
 
@@ -35,6 +36,23 @@ Deno.test("a circle of imports is found, a Worker does not close one", () => {
     "flow/a.ts > flow/b.ts > flow/a.ts",
   ]);
   assert.deepEqual(importCycles([a, file("flow/b.ts", 'new URL("./a.ts", import.meta.url);')]), []);
+});
+
+Deno.test("folders of a room that lead back to each other are found, over others too, and rooms may", () => {
+  const file = (path: string, ...lines: string[]) => sourceFile(path, lines.join("\n"));
+  const down = [file("flow/a/x.ts", 'import "../b/y.ts";'), file("flow/b/y.ts", 'import "../c/z.ts";')];
+  assert.deepEqual(folderCircles([...down, file("flow/c/z.ts", 'import "../../base/x.ts";')]), []);
+  assert.deepEqual(folderCircles([...down, file("flow/c/z.ts", 'import "../a/w.ts";')]), [
+    ["flow/a", "flow/b", "flow/c"],
+  ]);
+  assert.deepEqual(
+    folderCircles([file("flow/x.ts", 'import "./a/y.ts";'), file("flow/a/z.ts", 'import "../w.ts";')]),
+    [["flow", "flow/a"]],
+  );
+  assert.deepEqual(
+    folderCircles([...down, file("flow/c/z.ts", 'new URL("../a/w.ts", import.meta.url);')]),
+    [],
+  );
 });
 
 Deno.test("a name that two files declare is found, one that a file keeps to itself is not", () => {

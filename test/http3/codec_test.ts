@@ -10,7 +10,7 @@ import { FieldEncoder } from "../../src/http3/qpack/field_encoder.ts";
 import { decodeHuffman } from "../../src/http3/qpack/huffman.ts";
 import { STATIC_TABLE } from "../../src/http3/qpack/static_table.ts";
 import { requestHead } from "../../src/http3/request_head.ts";
-import { checkSettings, ownSettings } from "../../src/http3/settings.ts";
+import { checkSettings, ownSettings } from "../../src/http3/wire/settings.ts";
 import { readVarint, varint } from "../../src/http3/wire/varint.ts";
 import { LIMITS } from "../../src/contract/limits.ts";
 import { bytesStream, exchanged, headersFrame, requestFields } from "../support/http3/streams.ts";

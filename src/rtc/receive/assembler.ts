@@ -2,14 +2,14 @@
 
 import { LIMITS } from "../../contract/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
-import { ReorderWindow } from "../../model/sources/reorder_window.ts";
 import { Av1Depacketizer } from "../depacketize/av1.ts";
 import type { Depacketizer } from "../depacketize/depacketizer.ts";
 import { NalDepacketizer } from "../depacketize/h26x.ts";
+import { ReorderWindow } from "../../model/sources/reorder_window.ts";
 import { UnitBuffer } from "../depacketize/unit_buffer.ts";
+import { Unwrapper } from "./unwrap.ts";
 import { Vp8Depacketizer } from "../depacketize/vp8.ts";
 import { Vp9Depacketizer } from "../depacketize/vp9.ts";
-import { Unwrapper } from "./unwrap.ts";
 
 /** One packet of the stream; a retransmission has been turned back into the original packet. */
 export interface VideoPacket {

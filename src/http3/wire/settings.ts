@@ -1,9 +1,9 @@
 /** The SETTINGS frame (RFC 9114 7.2.4): what this server tells, and the check of what a client tells. */
 
-import { LIMITS } from "../contract/limits.ts";
-import { ConnectionFault } from "./wire/faults.ts";
-import { FRAME, frame } from "./wire/frames.ts";
-import { readVarint, varint, varintLength } from "./wire/varint.ts";
+import { LIMITS } from "../../contract/limits.ts";
+import { ConnectionFault } from "./faults.ts";
+import { FRAME, frame } from "./frames.ts";
+import { readVarint, varint, varintLength } from "./varint.ts";
 
 const SETTING = {
   QPACK_MAX_TABLE_CAPACITY: 0x1,
