@@ -27,7 +27,7 @@ export const FIRST: readonly string[] = [
   "test/process/sandbox_test.ts",
   "test/http/ingest/remote_ingest_test.ts",
   "test/http/routes/webhooks_test.ts",
-  "test/http/sse_test.ts",
+  "test/http/routes/sse_test.ts",
 ];
 
 /** Files or folders that run once for each ffmpeg, each with what differs between versions. */
