@@ -7,17 +7,17 @@ const MIB = 2 ** 20;
 
 export interface Attack {
   readonly name: string;
-  /** What the caller sends in vain or not; a path may have `:id` for the run. */
+  /** Path of the request that is measured, legal or not; it may have `:id` for the run. */
   readonly path: string;
   readonly body: string;
   readonly headers?: Record<string, string>;
-  /** What the caller has sent before on the run, and what is not measured. */
+  /** Request that is sent before, on the same run, and is not measured. */
   readonly before?: { readonly path: string; readonly body: string };
-  /** Takes seconds, so that no second one is begun before it is answered. */
+  /** Whether the request takes seconds, so that no second one is begun before it is answered. */
   readonly isSlow?: boolean;
 }
 
-/** As many frames as one ingest decodes. */
+/** Frames of the longest decode: as many as one ingest decodes. */
 export const LONGEST_FRAMES = 500_000;
 const LONGEST_DECODE = JSON.stringify({
   ...{ source_uri: longClipPath(LONGEST_FRAMES), max_frames: LONGEST_FRAMES },
@@ -217,7 +217,7 @@ export const ATTACKS: readonly Attack[] = [
   },
 ];
 
-/** As many lines and formats as an offer may have. */
+/** The largest offer: as many lines and formats as one may have. */
 function largestOffer(): string {
   const formats = Array.from({ length: 60 }, (_, index) => 64 + index);
   const lines = [

@@ -22,9 +22,9 @@ const WAIT_MAX_MS = 300;
 const GROWTH_MAX_BYTES = 100e6;
 
 const [ATTACKER, OTHER] = ["attacker-key-0000000000", "other-key-0000000000000"];
-/** Between two requests of the other caller. */
+/** Milliseconds between two requests of the other caller. */
 const REST_MS = 10;
-/** What a model answers whose answer takes long to check. */
+/** A model's answer that takes long to check. */
 const ANSWER = JSON.stringify(Array.from({ length: 3000 }, (_, i) => `${"a".repeat(30)}${i}!`));
 
 const { values: { seconds, only, bounds, frames } } = parseArgs({

@@ -93,7 +93,7 @@ async function inBrowser<T>(work: (browser: Browser) => Promise<T>): Promise<T> 
   }
 }
 
-/** Until the form of the key takes input. */
+/** Milliseconds until the form of the key takes input. */
 async function firstPage(browser: Browser, { url }: Server): Promise<number> {
   const page = await browser.newPage({ viewport: WIDE });
   await page.goto("about:blank");
@@ -115,7 +115,10 @@ async function signedIn(browser: Browser, { url }: Server): Promise<Page> {
   return page;
 }
 
-/** From the click to the first marks on the page, and to the moment at which all are counted and the list shows them. */
+/**
+ * Milliseconds from the click to the first marks on the page, and to the moment at which all are counted and
+ * the list shows them.
+ */
 async function opened(page: Page, { url }: Server): Promise<{ firstMs: number; allMs: number }> {
   const startMs = performance.now();
   await page.evaluate((to) => void (globalThis.location.href = to), `${url}/console/#/runs/${runId(0)}`);
@@ -131,7 +134,7 @@ function HAS_ROWS(): boolean {
   return (globalThis as any).document.querySelector(".mark-row") !== null;
 }
 
-/** Until the head of the list says that there are so many marks. */
+/** Waits until the head of the list says that there are so many marks. */
 async function counted(page: Page, count: number): Promise<void> {
   await page.waitForFunction(HAS_COUNT, count, { polling: 4 });
 }
@@ -190,7 +193,10 @@ function wheel(deltas: string): string {
   }`;
 }
 
-/** From the time that the service writes into the event to the time at which the page shows one mark more. */
+/**
+ * Milliseconds from the time that the service writes into the event to the time at which the page shows one
+ * mark more.
+ */
 async function committedToPage(browser: Browser, service: Server): Promise<number[]> {
   const page = await signedIn(browser, service);
   const run = await newRun(service);
@@ -244,7 +250,7 @@ async function metric(session: CDPSession, wanted: string): Promise<number> {
   return metrics.find(({ name }) => name === wanted)!.value;
 }
 
-/** The largest of the processes that draw pages; its shared pages by share. */
+/** Memory of the largest process that draws pages, in MB; its shared pages by share. */
 async function rendererMb(browser: Browser): Promise<number> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
@@ -259,7 +265,10 @@ async function newRun(service: Server): Promise<string> {
   return (await post(service, "/v1/runs", {})).run_id;
 }
 
-/** Each frame becomes a marker of its own. Returns the time that the service wrote into the last of their events. */
+/**
+ * Adds frames, each of which becomes a marker of its own. Returns the time that the service wrote into the
+ * last of their events.
+ */
 async function addMarkers(service: Server, run: string, count: number): Promise<number> {
   const frames = Array.from({ length: count }, (_, at) => callerFrame(at));
   const { markers } = await post(service, `/v1/runs/${run}/analyze`, { model: MODEL, frames });

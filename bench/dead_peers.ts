@@ -16,7 +16,7 @@ import { load, pause, percentile, report, TemporaryFolder } from "./support.ts";
 const API_KEY = "bench-key";
 const CALLERS = 8;
 const TURN_MS = 250;
-/** Between two requests of one caller. */
+/** Milliseconds between two requests of one caller. */
 const REST_MS = 10;
 
 const { values } = parseArgs({

@@ -15,9 +15,12 @@ const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
 const CLIP_SECONDS = 10;
 const TIMED_PUSHES = 30_000;
 const COUNTED_PUSHES = 100_000;
-/** Pushes before that with a new picture twice in 40, as it is only once in 1000 of those that are counted. */
+/**
+ * Pushes before those that are counted. They have a new picture twice in 40, as there is only one in 1000 of
+ * those that are counted.
+ */
 const WARMING_PUSHES = 40_000;
-/** The least of so many rounds is the allocation; one round says more than there is. */
+/** Rounds of which the one that allocated least counts; a single round says more than there is. */
 const COUNTED_ROUNDS = 10;
 
 export interface Percentiles {
@@ -29,14 +32,20 @@ export interface Percentiles {
 export interface FilterBench {
   readonly planes: number;
   readonly push: Percentiles;
-  /** A frame in the decode Worker: `push` and all detectors. */
+  /** Times of a frame in the decode Worker: `push` and all detectors. */
   readonly frame: Percentiles;
-  /** A copy of the plane that was just analysed, which is in the CPU cache: the minimum for touching its bytes. */
+  /**
+   * Times of copying the plane that was just analysed, which is in the CPU cache: the minimum for touching
+   * its bytes.
+   */
   readonly copy: Percentiles;
-  /** Two readings of the clock with nothing in between; the figures above include this time. */
+  /** Times between two readings of the clock with nothing in between; the figures above include this time. */
   readonly clock: Percentiles;
   readonly allocatedBytes: number;
-  /** The same loop with one small object for each push, which shows that the counter works. */
+  /**
+   * Bytes that the counting loop allocates with one small object for each push, which shows that the counter
+   * works.
+   */
   readonly controlAllocatedBytes: number;
 }
 
@@ -193,7 +202,7 @@ function releaseFigures(result: FilterBench): string {
   });
 }
 
-/** Against a copy of the same frame; percentiles of all pushes are one round. */
+/** Reports the times beside a copy of the same frame; percentiles of all pushes are one round. */
 function reportAll({ push, frame, copy, allocatedBytes }: FilterBench, isQuick: boolean): void {
   const limit = { name: "copy of the frame", values: [copy.p50Ns / 1000] };
   for (

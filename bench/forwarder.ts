@@ -15,14 +15,14 @@ const world = realWorld(quietLog());
 const NEVER = new AbortController().signal;
 const MEGABYTE = new Uint8Array(1 << 20);
 const MEGABYTES = 1000;
-/** 8 Mbit/s, ten pieces a second. */
+/** Seconds of the stream, which has 8 Mbit/s in ten pieces a second. */
 const STREAM_SECONDS = 20;
 const PIECE = new Uint8Array(100_000);
 const TICKS_PER_SECOND = 100;
 
 using folder = new TempFolder();
 const socket = `${folder.path}/m-0123456789abcdef.s`;
-/** As fast as it is read, or at the rate of a stream. */
+/** Answers as fast as it is read, or at the rate of a stream. */
 function relay(request: Request): Response {
   const isFast = new URL(request.url).pathname === "/fast";
   let sent = 0;

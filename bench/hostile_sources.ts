@@ -34,23 +34,23 @@ interface HostileSource {
   readonly path: string;
   readonly way: "ingest" | "live";
   readonly isSecure?: boolean;
-  /** What is sent first is answers of RTSP, in place of the head of one of HTTP. */
+  /** Whether `start` is answers of RTSP, in place of the head of one of HTTP. */
   readonly isRtsp?: boolean;
   readonly contentType: string;
   readonly isChunked?: boolean;
-  /** Sent once, then what is sent again and again. */
+  /** Text that is sent once, before what is sent again and again. */
   readonly start: string;
   readonly again: string;
 }
 
 const CHUNKS = "1\r\n\n\r\n".repeat(10_000);
 const MJPEG = "multipart/x-mixed-replace; boundary=b";
-/** As short as the relay takes a JPEG for one. */
+/** The shortest part that the relay takes for a JPEG. */
 const SHORT_JPEG = `--b\r\n\r\n\xff\xd8${"x".repeat(100)}\xff\xd9\r\n`;
 
 const SDP =
   "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:1\r\n";
-/** To OPTIONS, DESCRIBE, SETUP and PLAY. */
+/** Answers to OPTIONS, DESCRIBE, SETUP and PLAY. */
 const RTSP_ANSWERS = [
   "Public: DESCRIBE, SETUP, PLAY\r\n\r\n",
   `Content-Type: application/sdp\r\nContent-Length: ${SDP.length}\r\n\r\n${SDP}`,

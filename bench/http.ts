@@ -58,7 +58,7 @@ const { run_id } = await created.json();
 
 /** What a client does again and again. */
 interface Exchange {
-  /** How many requests it is. */
+  /** How many requests the exchange is. */
   readonly requests: number;
   /** Returns when all of them are answered. */
   readonly run: (connection: Deno.TcpConn, buffer: Uint8Array) => Promise<unknown>;

@@ -23,7 +23,7 @@ const CLIPS = fileURLToPath(new URL("../fixtures/clips/", import.meta.url));
 const SOURCES = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
 const SECONDS_EACH = 10;
 const API_KEY = "bench-key";
-/** A file that changed so long ago is not looked into again. */
+/** Milliseconds since its last change after which a file is not looked into again. */
 const SETTLED_MS = 3_000;
 
 interface Size {

@@ -10,7 +10,7 @@ export function longClipPath(frames: number): string {
   return join(CLIP_CACHE, `${frames}-frames.mp4`);
 }
 
-/** Makes it unless it is there. Returns its path. */
+/** Makes the clip of so many frames unless it is there. Returns its path. */
 export async function longClip(frames: number): Promise<string> {
   const path = longClipPath(frames);
   try {

@@ -39,7 +39,7 @@ export function startPulse(serviceUrl: string, everyMs?: number): { stop(): Prom
   };
 }
 
-/** The peak of the memory counts from now on. */
+/** Lets the peak of a process's memory count from now on. */
 export function resetPeak(pid: number): void {
   Deno.writeTextFileSync(`/proc/${pid}/clear_refs`, "5");
 }

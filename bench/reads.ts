@@ -106,14 +106,14 @@ function send(method: string, path: string, body?: string, key = OWN_KEY): Promi
   return fetch(`${service.url}${path}`, { method, headers, ...(body !== undefined && { body }) });
 }
 
-/** The status, when all of the answer has come. */
+/** Reads an answer to its end; gives its status. */
 async function read(method: string, path: string, body?: string, key?: string): Promise<number> {
   const response = await send(method, path, body, key);
   for await (const _ of response.body ?? []);
   return response.status;
 }
 
-/** `200: 37, 503: 3`. */
+/** Statuses with their counts, such as `200: 37, 503: 3`. */
 function told(statuses: readonly number[]): string {
   return [...Map.groupBy(statuses, (status) => status)].map(([status, all]) => `${status}: ${all.length}`)
     .join(", ");

@@ -112,7 +112,7 @@ console.log(
 
 interface Gaps {
   readonly gapsMs: readonly number[];
-  /** Of this thread alone. */
+  /** Processor time of this thread alone in each gap, milliseconds. */
   readonly busyMs: readonly number[];
   readonly tookMs: number;
 }

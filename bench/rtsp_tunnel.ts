@@ -100,7 +100,7 @@ async function compare(name: string, order: { burst: number; isPaced: boolean })
   console.log(`${name.padEnd(24)} ${told.join("; ")}`);
 }
 
-/** CPU time of this thread. */
+/** CPU time of this thread so far, milliseconds. */
 function cpuMs(): number {
   return Number(Deno.readTextFileSync("/proc/thread-self/schedstat").split(" ")[0]) / 1e6;
 }

@@ -12,7 +12,7 @@ import { buildSingleFile } from "../scripts/single_file/build.ts";
 import { pause, report, TemporaryFolder } from "./support.ts";
 
 const PROGRAM = fileURLToPath(new URL("../dist/service", import.meta.url));
-/** What the kernel counts processor time in. */
+/** Milliseconds of a clock tick, in which the kernel counts processor time. */
 const TICK_MS = 10;
 
 const { values } = parseArgs({ args: Deno.args, options: { rounds: { type: "string", default: "5" } } });
@@ -80,7 +80,7 @@ async function isHealthy(port: number): Promise<boolean> {
   return response?.ok ?? false;
 }
 
-/** Of the process, and of the children that have ended. */
+/** Processor time of the process, and of its children that have ended, milliseconds. */
 function processorMs(pid: number): number {
   const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
   const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 15);

@@ -17,9 +17,9 @@ import { type Figure, load, median, pause, percentile, report, TemporaryFolder }
 
 const API_KEY = "bench-key";
 const EVENTS_PER_SECOND = 20;
-/** As many at one server, then as many at the other. */
+/** Events at one server before it is the turn of the other. */
 const EVENTS_BY_TURNS = 10;
-/** So many had every client when its memory is measured. */
+/** Events that every client has had when its memory is measured. */
 const EVENTS_OF_MEMORY = 1000;
 const THROUGHPUT_CLIENTS = 100;
 const POSTERS = 8;
@@ -33,7 +33,7 @@ const { values } = parseArgs({
   },
 });
 
-/** The same messages without a log: a POST creates one and sends it to all clients. */
+/** The bare server: sends the same messages without a log. A POST creates one and sends it to all clients. */
 const BARE = `
   const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
   const encoder = new TextEncoder();
@@ -143,7 +143,7 @@ const count = Number(values.clients);
 /** What was measured at each server, by the name of the figure. */
 const figures: Record<string, Pick<Figure, "unit" | "better"> & { readonly values: (readonly number[])[] }> =
   {};
-/** Of the bare server first, then of the service. */
+/** Notes the values of a figure: of the bare server first, then of the service. */
 function note(name: string, unit: string, better: Figure["better"], values: readonly number[]): void {
   (figures[name] ??= { unit, better, values: [] }).values.push(values);
 }
@@ -153,7 +153,7 @@ interface Side {
   readonly name: string;
   readonly target: Target;
   readonly clients: Client[];
-  /** Of the last event. */
+  /** Sequence number of the last event. */
   seq: number;
   residentBefore: number;
 }

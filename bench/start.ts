@@ -16,15 +16,18 @@ import { Timeline } from "../src/store/timeline/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { pause, quietWorld, report, TemporaryFolder } from "./support.ts";
 
-/** As `./scripts/serve` starts it. */
+/** The bundle of the service, as `./scripts/serve` starts it. */
 const BUNDLE = fileURLToPath(new URL("../dist/service_bench", import.meta.url));
 const MAIN = join(BUNDLE, "main.mjs");
 const CONFIG = fileURLToPath(new URL("../deno.json", import.meta.url));
-/** Everything but foreign functions, without which the process cannot replace itself. */
+/** Permissions but that for foreign functions, without which the process cannot replace itself. */
 const WITHOUT_FFI = ["read", "write", "run", "net", "env", "sys"].map((name) => `--allow-${name}`);
-/** By then the trials of the cage have ended, and the service has given back what its start left in memory. */
+/**
+ * Milliseconds after which memory is read. By then the trials of the cage have ended, and the service has
+ * given back what its start left in memory.
+ */
 const IDLE_AFTER_MS = 10_000;
-/** What the kernel counts processor time in. */
+/** Milliseconds of a clock tick, in which the kernel counts processor time. */
 const TICK_MS = 10;
 const READ_RUN = 7;
 
@@ -113,7 +116,7 @@ async function byTurns<Name extends string>(
   return measured;
 }
 
-/** As a service leaves its data directory that has run for a while: with a search index. */
+/** Adds a search index, as a service that has run for a while leaves in its data directory. */
 async function indexed(dataDir: string): Promise<void> {
   const world = quietWorld();
   await using timeline = await Timeline.open({ dataDir, world, sync: "none" });
@@ -128,7 +131,7 @@ function serviceArgs(permissions: readonly string[]): string[] {
 interface StartOptions {
   readonly dataDir?: string;
   readonly path?: string;
-  /** It takes the port as its argument. */
+  /** Whether it is the bare server, which takes the port as its argument. */
   readonly isBare?: boolean;
   /** Throws where the first answer is not the right one. */
   readonly check?: (body: string) => void;
@@ -164,7 +167,7 @@ async function start(
   return { tookMs, cpuMs, ...memory };
 }
 
-/** Null while nothing listens. Throws for an answer that is an error. */
+/** The answer at an address; null while nothing listens. Throws for an answer that is an error. */
 async function answerOf(url: string): Promise<string | null> {
   const response = await fetch(url).catch(() => null);
   if (response === null) return null;
@@ -181,14 +184,14 @@ function checkEvents(body: string): void {
   }
 }
 
-/** Of all threads of the process, since it was started. */
+/** Processor time of all threads of the process since it was started, milliseconds. */
 function processorMs(pid: number): number {
   const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
   const [user, system] = stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 13);
   return (Number(user) + Number(system)) * TICK_MS;
 }
 
-/** Of the process; it has no child when it has nothing to do. */
+/** Memory of the process, which has no child when it has nothing to do. */
 function memoryOf(pid: number): Pick<Started, "rssMb" | "pssMb"> {
   const text = Deno.readTextFileSync(`/proc/${pid}/smaps_rollup`);
   const mb = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)![1]) / 1024;

@@ -7,7 +7,7 @@ import { realWorld, type World } from "../src/base/world.ts";
 /** Where clips that take long to make are kept for the next time. */
 export const CLIP_CACHE = fileURLToPath(new URL("bench-clips", toolsFolder()));
 
-/** Without symbolic links, as the service reads no clip through one. */
+/** Folder of the tools, without symbolic links, as the service reads no clip through one. */
 function toolsFolder(): URL {
   const folder = new URL("../.tools/", import.meta.url);
   try {
@@ -54,12 +54,15 @@ export function percentile(numbers: Iterable<number>, share: number): number {
 
 /** What a script measured, beside what it is compared with. Only the ratio of the two says something on another machine. */
 export interface Figure {
-  /** Stays the same from run to run, as figures are compared by it: `http: health, requests`. */
+  /**
+   * Name of the figure, such as `http: health, requests`. It stays the same from run to run, as figures are
+   * compared by it.
+   */
   readonly name: string;
-  /** Such as `ms`, `/s` or `MB`. */
+  /** Unit of the values, such as `ms`, `/s` or `MB`. */
   readonly unit: string;
   readonly better: "less" | "more";
-  /** One for each round, in their order; the rounds that warm up are left out. */
+  /** Values of each round, in their order; the rounds that warm up are left out. */
   readonly ours: readonly number[];
   /**
    * What bounds it, from the same rounds and in the same unit: a bare server, a bare decode, a bare write. Null where
@@ -78,7 +81,10 @@ export function report(figure: Figure): void {
   if (file !== undefined) Deno.writeTextFileSync(file, `${JSON.stringify(figure)}\n`, { append: true });
 }
 
-/** `http: health, requests   51200 /s (49800 to 52000), bare Deno.serve 80100: ratio 0.64 (0.61 to 0.66)`. */
+/**
+ * A figure as a line, such as `http: health, requests 51200 /s (49800 to 52000), bare Deno.serve 80100: ratio
+ * 0.64 (0.61 to 0.66)`.
+ */
 function figureLine({ name, unit, ours, limit }: Figure): string {
   const own = `${name.padEnd(50)} ${shortNumber(median(ours))} ${unit} (${rangeOf(ours)})`;
   if (limit === null) return own;
@@ -101,7 +107,7 @@ function rangeOf(numbers: readonly number[]): string {
   return `${shortNumber(Math.min(...numbers))} to ${shortNumber(Math.max(...numbers))}`;
 }
 
-/** Three digits, and all of those before the point: 0.0123, 1.23, 12.3, 12345. */
+/** A number with three digits, and all of those before the point: 0.0123, 1.23, 12.3, 12345. */
 export function shortNumber(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }

@@ -25,7 +25,7 @@ const long = fileInput(makeClip(`${tempDir}/long.mp4`, { frames: FRAMES, size: "
 await using brokers = new AsyncDisposableStack();
 const folders = { tempDir, uploadRoot: tempDir, ingestRoots: [] };
 
-/** Those whose streams come through the forwarder. */
+/** Runners whose streams come through the forwarder. */
 const forwarded = new Set<ToolRunner>();
 const RUNNERS: [name: string, runner: ToolRunner][] = [["bare", localRunner(tools)]];
 for (const level of ["off", "limits", "unshare", "bubblewrap"] as const) {
@@ -93,7 +93,7 @@ async function ingest(runner: ToolRunner): Promise<void> {
 }
 
 const MEASURED = {
-  /** Until the first byte of a decode that is a stream. */
+  /** Time until the first byte of a decode that is a stream. */
   "first byte of a stream": [STARTS, (runner: ToolRunner) => read(runner, short, (bytes) => bytes > 0)],
   "first byte of a stream of a relay": [
     STARTS,

@@ -54,7 +54,7 @@ await using service = await startServer({
 
 interface Measured {
   readonly ms: number;
-  /** The highest VmRSS during the transfer minus VmRSS before. */
+  /** Bytes by which the memory grew: the highest VmRSS during the transfer minus VmRSS before. */
   readonly grownBytes: number;
 }
 

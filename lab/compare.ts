@@ -15,7 +15,7 @@ import type { FrameRange } from "./scores/truth.ts";
 import { findVideos } from "./scores/videos.ts";
 
 const TOOLS = fileURLToPath(new URL("../.tools", import.meta.url));
-/** Pinned, so that the comparison can be repeated. */
+/** Packages of PySceneDetect, pinned, so that the comparison can be repeated. */
 const PACKAGES = ["scenedetect==0.6.7.1", "opencv-python-headless==4.12.0.88"];
 const SCENE = 0.3;
 
@@ -75,7 +75,10 @@ function cell(counts: Counts | undefined): string {
   return `${f1.toFixed(3)} (${precision.toFixed(3)}, ${recall.toFixed(3)})`;
 }
 
-/** One decode, of which each filter gets a copy. The file names of the metadata are numbers, as they are part of a filter graph. */
+/**
+ * Asks all filters of ffmpeg in one decode, of which each gets a copy. The file names of the metadata are
+ * numbers, as they are part of a filter graph.
+ */
 async function askFfmpeg(path: string): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "service-compare-" });
   try {
@@ -120,9 +123,9 @@ async function askFfmpeg(path: string): Promise<void> {
 }
 
 interface MarkedFrame {
-  /** Seconds. */
+  /** Time of the frame, seconds. */
   readonly time: number;
-  /** Without the `lavfi.` before each name. */
+  /** Values of the frame by key, without the `lavfi.` before each name. */
   readonly keys: ReadonlyMap<string, number>;
 }
 
@@ -138,7 +141,10 @@ async function metadataOf(path: string): Promise<MarkedFrame[]> {
   return frames;
 }
 
-/** Pairs starts with ends; a range without an end lasts to the end of the video. Times become indexes of frames. */
+/**
+ * Ranges from pairs of starts and ends; one without an end lasts to the end of the video. Times become
+ * indexes of frames.
+ */
 function rangesOf(
   marked: readonly MarkedFrame[],
   startKey: string,

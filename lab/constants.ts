@@ -8,11 +8,14 @@ export interface Constant {
   readonly at: number;
 }
 
-/** Numbers that say where things lie in memory or how many there are: another value is another layout, not another decision. */
+/**
+ * Names of numbers that say where things lie in memory or how many there are: another value is another
+ * layout, not another decision.
+ */
 const LAYOUT =
   /(BYTES|WIDTH|HEIGHT|ROWS|COLUMNS|CELLS|SLOTS|SIZE|LENGTH|SAMPLES|BINS|OFFSET|STRIDE|SHIFT|COUNT|VALUES|LOOKAHEAD|RING|KEPT)$/;
 
-/** All that decide something; those of the memory's layout are left out. */
+/** All numbers of a source that decide something; those of the memory's layout are left out. */
 export function constantsIn(source: string): Constant[] {
   const found = source.matchAll(/^(?:export )?const ([A-Z][A-Z0-9_]*)(?:: \w+)? = (-?[\d_.]+)(?=[;\s])/gm);
   return [...found]

@@ -16,7 +16,7 @@ import { localRunner } from "../test/support/local_runner.ts";
 import { quietWorld } from "../bench/support.ts";
 import { faultyRanges } from "./scores/measure.ts";
 
-/** By its type and its frames, such as `scene_cut 81-81`: how sure the service is. */
+/** Marks by type and frames, such as `scene_cut 81-81`, with how sure the service is. */
 type Marks = Readonly<Record<string, number>>;
 
 /** How far apart the confidences of one mark may be. */
@@ -67,7 +67,7 @@ async function marksOf(decoder: Decoder, film: string): Promise<Marks> {
   }
 }
 
-/** Where the second one differs, a line each. */
+/** What the second one marks differently, a line each. */
 export function differences(one: Marks, other: Marks): string[] {
   return [...new Set([...Object.keys(one), ...Object.keys(other)])].flatMap((mark) => {
     const [first, second] = [one[mark], other[mark]];

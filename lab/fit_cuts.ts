@@ -17,7 +17,7 @@ import { findVideos } from "./scores/videos.ts";
 const ROWS = new URL("../fixtures/quality/cut_rows.bin.gz", import.meta.url);
 const WEIGHTS = new URL("../assembly/cut/weights.ts", import.meta.url);
 
-/** Added to the videos that are measured. */
+/** Drawn films that are added to the videos that are measured. */
 const DRAWN_FILMS = 60;
 const WINDOW_FILMS = 16;
 const DRAWN_SEED = 3;

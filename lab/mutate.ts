@@ -20,7 +20,10 @@ import { type Output, Variant } from "./variant.ts";
 import { findVideos, type LabelledVideo } from "./scores/videos.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-/** A figure that fell by as much as this would fail the floor, which lies slightly under what the code reaches. */
+/**
+ * How much a figure must fall to be noticed: it would then fail the floor, which lies slightly under what the
+ * code reaches.
+ */
 const NOTICED_F1 = 0.015;
 
 interface FileConstant extends Constant {
@@ -118,7 +121,10 @@ async function constantsOf(file: string): Promise<FileConstant[]> {
   return constantsIn(await Deno.readTextFile(join(ROOT, file))).map((constant) => ({ ...constant, file }));
 }
 
-/** Those named after the file, `freeze_test.ts` and `freeze_bounds_test.ts` of `freeze.ts`; all where there are none. */
+/**
+ * Tests that are named after the file, such as `freeze_test.ts` and `freeze_bounds_test.ts` for `freeze.ts`;
+ * all where there are none.
+ */
 function testsOf(file: string): readonly string[] {
   const own = tests.filter((test) => basename(test).startsWith(basename(file).replace(".ts", "_")));
   return own.length > 0 ? own : tests;

@@ -88,7 +88,10 @@ async function apartBy(folds: number): Promise<Measured[]> {
   return measured.map((one, at) => ({ ...one, predictions: predictions[at]! }));
 }
 
-/** One video: the figures in which something is wrong, with the cuts that are, and the ranges that there are and that were found. */
+/**
+ * One video as a line: the figures in which something is wrong, with the cuts that are wrong, and the ranges
+ * that there are and that were found.
+ */
 function line({ truth }: LabelledVideo, { predictions }: Measured): string {
   const { counts } = tallyVideo(truth, predictions);
   const { misses, falseAlarms } = tallyCuts(truth, predictions.cuts ?? []);

@@ -11,7 +11,9 @@ const CLIPS = fileURLToPath(new URL("../fixtures/clips/", import.meta.url));
 const SEED = 21;
 const SIZE = { width: 320, height: 180 };
 const SECONDS = 10;
-/** Every ffmpeg has this encoder, and its pictures do not depend on the version. */
+/**
+ * The encoding of the videos: every ffmpeg has this encoder, and its pictures do not depend on the version.
+ */
 const ENCODING = {
   codec: "mpeg4",
   extension: "mkv",

@@ -23,7 +23,7 @@ interface Part {
   readonly to: number;
   /** A filter for all of it. */
   readonly filter?: string;
-  /** How often its last frame is shown again. */
+  /** How many more times its last frame is shown. */
   readonly heldFrames?: number;
   /** What happens inside, in frames of the part. */
   readonly alterations?: readonly Alteration[];

@@ -8,7 +8,7 @@ import { VERSION } from "../src/http/description/version.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const CLIENT = join(ROOT, "client");
-/** What a page has to load. */
+/** Most bytes that a page has to load, compressed. */
 export const GZIPPED_BYTES_MAX = 20 * 1024;
 /** What Node.js 18 and the browsers of 2022 understand. */
 const TARGET = ["es2022", "node18"];

@@ -51,7 +51,7 @@ export async function consoleFiles(source: string): Promise<ConsoleFile[]> {
   ];
 }
 
-/** Of all files together. */
+/** Bytes of all files together, compressed. */
 export function gzippedBytes(files: readonly ConsoleFile[]): number {
   return files.reduce((sum, { bytes }) => sum + gzipSync(bytes, { level: 9 }).length, 0);
 }

@@ -4,7 +4,7 @@ interface Panel {
   readonly title: string;
   /** A unit by Grafana's name. */
   readonly unit: string;
-  /** By legend: what is drawn. `$of` selects the instances that were chosen above. */
+  /** What is drawn, by legend. `$of` selects the instances that were chosen above. */
   readonly lines: Readonly<Record<string, string>>;
   /** One number of now instead of a curve, with the value from which it is red. */
   readonly redFrom?: number;

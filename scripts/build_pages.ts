@@ -35,7 +35,10 @@ export async function buildPages(root: string, target: string): Promise<void> {
   replacePage(target, "console", await consoleFiles(join(root, "console")), "");
 }
 
-/** Built beside and renamed, so that a server that runs meanwhile never sees half of a page. */
+/**
+ * Replaces a page. It is built beside the old one and renamed, so that a server that runs meanwhile never
+ * sees half of a page.
+ */
 function replacePage(target: string, page: string, files: readonly ConsoleFile[], prefix: string): void {
   Deno.mkdirSync(target, { recursive: true });
   const built = Deno.makeTempDirSync({ dir: target, prefix: `${page}-` });
@@ -55,7 +58,7 @@ function writeDescription(root: string, target: string): void {
   );
 }
 
-/** `prefix` is what a link of the index has before the name of a file. */
+/** Writes the files of a page. `prefix` is what a link of the index has before the name of a file. */
 function writePage(files: readonly ConsoleFile[], prefix: string, folder: string): void {
   const named = new Map<string, string>();
   for (const { name, bytes } of files) {
@@ -73,7 +76,7 @@ function writePage(files: readonly ConsoleFile[], prefix: string, folder: string
   writeCompressed(join(folder, INDEX), new TextEncoder().encode(linked));
 }
 
-/** `page.css` becomes `page.0123456789abcdef.css`. */
+/** The name of a file with the hash of its content: `page.css` becomes `page.0123456789abcdef.css`. */
 function hashedName(name: string, bytes: Uint8Array): string {
   const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
   const dot = name.lastIndexOf(".");

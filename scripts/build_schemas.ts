@@ -9,7 +9,16 @@ export function freshFiles(): ReadonlyMap<string, object> {
   const examples = JSON.parse(
     Deno.readTextFileSync(new URL("../fixtures/api_examples.json", import.meta.url)),
   );
-  return new Map([...publishedSchemas(), ["openapi.json", openApi(examples)]]);
+  return new Map([...publishedSchemas(), ["openapi.json", inOrder(openApi(examples))]]);
+}
+
+/** The order of named schemas says nothing and follows from imports: each keeps its place in the file, and new ones come last. */
+function inOrder(description: { readonly components: { readonly schemas: object } }): object {
+  const { components } = description;
+  const old = JSON.parse(Deno.readTextFileSync(new URL("../schemas/openapi.json", import.meta.url)));
+  const known = Object.keys(old.components.schemas).filter((name) => name in components.schemas);
+  const schemas = { ...Object.fromEntries(known.map((name) => [name, undefined])), ...components.schemas };
+  return { ...description, components: { ...components, schemas } };
 }
 
 /** What is wrong with each file that is missing, different or not needed; empty when all files are up to date. */

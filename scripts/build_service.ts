@@ -59,7 +59,10 @@ export async function buildService(
   return await buildBundle(paths.map((path) => join("src", path)), target, options);
 }
 
-/** The same for other entries, which are paths from the project without `.ts`. */
+/**
+ * Writes a bundle of other entries, which are paths from the project without `.ts`. Returns the paths of its
+ * files, from the project.
+ */
 export async function buildBundle(
   entries: readonly string[],
   target: string,
@@ -128,7 +131,7 @@ function hideLaterImports({ outputs }: esbuild.Metafile, folder: string): void {
   }
 }
 
-/** All packages are found by esbuild itself where `packages` has them, else those of `BUNDLED` by Deno. */
+/** Finds packages: all by esbuild itself where `packages` has them, else those of `BUNDLED` by Deno. */
 function findPackages(isWorker: boolean, packages: string | undefined): esbuild.Plugin {
   const folderOf = (name: string) =>
     packages === undefined ? fileURLToPath(import.meta.resolve(name)) : join(packages, name, "index.js");
@@ -175,12 +178,15 @@ function findPackages(isWorker: boolean, packages: string | undefined): esbuild.
   };
 }
 
-/** Packages load what they import at once, as they may extend it. */
+/** Whether a module is loaded late. Packages load what they import at once, as they may extend it. */
 function isLate(name: string, importer: string): boolean {
   return name in LATE && importer.startsWith(join(ROOT, "src"));
 }
 
-/** Each name is a function that loads the module and from then on is the module's own: importers see the change. */
+/**
+ * The text of a late module: each name is a function that loads the module and from then on is the module's
+ * own. Importers see the change.
+ */
 function lateModule(name: string): string {
   const names = LATE[name]!;
   const lines = names.map((each) =>

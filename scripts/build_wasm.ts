@@ -8,7 +8,10 @@ import asc from "assemblyscript/asc";
 import { basename, join } from "node:path";
 import { inspectKernel } from "./inspect_wasm.ts";
 
-/** The size of the memory is fixed, because growing it would detach all views of it in TypeScript. */
+/**
+ * The modules. The size of the memory of each is fixed, because growing it would detach all views of it in
+ * TypeScript.
+ */
 export const MODULES = [
   { entry: "assembly/frame_filter.ts", output: "wasm/frame_filter.wasm", memoryPages: 34 },
   { entry: "assembly/gate.ts", output: "wasm/gate.wasm", memoryPages: 16 },
@@ -25,7 +28,10 @@ export interface WasmModule {
   readonly entry: string;
   readonly output: string;
   readonly memoryPages: number;
-  /** A state machine in which each sample depends on the one before, so SIMD cannot be used. */
+  /**
+   * Whether the module is a state machine in which each sample depends on the one before, so that SIMD cannot
+   * be used.
+   */
   readonly isScalar?: boolean;
 }
 

@@ -42,7 +42,10 @@ function isDeclaration(statement: ts.Statement): boolean {
   return !ts.isImportDeclaration(statement) && !ts.isExportDeclaration(statement);
 }
 
-/** With its comment. Names of other files stand beside it now, so they need no `api.` in front. */
+/**
+ * A statement without `export`, with its comment. Names of other files stand beside it now, so they need no
+ * `api.` in front.
+ */
 function withoutExport(statement: ts.Statement): string {
   const { text } = statement.getSourceFile();
   const comments = text.slice(statement.getFullStart(), statement.getStart()).match(/\/\*\*.*?\*\//gs) ?? [];

@@ -114,7 +114,7 @@ async function watch(url: string, path: string, { shows }: { shows: boolean }): 
   return watched;
 }
 
-/** `2 run_created, 1 ingest_received`. */
+/** Kinds with their counts, such as `2 run_created, 1 ingest_received`. */
 function kindsOf<Key extends string>(items: readonly Record<Key, string>[], key: Key): string {
   const kinds = Map.groupBy(items, (item) => item[key]);
   return Array.from(kinds, ([kind, all]) => `${all.length} ${kind}`).join(", ");

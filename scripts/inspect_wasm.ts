@@ -3,11 +3,11 @@
 import wabt from "wabt";
 
 export interface InspectedKernel {
-  /** In the text format of WebAssembly. */
+  /** The module in the text format of WebAssembly. */
   readonly text: string;
-  /** `env.abort`. */
+  /** What it imports, such as `env.abort`. */
   readonly imports: readonly string[];
-  /** Names, sorted. */
+  /** What it exports: names, sorted. */
   readonly exports: readonly string[];
   readonly growsMemory: boolean;
 }

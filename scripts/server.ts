@@ -4,13 +4,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-/** For slow machines, on which the first start reads the sources from a slow disk. */
+/**
+ * Longest start of a server, milliseconds: on a slow machine, the first start reads the sources from a slow
+ * disk.
+ */
 const START_DEADLINE_MS = 180_000;
 /** How much of the log is kept, to be shown if the server does not start. */
 const KEPT_TEXT_CHARACTERS = 65_536;
 
 export interface Server extends AsyncDisposable {
-  /** `http://127.0.0.1:<port>`. */
+  /** Address of the server, `http://127.0.0.1:<port>`. */
   readonly url: string;
   readonly pid: number;
   /** Ends it with SIGKILL, like a crash; resolves when the process has ended. */

@@ -25,12 +25,12 @@ const CHUNKS = new TextEncoder().encode("1\r\n \r\n".repeat(1000));
 const FORM = '--X\r\nContent-Disposition: form-data; name="file"; filename="a.mp4"\r\n\r\n';
 const HALF_BODIES = 60;
 const HALF_BODY = new TextEncoder().encode(`{"model":"${"x".repeat(4 * 2 ** 20 - 100)}`);
-/** Until a refused one is sent again. */
+/** Milliseconds until a refused request is sent again. */
 const AGAIN_MS = 250;
 const UNREAD_PAGES = 600;
 const UNREAD_STREAMS = 300;
 const READS = 40;
-/** `uniqueItems` compares each item with each other. */
+/** Model to ask. The schema below is expensive, as `uniqueItems` compares each item with each other. */
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const SCHEMA = {
   type: "array",
@@ -59,7 +59,7 @@ export const ATTACKS: readonly Attack[] = [
   { name: "lists of runs", run: (context) => together(8, context, () => read(context, "/v1/runs")) },
 ];
 
-/** Does it again and again, `count` times at once. */
+/** Does `work` again and again, `count` times at once, until the attack has to be over. */
 async function together(count: number, { untilMs }: AttackContext, work: () => Promise<void>): Promise<void> {
   await Promise.all(Array.from({ length: count }, async () => {
     while (performance.now() < untilMs) await work();

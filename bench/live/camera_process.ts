@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { linesOf } from "../../src/base/bytes.ts";
 import { until } from "../../test/support/until.ts";
 
-/** Disposing it ends the process at once. */
+/** The process of the cameras; disposing it ends the process at once. */
 export class CameraServer implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   port = 0;

@@ -99,7 +99,9 @@ async function watchMany(): Promise<void> {
   });
 }
 
-/** From the moment when a server listens again to the event that tells of the first picture. */
+/**
+ * Measures the time from the moment when a server listens again to the event that tells of the first picture.
+ */
 async function comeBack(): Promise<void> {
   let server = await CameraServer.start(film);
   const { port } = server;
@@ -134,7 +136,10 @@ async function comeBack(): Promise<void> {
   });
 }
 
-/** From the moment when the last picture of a clip was sent to the event that names the clip. */
+/**
+ * Measures the time from the moment when the last picture of a clip was sent to the event that names the
+ * clip.
+ */
 async function storeClips(): Promise<void> {
   const times: number[] = [];
   await using server = await CameraServer.start(film);
@@ -163,8 +168,9 @@ async function storeClips(): Promise<void> {
 }
 
 /**
- * Four cameras with new runs every minute, their events, descriptions and clips, and a retention that removes the runs. The service is a process of its
- * own, as it is started everywhere, so that its memory is its own, too.
+ * Measures the growth of memory: four cameras with new runs every minute, their events, descriptions and
+ * clips, and a retention that removes the runs. The service is a process of its own, as it is started
+ * everywhere, so that its memory is its own, too.
  */
 async function growth(): Promise<void> {
   const dataDir = join(folder.path, "data");

@@ -32,7 +32,7 @@ const { values } = parseArgs({
   options: { seconds: { type: "string", default: "20" }, turns: { type: "string", default: "3" } },
 });
 const seconds = Number(values.seconds);
-/** Seconds. */
+/** Processor time in seconds. */
 interface Used {
   readonly own: number;
   readonly ffmpeg: number;
@@ -99,7 +99,7 @@ function taps() {
   return new UnitTaps([clips, new ViewStage({ outbox, counts, askForKeyframe: null })]);
 }
 
-/** Of this process and of the ffmpeg that it has waited for. */
+/** Processor time of this process and of the ffmpeg that it has waited for. */
 async function processorTime(isKept: boolean): Promise<Used> {
   const tap = taps();
   const before = used();

@@ -157,7 +157,7 @@ async function connecting(): Promise<void> {
   show("POST of the offer to connected", `p50 ${ms(took, 0.5)}, p95 ${ms(took, 0.95)} of ${took.length}`);
 }
 
-/** Two more sessions each time, until a frame is lost or `--most` is reached. */
+/** Starts two more sessions each time, until a frame is lost or `--most` is reached. */
 async function manyAtOnce(): Promise<void> {
   for (let sessions = 2; sessions <= Number(values.most); sessions += 2) {
     await using bench = await openLiveBench();

@@ -26,9 +26,9 @@ const { values } = parseArgs({
   },
 });
 const FPS = 30;
-/** Not counted, so that the start of the processes is not measured. */
+/** First frames, which are not counted, so that the start of the processes is not measured. */
 const WARM_UP_FRAMES = 30;
-/** A clock tick of Linux is a hundredth of a second. */
+/** Milliseconds of a clock tick of Linux, a hundredth of a second. */
 const TICK_MS = 10;
 const THRESHOLDS = {
   keepaliveEveryFrames: 30,

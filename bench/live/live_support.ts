@@ -23,7 +23,7 @@ export interface LiveBench extends AsyncDisposable {
 
 export interface RecordedReport {
   readonly report: SessionReport;
-  /** When it came, in epoch milliseconds. */
+  /** When the report came, in epoch milliseconds. */
   readonly atMs: number;
   /** When the HTTP thread had read the offer of its session, in epoch milliseconds. */
   readonly offeredMs: number;

@@ -24,7 +24,7 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 const FRAMES_A_SECOND = 30;
 const COUNTS = [0, 1, 20] as const;
-/** `moof` and `mdat`. */
+/** Types of the boxes `moof` and `mdat`. */
 const MOOF = 0x6d6f6f66;
 const MDAT = 0x6d646174;
 
@@ -122,7 +122,10 @@ async function watch(isMeasured: boolean, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** `moof`, `mfhd` and `traf` are before `tfhd`, `tfdt` and `trun`, as `movieFragment` writes them. */
+/**
+ * Times of the pictures in a fragment. `moof`, `mfhd` and `traf` are before `tfhd`, `tfdt` and `trun`, as
+ * `movieFragment` writes them.
+ */
 function spanOf(view: DataView): { fromMs: number; toMs: number } {
   const tfdt = 8 + 16 + 8 + 16;
   const begin = Number(view.getBigUint64(tfdt + 12));

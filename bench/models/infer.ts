@@ -24,9 +24,15 @@ const API_KEY = "bench-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const PROMPT = "Describe what waits at the dock. ".repeat(30).trim();
 const CONCURRENT = 8;
-/** The service gives memory back, compiled code too, when nobody has asked for anything for 3 s after its start. */
+/**
+ * Milliseconds after which the start of the service is over: it gives memory back, compiled code too, when
+ * nobody has asked for anything for 3 s after its start.
+ */
 const START_OVER_MS = 7000;
-/** Calls of each target after that and before the first round, so that a process has compiled what it runs often. */
+/**
+ * Calls of each target after its start and before the first round, so that a process has compiled what it
+ * runs often.
+ */
 const WARM_UP_CALLS = 4000;
 
 const { values } = parseArgs({

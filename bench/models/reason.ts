@@ -24,7 +24,7 @@ const CLIP_SECONDS = 30;
 const API_KEY = "bench-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const VLM_CONCURRENCY = 4;
-/** How long model calls are counted after a stop. */
+/** Milliseconds after a stop in which model calls are counted. */
 const AFTER_STOP_MS = 1_000;
 
 const { values } = parseArgs({
@@ -134,7 +134,7 @@ async function countWasted(): Promise<void> {
 
 interface ReasonTimes {
   readonly reasonMs: number;
-  /** From the request to the first `semantic_chunk_inferred` on the event stream. */
+  /** Milliseconds from the request to the first `semantic_chunk_inferred` on the event stream. */
   readonly firstMs: number;
 }
 

@@ -3,8 +3,9 @@
 import type { BenchResult, FigureResult } from "./result.ts";
 
 /**
- * A figure is lost when it has less than two thirds of what it had. One that differed more than that from round to round even then is lost
- * where it is worse than in the worst of those rounds.
+ * How many times worse a figure is that is lost: it has less than two thirds of what it had. A figure that
+ * differed more than that from round to round even then is lost where it is worse than in the worst of those
+ * rounds.
  */
 export const LOST_AT = 1.5;
 
@@ -49,7 +50,7 @@ function timesWorse(better: FigureResult["better"], before: number, after: numbe
   return better === "more" ? before / after : after / before;
 }
 
-/** `http: health: ratio 0.41, was 0.68: 1.66 times worse`. */
+/** A comparison as a line, such as `http: health: ratio 0.41, was 0.68: 1.66 times worse`. */
 export function comparisonLine({ name, before, ratio, worse }: Compared): string {
   if (ratio === null) return `${name}: not measured any more, was ${before}`;
   const change = worse > 1 ? `${worse.toFixed(2)} times worse` : `${(1 / worse).toFixed(2)} times as good`;

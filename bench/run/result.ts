@@ -2,7 +2,7 @@
 
 import { type Figure, median, ratiosOf } from "../support.ts";
 
-/** Of the rounds. */
+/** The median of the rounds, with the least and the most. */
 export interface Spread {
   readonly median: number;
   readonly least: number;
@@ -16,7 +16,7 @@ export interface FigureResult extends Pick<Figure, "name" | "unit" | "better"> {
   readonly rounds: number;
   readonly ours: Spread;
   readonly limit: ({ readonly name: string } & Spread) | null;
-  /** Of each round, ours over the limit; null without a limit. */
+  /** The ratio of each round, ours over the limit; null without a limit. */
   readonly ratio: Spread | null;
 }
 
@@ -30,7 +30,7 @@ export interface ScriptResult {
 }
 
 export interface BenchResult {
-  /** `2026-11-23T08:00:00Z`. */
+  /** When it was measured, such as `2026-11-23T08:00:00Z`. */
   readonly date: string;
   readonly machine: Machine;
   readonly isQuick: boolean;
@@ -107,12 +107,12 @@ function spreadOf(numbers: readonly number[]): Spread {
   };
 }
 
-/** Four digits: the others differ from round to round. */
+/** A number with four digits: the others differ from round to round. */
 function rounded(value: number): number {
   return Number(value.toPrecision(4));
 }
 
-/** Of the machine at hand. */
+/** What is known of the machine at hand. */
 export async function machineAtHand(): Promise<Machine> {
   const processor = /^model name\s*:\s*(.*)$/m.exec(textOf("/proc/cpuinfo"))?.[1]?.trim() ?? Deno.build.arch;
   const ffmpeg = await new Deno.Command("ffmpeg", { args: ["-version"], stderr: "null" }).output()

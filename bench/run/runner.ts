@@ -22,7 +22,7 @@ export interface Measured {
   readonly figures: readonly { readonly script: string; readonly figure: Figure }[];
 }
 
-/** Each script once in every pass. */
+/** Runs each script once in every pass. */
 export async function runScripts(scripts: readonly BenchScript[], options: RunnerOptions): Promise<Measured> {
   const results: ScriptResult[] = [];
   const figures: { script: string; figure: Figure }[] = [];
@@ -82,7 +82,7 @@ async function runScript(
   };
 }
 
-/** Null where somebody removed it. */
+/** The lines of a file; null where somebody removed it. */
 function linesOf(file: string): string[] | null {
   try {
     return Deno.readTextFileSync(file).split("\n").filter((line) => line !== "");

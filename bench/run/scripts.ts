@@ -1,9 +1,12 @@
 /** TABLE of the benchmarks that `task bench` runs, in this order. */
 
 export interface BenchScript {
-  /** In bench. */
+  /** Path of the script in bench. */
   readonly path: string;
-  /** Its arguments in a quick run, which does the same work in fewer rounds; null where it takes too long for that. */
+  /**
+   * Arguments of the script in a quick run, which does the same work in fewer rounds; null where it takes too
+   * long for that.
+   */
   readonly quick: readonly string[] | null;
 }
 
@@ -38,7 +41,10 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "console.ts", quick: null },
 ];
 
-/** Those with these names, with or without `.ts`; all of them for none. Throws for a name that is none. */
+/**
+ * The benchmarks with these names, with or without `.ts`; all of them for none. Throws for a name that is
+ * none.
+ */
 export function chosenScripts(
   all: readonly BenchScript[],
   { only, isQuick }: { readonly only: readonly string[]; readonly isQuick: boolean },

@@ -4,7 +4,10 @@ import { code, table } from "../../scripts/docs/markdown.ts";
 import { shortNumber } from "../support.ts";
 import type { BenchResult, FigureResult, Spread } from "./result.ts";
 
-/** When, where and beside what else it was measured, then a row for each figure; those without a ratio come after. */
+/**
+ * The table: when, where and beside what else it was measured, then a row for each figure; those without a
+ * ratio come after.
+ */
 export function markdownOf(result: BenchResult): string {
   const withRatio = result.figures.filter(({ ratio }) => ratio !== null);
   const others = result.figures.filter(({ ratio }) => ratio === null);
@@ -58,7 +61,7 @@ function ratioRow({ name, ratio, better, ours, limit, unit, rounds, script }: Fi
   ];
 }
 
-/** `0.64 (0.61 to 0.66)`, or `0.64` of one round. */
+/** A spread as text: `0.64 (0.61 to 0.66)`, or `0.64` of one round. */
 function shown({ median, least, most }: Spread): string {
   return least === most
     ? shortNumber(median)

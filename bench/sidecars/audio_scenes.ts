@@ -66,7 +66,7 @@ export function espeakVoice(text: string, random: () => number): Signal {
 export const FLITE_TUNING = ["slt", "rms"];
 export const FLITE_JUDGING = ["awb", "kal16"];
 
-/** Needs an ffmpeg with libflite. */
+/** Voices of flite. They need an ffmpeg with libflite. */
 export function fliteVoice(voices: readonly string[]): Voice {
   return (text, random) => flite(text, voices[Math.floor(random() * voices.length)]!);
 }

@@ -13,10 +13,10 @@ import { describePicture } from "../../src/sidecar/embedding/picture_descriptor.
 import { percentile } from "../support.ts";
 
 const THRESHOLD = 0.01;
-/** A picture every 200 ms, like the keyframes of a stream with much motion. */
+/** Pictures a second: one every 200 ms, like the keyframes of a stream with much motion. */
 const FPS = 5;
 const PICTURES_MAX = 150;
-/** A picture with at least this scene score of ffmpeg starts a new shot. */
+/** Scene score of ffmpeg from which on a picture starts a new shot. */
 const CUT_SCORE = 0.3;
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -26,7 +26,7 @@ const folders = Deno.args.length > 0
 
 interface Picture {
   readonly embedding: Quantized;
-  /** The number of cuts before it in its clip. */
+  /** The number of cuts before the picture in its clip. */
   readonly shot: number;
   readonly clip: string;
 }
@@ -82,7 +82,8 @@ function clips(): string[] {
 }
 
 /**
- * The same for all encodings of one film: `flower_av1.mp4` and `flower_vp9.webm`, `bbb480.mp4` and `bbb_rotated.mp4`.
+ * Name of the film of a path, the same for all its encodings: `flower_av1.mp4` and `flower_vp9.webm`,
+ * `bbb480.mp4` and `bbb_rotated.mp4`.
  */
 function familyOf(path: string): string {
   return /^[a-z]+/.exec(basename(path))?.[0] ?? path;

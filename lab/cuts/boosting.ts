@@ -4,7 +4,7 @@
 export interface Samples {
   readonly width: number;
   readonly values: Uint8Array;
-  /** 1 or 0. */
+  /** What each sample is: 1 or 0. */
   readonly labels: Uint8Array;
   readonly weights: Float64Array;
 }
@@ -33,7 +33,7 @@ export interface FitOptions {
   readonly rate: number;
   /** Least number of samples in a leaf. */
   readonly leastSamples: number;
-  /** Added to the denominators of gains and leaves. */
+  /** What is added to the denominators of gains and leaves. */
   readonly shrinkage: number;
   /** Share of the numbers that a tree may ask for, drawn for each tree. */
   readonly features: number;

@@ -21,7 +21,7 @@ export interface FrameRow {
 }
 
 export class KernelRows {
-  /** Numbers in a row. */
+  /** How many numbers a row has. */
   readonly width: number;
   readonly #kernel: Exports;
   readonly #memory: Uint8Array;
@@ -71,7 +71,7 @@ export class KernelRows {
   }
 }
 
-/** Rows of the film that every measure counts in. */
+/** Sum of the rows of the film that every measure counts in. */
 export function kernelSum(kernel: KernelRows): string {
   const sum = createHash("sha256");
   kernel.reset();
@@ -106,7 +106,9 @@ export function* measuredFilm(): Generator<{ readonly frame: Uint8Array; readonl
   }
 }
 
-/** Up and down between -1 and 1 with a period of 1, in operations that are exact everywhere. */
+/**
+ * A wave that goes up and down between -1 and 1 with a period of 1, in operations that are exact everywhere.
+ */
 function triangle(x: number): number {
   return 4 * Math.abs(x - Math.floor(x + 0.5)) - 1;
 }

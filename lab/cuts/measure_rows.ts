@@ -71,7 +71,7 @@ export function labelled(videos: readonly Candidates[], kernel: KernelRows): Cut
 interface Source {
   readonly truth: Truth;
   readonly frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-  /** Milliseconds; where there are none they follow from the rate. */
+  /** Times of the frames, milliseconds; where there are none they follow from the rate. */
   readonly times: readonly number[];
 }
 
@@ -84,7 +84,10 @@ export async function* sourcesOf(
   for (const { truth, frames } of drawn) yield { truth, frames, times: [] };
 }
 
-/** The frame after or before a cut is no cut, but so near that it need not be told from one; see also `tallyCuts`. */
+/**
+ * What a frame is by the truth. The frame after or before a cut is no cut, but so near that it need not be
+ * told from one; see also `tallyCuts`.
+ */
 function labelOf(truth: CutTruth, frame: number): Label {
   if (truth.cuts.includes(frame)) return 1;
   const { hits, falseAlarms } = tallyCuts(truth, [frame]);
@@ -96,7 +99,10 @@ export async function* framesOf(path: string): AsyncGenerator<Uint8Array> {
   for await (const frame of linedFramesOf(path)) yield frame.subarray(LINES_BYTES);
 }
 
-/** The same with the lines before each; those of reduced frames tell nothing. */
+/**
+ * Frames as the service reduces them, with the lines of the picture before each. The lines of a file
+ * `<name>.yuv` tell nothing.
+ */
 export async function* linedFramesOf(path: string): AsyncGenerator<Uint8Array> {
   const input = path.endsWith(".yuv")
     ? ["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${PLANE_WIDTH}x${PLANE_HEIGHT}`]
@@ -118,7 +124,7 @@ export async function* linedFramesOf(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Of the picture as it is displayed. */
+/** Height of the picture as it is displayed, in pixels. */
 async function heightOf(path: string): Promise<number> {
   if (path.endsWith(".yuv")) return PLANE_HEIGHT;
   const entries = "stream=width,height:stream_side_data=rotation";

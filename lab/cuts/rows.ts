@@ -2,7 +2,7 @@
 
 /** A header of any form, and rows of numbers. */
 export interface Rows {
-  /** Numbers in a row. */
+  /** How many numbers a row has. */
   readonly width: number;
   /** The rows, one after the other. */
   readonly values: Uint8Array<ArrayBuffer>;
@@ -22,7 +22,7 @@ export interface LabelledVideoRows {
   readonly after: readonly number[];
 }
 
-/** Of candidates for cuts. */
+/** A video and its candidates for cuts. */
 export interface VideoRows extends LabelledVideoRows {
   /** The true cuts. */
   readonly cuts: readonly number[];
@@ -31,7 +31,7 @@ export interface VideoRows extends LabelledVideoRows {
 
 /** The candidates of all videos, one after the other. */
 export interface LabelledRows<Video extends LabelledVideoRows = LabelledVideoRows> extends Rows {
-  /** Sum of the rows of a drawn film: where something is measured otherwise it is another one. */
+  /** Sum of the rows of a drawn film: it is another one where a kernel measures otherwise. */
   readonly kernelSum: string;
   /** Clips of one origin show the same things; see `edits/files/origins.ts`. */
   readonly origins: readonly string[];
@@ -42,7 +42,7 @@ export type CutRows = LabelledRows<VideoRows>;
 
 const LENGTH_BYTES = 4;
 
-/** Column by column, because equal numbers lie together then and compress better. */
+/** Writes rows into a file, column by column, because equal numbers lie together then and compress better. */
 export async function writeRows(path: string | URL, { values, ...header }: Rows): Promise<void> {
   const text = new TextEncoder().encode(JSON.stringify(header));
   const bytes = new Uint8Array(LENGTH_BYTES + text.length + values.length);
@@ -63,7 +63,7 @@ export async function readRows<R extends Rows = CutRows>(path: string | URL): Pr
   return { ...header, values: turned(columns, columns.length / header.width, header.width) } as R;
 }
 
-/** `across` values in a line become `along` values in a line. */
+/** Turns a table: `across` values in a line become `along` values in a line. */
 function turned(values: Uint8Array, across: number, along: number): Uint8Array<ArrayBuffer> {
   const result = new Uint8Array(values.length);
   for (let y = 0; y < along; y++) {
@@ -78,7 +78,10 @@ interface MeasuredRows extends Rows {
   readonly videos: readonly unknown[];
 }
 
-/** All videos of both, one after the other, where they do not refer to origins. Both must be measured by the same kernel. */
+/**
+ * All videos of both, one after the other, for rows that do not refer to origins. Both must be measured by
+ * the same kernel.
+ */
 export function appendedRows<R extends MeasuredRows>(first: R, second: R): R {
   if (first.kernelSum !== second.kernelSum) throw new Error("The rows to join were measured otherwise");
   const values = new Uint8Array(first.values.length + second.values.length);
@@ -87,7 +90,10 @@ export function appendedRows<R extends MeasuredRows>(first: R, second: R): R {
   return { ...first, videos: [...first.videos, ...second.videos], values };
 }
 
-/** The same with the origins of both, as candidates have them. */
+/**
+ * All videos of both, one after the other, with the origins of both, as candidates have them. Both must be
+ * measured by the same kernel.
+ */
 export function joinedRows(first: CutRows, second: CutRows): CutRows {
   const origins = [...new Set([...first.origins, ...second.origins])];
   const videosOf = ({ videos, origins: own }: CutRows) => {

@@ -9,7 +9,10 @@ import { type CutRows, EITHER, type LabelledRows } from "./rows.ts";
 import { weightsOf } from "./weights_file.ts";
 
 const SEED = 7;
-/** Of cuts that are nearer to each other only the surest counts; LEAST_SHOT in `assembly/cut.ts`. */
+/**
+ * Least frames between two cuts: of nearer ones only the surest counts. LEAST_SHOT in `assembly/cut.ts` is
+ * the same.
+ */
 const LEAST_SHOT = 3;
 /** How trees are fitted. */
 export interface Fitting {
@@ -18,7 +21,10 @@ export interface Fitting {
   readonly otherWeight: number;
 }
 
-/** Faults are rare among the candidates, and what follows one looks like a cut: so a false one counts more than a missed one. */
+/**
+ * How the trees for cuts are fitted. Faults are rare among the candidates, and what follows one looks like a
+ * cut: so a false cut counts more than a missed one.
+ */
 const CUTS: Fitting = {
   options: { trees: 150, leaves: 12, rate: 0.08, leastSamples: 5, shrinkage: 1, features: 0.4 },
   otherWeight: 2.5,

@@ -114,12 +114,14 @@ export class Edit {
     return this.film.at + frames <= this.wanted;
   }
 
-  /** Frames of so many seconds. */
+  /** How many frames are shown in so many seconds. */
   seconds(seconds: number): number {
     return Math.max(1, Math.round(seconds * this.fps));
   }
 
-  /** Frames of a random time between two, in seconds, but `least` where the rate is low. */
+  /**
+   * A random number of frames: those of a time between two, in seconds, but `least` where the rate is low.
+   */
   length(shortest: number, longest: number, least: number): number {
     return Math.max(least, this.seconds(this.random.between(shortest, longest)));
   }

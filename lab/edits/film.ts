@@ -5,7 +5,7 @@ import { isStill, rangesWhere } from "./files/inspect.ts";
 import { difference, Picture, type Size } from "./pictures/picture.ts";
 import type { FrameSink } from "./files/programs.ts";
 
-/** Two pictures that differ less are not asked to be told apart, mean of luma plus chroma. */
+/** Least difference of two pictures that are asked to be told apart, mean of luma plus chroma. */
 const LEAST_CUT_DIFFERENCE = 3;
 export interface FilmTruth {
   readonly cuts: number[];
@@ -15,7 +15,7 @@ export interface FilmTruth {
   readonly black: FrameRange[];
   readonly loops: LoopRange[];
   readonly corruption: DamageRange[];
-  /** Damage too faint to be asked for. */
+  /** Ranges of damage too faint to be asked for. */
   readonly faint: FrameRange[];
   readonly artifacts: NamedRange[];
   readonly shakes: NamedRange[];
@@ -26,7 +26,7 @@ export interface FilmTruth {
   readonly shots: TruthShot[];
 }
 
-/** `max_mad` is the largest mean difference of luma from the undamaged decode. */
+/** A range of damage. `max_mad` is the largest mean difference of luma from the undamaged decode. */
 export type DamageRange = NamedRange & { readonly max_mad: number };
 
 export type ShotLabel = Omit<TruthShot, "start">;
@@ -82,18 +82,18 @@ export class Film {
     this.#at++;
   }
 
-  /** The next frame is the first of another shot. */
+  /** Begins another shot with the next frame, by a cut. */
   cut(label: ShotLabel): void {
     this.enter(label);
     this.#cutPending = this.#at > 0;
   }
 
-  /** Another shot begins with the next frame, without a cut. */
+  /** Begins another shot with the next frame, without a cut. */
   enter(label: ShotLabel): void {
     this.truth.shots.push({ start: this.#at, ...label });
   }
 
-  /** The same camera at another time begins with the next frame. */
+  /** Begins the same camera at another time with the next frame. */
   jumpCut(label: ShotLabel): void {
     this.enter(label);
     if (this.#at > 0) this.truth.jumpcuts.push(this.#at);

@@ -24,7 +24,7 @@ export interface PlanWishes {
   readonly kinds: Readonly<Record<string, Kind>>;
   readonly videos: number;
   readonly groups: number;
-  /** Only this group. */
+  /** The only group that videos are made of; all unless given. */
   readonly group?: number;
 }
 
@@ -72,7 +72,7 @@ export function planVideos(wishes: PlanWishes): VideoPlan[] {
   return plans;
 }
 
-/** `codecs` narrows the choice. */
+/** The plan of one video; `codecs` narrows the choice. */
 export function planVideo(
   seed: number,
   kind: string,

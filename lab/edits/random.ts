@@ -22,7 +22,7 @@ export class Random {
     return new Random(`${this.#label}/${part}`);
   }
 
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   next(): number {
     return this.#bits() / 2 ** 32;
   }
@@ -45,7 +45,7 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** +1 or -1. */
+  /** A sign: +1 or -1. */
   sign(): number {
     return this.next() < 0.5 ? -1 : 1;
   }
@@ -75,7 +75,7 @@ export class Random {
     return order;
   }
 
-  /** Normally distributed, mean 0 and deviation 1. */
+  /** A normally distributed number of mean 0 and deviation 1. */
   gauss(): number {
     return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());
   }
@@ -103,7 +103,7 @@ export class Random {
 
 const NOISE_LENGTH = 1 << 15;
 
-/** FNV-1a with a final mix, 32 bits. */
+/** Hash of a text: FNV-1a with a final mix, 32 bits. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);

@@ -3,7 +3,10 @@
 import type { FrameRange } from "../scores/truth.ts";
 import type { FilmTruth } from "./film.ts";
 
-/** `kept` names, for each frame that comes out, the frame that it was. It ascends. */
+/**
+ * The truth of the frames that are left. `kept` names, for each frame that comes out, the frame that it was;
+ * it ascends.
+ */
 export function remap(truth: FilmTruth, kept: readonly number[]): FilmTruth {
   const place = (frame: number) => {
     let low = 0, high = kept.length;

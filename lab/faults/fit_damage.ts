@@ -13,20 +13,23 @@ const SEED = 7;
 const OPTIONS: Omit<FitOptions, "random" | "trees"> = {
   ...{ leaves: 8, rate: 0.1, leastSamples: 30, shrinkage: 5, features: 0.2 },
 };
-/** Of the sound frames of a video every second is used. */
+/** Step between the sound frames of a video that are used: every second one. */
 const SOUND_STEP = 2;
-/** Of the frames within drawn damage, every third shows what has not healed. */
+/** Step between the frames within drawn damage that are used to show what has not healed: every third one. */
 const DRAWN_STEP = 3;
-/** How many trees there are of each. */
+/** How many trees are fitted for each of FaultWeights. */
 export const FAULT_TREES = { damage: 120, silent: 120, healing: 60 } as const;
 
 /** The trees of the detector of damaged parts, by what they tell. */
 export interface FaultWeights {
-  /** Where damage is. */
+  /** Trees that tell where damage is. */
   readonly damage: DamageWeights;
-  /** The same where decoders do not notice changed bytes, so that it may be damage of that as well. */
+  /**
+   * Trees that tell where damage is where decoders do not notice changed bytes, so that it may be damage of
+   * that as well.
+   */
   readonly silent: DamageWeights;
-  /** Where damage that was found there is over before a frame is made of no other. */
+  /** Trees that tell where damage that `silent` found is over before a frame is made of no other. */
   readonly healing: DamageWeights;
 }
 
@@ -112,7 +115,7 @@ function isIn(spans: readonly Span[], frame: number): boolean {
 }
 
 export interface Judged {
-  /** Frames. */
+  /** Counts of frames. */
   readonly counts: Counts;
   /** Markers of videos without any fault, and how many frames those have. */
   readonly falseMarkers: number;

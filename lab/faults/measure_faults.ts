@@ -26,18 +26,21 @@ interface Exports {
 
 /** Drawn faults that the trees look for; the others have rules, or cannot be seen in reduced frames. */
 const DAMAGE = /^(blocks|slice_|smear|burst_)/;
-/** Nobody can say which frames of a damaged file look damaged, unless much of the picture is. */
+/** Kinds of damaged files: nobody can say which frames of one look damaged, unless much of the picture is. */
 const DAMAGED_FILES = /^(damaged_bytes|lost_packets)$/;
 /** Codecs whose decoders make a picture of any bytes. */
 const SILENT = /^(hevc|vp8)$/;
-/** Mean difference of luma of damage that is clear. */
+/** Mean difference of luma from which on damage is clear. */
 const CLEAR_MAD = 4;
-/** So many frames of it are new to the picture. */
+/** First frames of damage that is decoded, in which it is new to the picture. */
 const NEW_FRAMES = 30;
 
 type FaultSpans = Pick<FaultVideo, "damaged" | "doubtful" | "lasting">;
 
-/** The rows of the videos; damaged files are left out, but for changed bytes of which no decoder tells. `say` gets a line for each. */
+/**
+ * The rows of the videos. Damaged files are left out, except those with changed bytes of which no decoder
+ * tells. `say` gets a line for each video.
+ */
 export async function measureFaults(
   videos: readonly LabelledVideo[],
   say: (line: string) => void = console.log,
@@ -69,7 +72,7 @@ function isSilent(truth: Truth): boolean {
   return kindOf(truth) === "damaged_bytes" && SILENT.test(truth.codec ?? "");
 }
 
-/** Damage that is decoded lasts; it is asked for while it is new. */
+/** Where damage is that is decoded. It lasts, and is asked for only while it is new. */
 function lastingSpansOf({ corruption = [], faint = [] }: Truth): FaultSpans {
   const damaged: Span[] = [], lasting: Span[] = [];
   const doubtful: Span[] = [...faint, ...corruption].map(({ start, end }) => [start, end]);

@@ -2,25 +2,28 @@
 
 import type { Rows } from "../cuts/rows.ts";
 
-/** First frame, and the one after the last. */
+/** A stretch of frames: the first one, and the one after the last. */
 export type Span = readonly [start: number, end: number];
 
 export interface FaultVideo {
   readonly name: string;
   readonly kind: string;
-  /** Videos of different groups share no source; null: everything is drawn. */
+  /** Group of the video: those of different groups share no source; null where everything is drawn. */
   readonly group: number | null;
   readonly frames: number;
   /** Where the kernel says that a shot begins. */
   readonly shots: readonly number[];
   readonly damaged: readonly Span[];
-  /** Neither answer is asked for: faults of other kinds, and damage too faint to be seen. */
+  /** Where neither answer is asked for: faults of other kinds, and damage too faint to be seen. */
   readonly doubtful: readonly Span[];
-  /** Damage that was decoded, of changed bytes, and lasts until a frame is made of no other: all of it. None where damage is drawn. */
+  /**
+   * Where damage of changed bytes is that was decoded: all of it, until a frame is made of no other. None
+   * where damage is drawn.
+   */
   readonly lasting?: readonly Span[];
 }
 
-/** A row for each frame. */
+/** Rows of all frames, one for each. */
 export interface FaultRows extends Rows {
   /** Sum of the measures of a drawn film: a kernel that measures otherwise gives another one. */
   readonly kernelSum: string;

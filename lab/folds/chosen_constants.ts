@@ -9,7 +9,7 @@ import type { FrameRange } from "../scores/truth.ts";
 
 /** What a number is multiplied by. */
 const FACTORS = [0.8, 0.9, 1.1, 1.25];
-/** So many changes are tried on top of each other, those first that alone gain most. */
+/** How many changes are tried on top of each other; those that gain most alone come first. */
 const TRIED = 8;
 const LEAST_GAIN = 1e-6;
 

@@ -25,7 +25,7 @@ type Found = (readonly FrameRange[])[];
 /** Makes the maker of a detector of `videos`. `transitions` are the gradual ones that were found before. */
 type MakeMaker = (videos: readonly FoldedVideo[], folds: number, transitions: Found) => Promise<Maker>;
 
-/** A detector that is fitted has an entry that fits it anew. */
+/** How each detector is made again. One that is fitted has an entry that fits it anew. */
 const MAKERS: Readonly<Record<RangeFigure, MakeMaker>> = {
   gradual: gradualApart,
   flashes: byConstants("flashes", "flash.ts", "flash"),
@@ -36,8 +36,9 @@ const MAKERS: Readonly<Record<RangeFigure, MakeMaker>> = {
 };
 
 /**
- * Each range is found by a detector that was made without the folds of all that is shown in it and beside it; each frame of a
- * fault by one without the fold of what it shows, outside of the transitions that were found so.
+ * What is found by detectors that do not know what they judge. Each range is found by one that was made
+ * without the folds of all that is shown in it and beside it; each frame of a fault by one without the fold
+ * of what it shows, outside of the transitions that were found so.
  */
 export async function crossValidated(
   videos: readonly RecordedVideo[],

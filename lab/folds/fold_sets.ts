@@ -23,7 +23,7 @@ export class VideoFolds {
     return 1 << (this.#fold[Math.max(0, Math.min(frame, this.#fold.length - 1))] ?? 0);
   }
 
-  /** Of all that is shown in a range, right before it and right after it. */
+  /** The folds of all that is shown in a range, right before it and right after it. */
   ofRange({ start, end }: FrameRange): FoldSet {
     let set = 0;
     for (let frame = start - 1; frame <= end; frame++) set |= this.ofFrame(frame);
@@ -45,7 +45,7 @@ export class VideoFolds {
   }
 }
 
-/** Ranges that touch become one. */
+/** Ranges with those that touch joined into one. */
 export function joined(ranges: readonly NamedRange[]): NamedRange[] {
   const result: { start: number; end: number; kind?: string }[] = [];
   for (const range of ranges.toSorted((a, b) => a.start - b.start)) {

@@ -6,7 +6,7 @@ import type { FrameRange } from "../scores/truth.ts";
 import type { FoldSet, VideoFolds } from "./fold_sets.ts";
 import type { RecordedVideo } from "./recording.ts";
 
-/** A false marker of a fault in ten minutes of clean video weighs as much as so much F1. */
+/** What one false marker of a fault in ten minutes of clean video costs, in units of F1. */
 const FALSE_MARKER_COST = 0.02;
 
 const NONE: Counts = { hits: 0, falseAlarms: 0, misses: 0 };

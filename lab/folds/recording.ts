@@ -164,7 +164,10 @@ class Column {
   }
 }
 
-/** Changes with the kernel, with how frames come to it, and with the size and time of the video. */
+/**
+ * Hash of a recording: it changes with the kernel, with how frames come to it, and with the size and time of
+ * the video.
+ */
 async function hashOf(path: string): Promise<string> {
   const { size, mtime } = await Deno.stat(path);
   const hash = createHash("sha256").update(`${size} ${mtime?.getTime()}`);

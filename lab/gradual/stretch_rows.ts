@@ -30,15 +30,21 @@ export interface MeasuredStretch {
   readonly row: Uint8Array;
 }
 
-/** Of a truth range and a stretch the share of the longer one that both cover: more is the transition, less is none. */
+/**
+ * Least share of the longer one of a truth range and a stretch that both must cover for the stretch to be the
+ * transition. With less than OTHER it is none.
+ */
 const SAME = 0.7;
 const OTHER = 0.4;
-/** A stretch that has so much of two of them is neither. */
+/** A stretch that has this share of two transitions is neither. */
 const HALF = 0.5;
-/** A fade out and in may be found as two halves; their outer ends lie so near, as a share of the half or in frames. */
+/**
+ * How near the outer ends of a half must lie to those of its fade, as a share of the half; or
+ * HALF_REACH_FRAMES frames. A fade out and in may be found as two halves.
+ */
 const HALF_REACH = 0.15;
 const HALF_REACH_FRAMES = 2;
-/** So much of a half lies inside. */
+/** Share of a half that must lie inside the fade. */
 const HALF_INSIDE = 0.7;
 
 /** A video with its stretches. */

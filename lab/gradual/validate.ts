@@ -9,7 +9,9 @@ import type { StretchRows } from "./stretch_rows.ts";
 
 export const STRETCH_ROWS = new URL("../../fixtures/quality/gradual_rows.bin.gz", import.meta.url);
 
-/** Each transition has several stretches, so these trees are enough. */
+/**
+ * How the trees for transitions are fitted. Each transition has several stretches, so these trees are enough.
+ */
 export const TRANSITIONS: Fitting = {
   options: { trees: 150, leaves: 12, rate: 0.08, leastSamples: 10, shrinkage: 2, features: 0.4 },
   otherWeight: 0.5,

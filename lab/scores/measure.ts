@@ -28,10 +28,10 @@ export interface Measured {
 }
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Found on the path; no limits of memory and CPU time. */
+/** The programs that decode: found on the path, without limits of memory and CPU time. */
 const TOOLS = { ffmpeg: "ffmpeg", ffprobe: "ffprobe", mkfifo: "mkfifo", prlimit: null };
 const NEVER = new AbortController().signal;
-/** Whatever the rate of a video is, no frame is left out. */
+/** A sampling plan that leaves out no frame, whatever the rate of a video is. */
 const EVERY_FRAME: SamplingPlan = { policy: "source_fps_adaptive", sampleFps: 60, sourceFps: 60 };
 
 /** Measures all videos, as many side by side as there are processors, or `jobs`. Answers in the order of the paths. */
@@ -100,7 +100,10 @@ export function predictionsOf(signals: SignalColumns, ranges: readonly DetectedR
   };
 }
 
-/** Faulty frames that follow each other are one marker, with the kind of its first frame; undefined: not measured. */
+/**
+ * Faulty frames as ranges: those that follow each other are one marker, with the kind of its first frame.
+ * Undefined: not measured.
+ */
 export function faultyRanges(
   { artifactScore, artifactKind }: Pick<SignalColumns, "artifactScore" | "artifactKind">,
 ): NamedRange[] | undefined {
@@ -125,7 +128,7 @@ function framesFrom(scores: Float32Array, threshold: number): number[] {
   return frames;
 }
 
-/** Changes with the code that decodes and detects; other code may change without a new measurement. */
+/** Hash of the code that decodes and detects; other code may change without a new measurement. */
 function codeHash(): string {
   const hash = createHash("sha256");
   const add = (path: string) => {
@@ -141,7 +144,7 @@ function codeHash(): string {
   return hash.digest("hex");
 }
 
-/** By place, size and time of change. */
+/** Hash of a video by its place, size and time of change. */
 async function fileHash(path: string, code: string): Promise<string> {
   const { size, mtime } = await Deno.stat(path);
   const identity = `${code} ${await Deno.realPath(path)} ${size} ${mtime?.getTime()}`;

@@ -32,7 +32,7 @@ export interface Counts {
   readonly misses: number;
 }
 
-/** `artifact_frames` counts frames, all others count markers. */
+/** What is scored. `artifact_frames` counts frames, all others count markers. */
 export const FIGURES = [
   ...["cuts", "gradual", "flashes", "freezes", "black", "loops", "artifacts", "artifact_frames"] as const,
 ];
@@ -74,7 +74,7 @@ export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTal
 
 /** Which ranges of the truth were found, and the predictions that are wrong. */
 export interface RangeMatch {
-  /** For each range of the truth. */
+  /** Whether each range of the truth was found. */
   readonly isFound: readonly boolean[];
   readonly wrong: readonly FrameRange[];
 }
@@ -146,9 +146,10 @@ export interface Asked {
 }
 
 /**
- * Both answers are right: a freeze where nothing moves, also an edited one between such parts, where the picture is black or where damage holds it; black at the dark
- * end of a fade; a flash within a fault or damage; a repeat where nothing moves, or where shots show the same frames; a fault
- * next to missing frames and where damage is too faint to be asked for.
+ * What has to be found, and where both answers are right. They are for a freeze where nothing moves, also for
+ * an edited one between such parts, where the picture is black, or where damage holds it; for black at the
+ * dark end of a fade; for a flash within a fault or damage; for a repeat where nothing moves, or where shots
+ * show the same frames; for a fault next to missing frames, and where damage is too faint to be asked for.
  */
 export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
   const { gradual = [], flashes = [], freezes = [], black = [], loops = [], artifacts = [] } = truth;
@@ -178,7 +179,10 @@ function isAmongStill({ static: still = [], fps = 25 }: Truth, { start, end }: F
     still.some((range) => range.start >= end && isNear(range, end));
 }
 
-/** From a shot of a clip to the end of the next one that begins in the first half of it, in a while: the edit repeats it. */
+/**
+ * Ranges that the edit shows again: from a shot of a clip to the end of the next one, in a while, that begins
+ * in the first half of it.
+ */
 function shownAgain({ shots = [], frames = 0, fps = 25 }: Truth): FrameRange[] {
   return shots.flatMap(({ start, src, src_t }, at) => {
     const half = ((shots[at + 1]?.start ?? frames) - start) / fps / 2;
@@ -230,7 +234,7 @@ export function addCounts(a: Counts | undefined, b: Counts): Counts {
   };
 }
 
-/** What both cover as a share of what either covers. */
+/** What both ranges cover as a share of what either covers. */
 function overlap(a: FrameRange, b: FrameRange): number {
   const both = Math.max(0, Math.min(a.end, b.end) - Math.max(a.start, b.start));
   return both / (a.end - a.start + b.end - b.start - both);

@@ -1,6 +1,6 @@
 /** What is known of a labelled video: the fields of a `*.truth.json`. Indexes count decoded frames from 0. */
 
-/** Frames `start` to `end - 1`. */
+/** A range of frames, `start` to `end - 1`. */
 export interface FrameRange {
   readonly start: number;
   readonly end: number;
@@ -8,7 +8,7 @@ export interface FrameRange {
 
 export interface NamedRange extends FrameRange {
   readonly kind?: string;
-  /** Of damage in a file: the largest mean difference of luma of a frame to the undamaged one. */
+  /** The largest mean difference of luma of a frame to the undamaged one, for damage in a file. */
   readonly max_mad?: number;
 }
 
@@ -20,11 +20,11 @@ export interface LoopRange extends FrameRange {
 
 export interface TruthShot {
   readonly start: number;
-  /** File name of a clip, or `drawn:<what>`. */
+  /** Source of the shot: the file name of a clip, or `drawn:<what>`. */
   readonly src: string;
-  /** Seconds from the start of the clip. */
+  /** Where the shot begins in the clip, seconds. */
   readonly src_t: number;
-  /** Clips of one origin show the same things; folds never part them. */
+  /** Origin of the clip: clips of one origin show the same things, and folds never part them. */
   readonly origin?: string;
 }
 
@@ -60,7 +60,7 @@ export interface Truth extends CutTruth {
   readonly corruption?: readonly NamedRange[];
   /** Damage too faint to be asked for. */
   readonly faint?: readonly FrameRange[];
-  /** Nothing moves there, though nobody froze it. */
+  /** Where nothing moves, though nobody froze it. */
   readonly static?: readonly FrameRange[];
   readonly shakes?: readonly NamedRange[];
   /** First frames after a light was switched on or off and stayed so. */

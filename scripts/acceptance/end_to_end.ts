@@ -7,7 +7,7 @@ import { startServer } from "../server.ts";
 import { done, expect, runSteps, until } from "./steps.ts";
 
 const CLIP = join(fileURLToPath(new URL("../../", import.meta.url)), "fixtures", "clips", "intel_bottle.mp4");
-/** Is named in the events; nothing asks it. */
+/** Name of a model for the events; nothing asks it. */
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const apiKey = crypto.randomUUID();
 const dataDir = Deno.makeTempDirSync({ prefix: "service-end-to-end-" });

@@ -6,7 +6,7 @@ import { Client, isHttpError } from "../../client/mod.ts";
 import { done, expect, needed, runSteps } from "./steps.ts";
 
 const CLIP = join(fileURLToPath(new URL("../../", import.meta.url)), "fixtures", "clips", "intel_bottle.mp4");
-/** Is named in the events; nothing asks it. */
+/** Name of a model for the events; nothing asks it. */
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const url = needed("SERVICE_URL", "the address of the service, such as http://127.0.0.1:8080");
 const apiKey = needed("SERVICE_API_KEY", "a key of the service");

@@ -5,8 +5,8 @@ import { valueText } from "./values.ts";
 
 /** File below src/, the name of the constant, and what it bounds. */
 const BOUNDS: readonly (readonly [string, string, string])[] = [
-  ["http/body.ts", "FAULTS_MAX", "Faults that one 422 answer lists"],
-  ["http/upload_form.ts", "BOUNDARY_CHARACTERS_MAX", "Characters of the boundary of a form"],
+  ["http/requests/body.ts", "FAULTS_MAX", "Faults that one 422 answer lists"],
+  ["http/requests/upload_form.ts", "BOUNDARY_CHARACTERS_MAX", "Characters of the boundary of a form"],
   [
     "model/reason/json_object.ts",
     "MAX_JSON_DEPTH",
@@ -95,9 +95,9 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
     "READ_BYTES_OF_PRINCIPAL",
     "The same of all event streams of a principal, each an even part",
   ],
-  ["http/sse.ts", "PIECE_BYTES", "What an event stream gives the runtime at once"],
+  ["http/routes/sse.ts", "PIECE_BYTES", "What an event stream gives the runtime at once"],
   [
-    "http/untaken_answers.ts",
+    "http/answers/untaken_answers.ts",
     "LOOK_MS",
     "From one look at who has taken what of its event stream to the next",
   ],

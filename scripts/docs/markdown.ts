@@ -19,7 +19,10 @@ export function code(text: string): string {
   return text === "" ? "" : `\`${text}\``;
 }
 
-/** `<!-- generated: NAME -->` up to its end marker; the end marker belongs to the nearest start before it. */
+/**
+ * A generated section: `<!-- generated: NAME -->` up to its end marker, which belongs to the nearest start
+ * before it.
+ */
 const SECTION = /(<!-- generated: ([a-z ]+) -->\n)([^]*?)(<!-- \/generated -->)/g;
 
 /** `page` with the text of every marked section replaced by `textOf` its name. Throws for an unknown name. */

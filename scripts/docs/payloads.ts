@@ -167,7 +167,7 @@ function fieldRows(kind: string, { properties = {}, required = [] }: Schema, pre
   });
 }
 
-/** The schema's own words go first, then those for the kind, then those for the name. */
+/** What a field means: the schema's own words go first, then those for the kind, then those for the name. */
 function meaningOf(kind: string, path: string): string {
   return FIELD_MEANINGS[`${kind}:${path}`] ?? FIELD_MEANINGS[path] ?? "";
 }
@@ -225,7 +225,7 @@ function sharedName(schema: Schema): string | undefined {
   return schema.properties && SHARED_NAMES.get(identityOf(schema));
 }
 
-/** Two objects with the same fields are the same shape. */
+/** Identity of a shape: two objects with the same fields are the same one. */
 function identityOf({ properties, required }: Schema): string {
   return JSON.stringify({ properties, required });
 }
@@ -234,7 +234,7 @@ function schemaOf(shape: z.ZodType): Schema {
   return z.toJSONSchema(shape, { target: "draft-2020-12", io: "input", unrepresentable: "any" }) as Schema;
 }
 
-/** The first sample of the kind; of a list of frames only the first one. */
+/** An example of a kind: its first sample; of a list of frames only the first one. */
 function exampleOf(kind: string): string {
   const name = kind.replace(".*", "");
   const text = Deno.readTextFileSync(new URL(`../../fixtures/events/${name}.json`, import.meta.url));

@@ -5,7 +5,7 @@ import { COMMANDS } from "../../cli/table/commands.ts";
 import { SETTINGS } from "../../src/contract/settings.ts";
 import { FAMILIES, type Family } from "../../src/contract/metric_families.ts";
 import { REFUSALS } from "../../src/contract/refusal.ts";
-import { ROUTES } from "../../src/http/app.ts";
+import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { type BlobGrant, type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/contract/limits.ts";
 import { markdownOf } from "../../bench/run/table.ts";

@@ -8,7 +8,7 @@ export interface Image {
   readonly root: string;
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
-  /** `uid:gid`. */
+  /** User and group of the processes, as `uid:gid`. */
   readonly user: string;
   readonly volumes: readonly string[];
   readonly ports: readonly string[];
@@ -36,7 +36,7 @@ export async function buildImage(stages: readonly Stage[], context: string, fold
   return image!;
 }
 
-/** Debian's `minbase` of the release that the tag names: what the image of that tag is made of. */
+/** Unpacks Debian's `minbase` of the release that the tag names: what the image of that tag is made of. */
 async function unpackBase(from: string, root: string, folder: string): Promise<void> {
   const release = /^debian:(\w+)-\d{8}-slim$/.exec(from)?.[1];
   if (!release) throw new Error(`the base must be debian:<release>-<date>-slim, got ${from}`);
@@ -66,7 +66,7 @@ export async function unpackRelease(
 interface Place {
   readonly root: string;
   readonly context: string;
-  /** By name of a stage. */
+  /** Roots by the name of their stage. */
   readonly roots: ReadonlyMap<string, string>;
 }
 
@@ -121,7 +121,10 @@ async function follow({ steps }: Stage, { root, context, roots }: Place): Promis
   return image;
 }
 
-/** Files of the context are those that git knows, so that nothing of this machine gets in. */
+/**
+ * Follows a COPY step. Files of the context are those that git knows, so that nothing of this machine gets
+ * in.
+ */
 async function copy(
   { text, line }: Step,
   { root, context, roots }: Place,

@@ -3,15 +3,15 @@
 export interface Step {
   readonly instruction: string;
   readonly text: string;
-  /** The elements of the JSON form; null for the shell form. */
+  /** The elements of the step's JSON form; null for the shell form. */
   readonly words: readonly string[] | null;
   readonly line: number;
 }
 
 export interface Stage {
-  /** The image that it starts with. */
+  /** The image that the stage starts with. */
   readonly from: string;
-  /** Its name; null for the last one, which has none. */
+  /** Name of the stage; null for the last one, which has none. */
   readonly name: string | null;
   readonly steps: readonly Step[];
 }
@@ -21,7 +21,9 @@ const KNOWN = new Set([
   ...["ENTRYPOINT", "CMD"],
 ]);
 
-/** Throws on an instruction that it does not know, so that nothing is passed over. */
+/**
+ * The stages of a Dockerfile. Throws on an instruction that it does not know, so that nothing is passed over.
+ */
 export function readDockerfile(text: string): Stage[] {
   const stages: { from: string; name: string | null; steps: Step[] }[] = [];
   for (const { line, statement } of statementsOf(text)) {

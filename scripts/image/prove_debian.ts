@@ -26,20 +26,23 @@ const { values: { release, archive, test }, positionals: folders } = parseArgs({
   allowPositionals: true,
 });
 
-const failures: string[] = [];
+let failures = 0;
 const folder = Deno.makeTempDirSync({ dir: "/var/tmp", prefix: "service-debian-" });
 try {
   Deno.chmodSync(folder, 0o755);
   if (archive !== undefined) Deno.symlinkSync(Deno.realPathSync(archive), join(folder, `${release}.tar`));
   // One that fails does not keep the other from being tried.
   for (const [name, follow] of Object.entries({ root: asRoot, user: asAnotherUser })) {
-    await newRoot(name).then(follow).catch((error) => failures.push(`as ${name}: ${error.message}`));
+    await newRoot(name).then(follow).catch(({ message }) => {
+      failures++;
+      console.log(`as ${name}: ${message}`);
+    });
   }
 } finally {
   await run(["rm", "-rf", "--one-file-system", folder]);
 }
-console.log(failures.join("\n\n") || `the README's commands work on ${release}`);
-Deno.exit(failures.length);
+if (failures === 0) console.log(`the README's commands work on ${release}`);
+Deno.exit(failures);
 
 async function newRoot(name: string): Promise<string> {
   const root = join(folder, name);

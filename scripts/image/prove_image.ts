@@ -38,7 +38,10 @@ if (Deno.args[0] === "--run") {
   }
 }
 
-/** The proof runs in a network that has only loopback, so that the ports of the image are free and nothing else is reached. */
+/**
+ * Does the proof in a network that has only loopback, so that the ports of the image are free and nothing
+ * else is reached.
+ */
 async function inOwnNetwork(image: Image, folder: string): Promise<void> {
   const self = [
     Deno.execPath(),
@@ -116,7 +119,10 @@ async function start(image: Image, volume: string): Promise<Running> {
   throw new Error(`the image does not start:\n${await log}`);
 }
 
-/** As a runtime runs it: its user without any capability, a read-only root, `/tmp` in memory, a volume, process 1 of its own namespace. */
+/**
+ * The command line of the image, as a runtime runs it: its user without any capability, a read-only root,
+ * `/tmp` in memory, a volume, and process 1 of its own namespace.
+ */
 function containerCommand(
   { root, env, workingDir, user, volumes }: Image,
   volume: string,

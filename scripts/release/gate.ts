@@ -1,27 +1,27 @@
 /** A gate of a release: one observed value against a ceiling, which a variable of the environment may set. */
 
 export interface Gate {
-  /** As `--only` takes it and as a failure names it. */
+  /** Name of the gate, as `--only` takes it and as a failure names it. */
   readonly name: string;
   /** What is observed, with its unit. */
   readonly what: string;
   readonly variable: string;
   readonly defaultCeiling: number;
-  /** Throws where it cannot be measured, which holds no gate. */
+  /** Observes the value. Throws where it cannot be measured, and then the gate does not hold. */
   readonly observe: () => Promise<number>;
 }
 
 export interface GateResult {
   readonly gate: Gate;
   readonly ceiling: number;
-  /** Null where it could not be measured. */
+  /** The observed value; null where it could not be measured. */
   readonly observed: number | null;
-  /** Why it could not be measured. */
+  /** Why the value could not be measured; null where it was. */
   readonly fault: string | null;
   readonly holds: boolean;
 }
 
-/** Throws for a variable that is no number from 0. */
+/** The ceiling of a gate. Throws for a variable that is no number from 0. */
 export function ceilingOf(
   { variable, defaultCeiling }: Gate,
   environment: Readonly<Record<string, string>>,
@@ -62,7 +62,9 @@ export function verdict(results: readonly GateResult[]): string {
   return failed.length === 0 ? `${results.length} held` : `not held: ${failed.join(", ")}`;
 }
 
-/** `ok      api_size        43640751 of at most 45000000 bytes (SERVICE_MAX_API_SIZE_BYTES)`. */
+/**
+ * A result as a line, such as `ok api_size 43640751 of at most 45000000 bytes (SERVICE_MAX_API_SIZE_BYTES)`.
+ */
 export function gateLine({ gate, ceiling, observed, fault, holds }: GateResult): string {
   const { name, what, variable } = gate;
   const said = observed === null

@@ -7,14 +7,17 @@ import type { Gate } from "./gate.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** The same input gives the same events, and the published schemas take the fixtures and refuse what is broken. */
+/**
+ * Tests that the same input gives the same events, and that the published schemas take the fixtures and
+ * refuse what is broken.
+ */
 const REPLAY_TESTS = [
   "test/media/kernels/gate_kernel_test.ts",
   "test/model/schemas_test.ts",
   "test/model/events",
   "test/store/timeline/timeline_model_test.ts",
 ];
-/** Falls below its floor when a change to the kernels costs quality. */
+/** Tests that find a figure below its floor when a change to the kernels costs quality. */
 const QUALITY_TESTS = ["test/lab/floor_test.ts"];
 
 export const GATES: readonly Gate[] = [
@@ -95,7 +98,7 @@ interface FilterFigures {
 
 let filterRun: Promise<FilterFigures> | undefined;
 
-/** One run for both of its gates. */
+/** The figures of the filter, of one run for both of its gates. */
 function filterFigures(): Promise<FilterFigures> {
   return filterRun ??= output(["run", "-A", "bench/filter.ts", "--json"]).then((text) => JSON.parse(text));
 }

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { type Gate, gateLine, passGates, verdict } from "./gate.ts";
 import { GATES } from "./gates.ts";
 
-/** Throws for a name that no gate has. */
+/** The gates of these names. Throws for a name that no gate has. */
 function chosenGates(names: readonly string[]): readonly Gate[] {
   const unknown = names.filter((name) => !GATES.some((gate) => gate.name === name));
   if (unknown.length > 0) {

@@ -35,15 +35,21 @@ import { ALLOWED, BY_ARGUMENT, numberOf, type Processor } from "./syscalls.ts";
 /** Whether the program may open connections to 127.0.0.1 besides those to Unix sockets. */
 export type Network = "none" | "loopback";
 
-/** The usual one of the family, and TCP: streams of other protocols have code in the kernel that no decoder needs. */
+/**
+ * Protocols of sockets: the usual one of the family, and TCP. Streams of other protocols have code in the
+ * kernel that no decoder needs.
+ */
 const PROTOCOLS = [0, 6];
 
-/** Of a terminal its settings and its size, of a stream how much there is to read and whether it blocks. */
+/**
+ * Requests to `ioctl`: the settings and the size of a terminal; how much there is to read of a stream, and
+ * whether it blocks.
+ */
 const IOCTLS = [0x5401, 0x5413, 0x541b, 0x5421];
-/** Names of threads; which privileges are left. */
+/** Requests to `prctl`: names of threads, and which privileges are left. */
 const PRCTLS = [15, 16, 3, 21, 23, 39];
 
-/** In place of a process id: limits of other processes are not its business. */
+/** What stands in place of a process id: limits of other processes are not its business. */
 const ITSELF = 0;
 
 const CLONE_THREAD = 0x00010000;

@@ -31,20 +31,25 @@ import {
 } from "./bpf.ts";
 import { numberOf, type Processor, REFUSED_TO_SERVICE, SERVICE_BY_ARGUMENT } from "./syscalls.ts";
 
-/** The numbering of x86-64 with pointers of 32 bits begins here; no program of ours uses it. */
+/** First number of the calls of x86-64 with pointers of 32 bits; no program of ours uses them. */
 const X32 = 0x40000000;
 
-/** Puts text into a terminal's input as if it had been typed (`TIOCSTI`), or pastes on a console (`TIOCLINUX`). */
+/**
+ * Requests that put text into a terminal's input as if it had been typed (`TIOCSTI`), or paste on a console
+ * (`TIOCLINUX`).
+ */
 const TYPING = [0x5412, 0x541c];
 
-/** The kind of file in a mode, and the kinds that are devices. */
+/** Bits of a mode that are the kind of file; below, the kinds that are devices. */
 const FILE_KIND = 0xf000;
 const DEVICES = [0x2000, 0x6000];
 
 /**
- * Makes a list of what is refused, and not of what is allowed as for decoders: the runtime, bubblewrap, a shell and the tools of util-linux
- * need most calls, and a newer runtime more. Refused are those with which a process that was taken over goes on to other processes of its
- * user, to the kernel, or to what containers do not hold back: debugging, keyrings, modules, BPF, perf, io_uring, raw and unusual sockets.
+ * The filter of the service. It is a list of what is refused, and not of what is allowed as for decoders: the
+ * runtime, bubblewrap, a shell and the tools of util-linux need most calls, and a newer runtime more. Refused
+ * are the calls with which a process that was taken over goes on to other processes of its user, to the
+ * kernel, or to what containers do not hold back: debugging, keyrings, modules, BPF, perf, io_uring, raw and
+ * unusual sockets.
  */
 export function serviceFilterOf(processor: Processor): Uint8Array<ArrayBuffer> {
   const numbers = Object.values(REFUSED_TO_SERVICE).map((row) => numberOf(row, processor))

@@ -81,7 +81,7 @@ const CODE: Readonly<Record<Processor, string>> = {
     01 00 00 d4           svc   0`,
 };
 
-/** Its length stands in the code. */
+/** What the starter writes where it fails. The length of the text stands in the code. */
 const MESSAGE = "the system-call filter cannot be set, or the program cannot be started\n";
 
 /** ELF's name of each processor. */
@@ -92,7 +92,7 @@ const PAGE_BYTES = 0x10000;
 const HEADER_BYTES = 64;
 const PART_BYTES = 56;
 const PART_COUNT = 2;
-/** `struct sock_fprog`: the number of instructions, and where they are. */
+/** Bytes of a `struct sock_fprog`: the number of instructions, and where they are. */
 const DATA_BYTES = 16;
 const INSTRUCTION_BYTES = 8;
 
@@ -127,7 +127,7 @@ function codeOf(processor: Processor): Uint8Array {
   return Uint8Array.from(bytes, (byte) => parseInt(byte, 16));
 }
 
-/** `Elf64_Ehdr` of a program without sections. */
+/** Writes the header of the file, an `Elf64_Ehdr` of a program without sections. */
 function writeHeader(view: DataView, machine: number, entry: number): void {
   // The sign of the format, 64 bits, little endian, version 1.
   [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1].forEach((byte, at) => view.setUint8(at, byte));
@@ -148,7 +148,7 @@ interface Part {
   readonly bytes: number;
 }
 
-/** `Elf64_Phdr` of a part that begins with the file. */
+/** Writes a part of the file, an `Elf64_Phdr` of one that begins with the file. */
 function writePart(view: DataView, index: number, { kind, flags, address, bytes }: Part): void {
   const at = HEADER_BYTES + index * PART_BYTES;
   view.setUint32(at, kind, true);

@@ -207,7 +207,7 @@ export const SERVICE_BY_ARGUMENT = {
   mknodat: [259, 33],
 } as const satisfies Record<string, Numbers>;
 
-/** Its number on this kind of processor. */
+/** The number of a call on this kind of processor; null where it has none. */
 export function numberOf(numbers: Numbers, processor: Processor): number | null {
   return numbers[PROCESSORS.indexOf(processor)]!;
 }

@@ -13,7 +13,7 @@ interface Parts {
   readonly version: string;
   readonly runtime: { readonly version: string; readonly target: string; readonly sha256: string };
   readonly lock: Lock;
-  /** `name@version` of each package in the bundle. */
+  /** Packages in the bundle, each as `name@version`. */
   readonly bundled: readonly string[];
   /** Names of packages in deno.json that are in the web pages; what they depend on is listed as well. */
   readonly inFiles: readonly string[];
@@ -66,7 +66,7 @@ function componentOf(one: string, lock: Lock) {
   };
 }
 
-/** The lock adds the versions of peers to a version: `1.0.0_preact@11.2.0`. */
+/** What the lock says of a package. It adds the versions of peers to a version: `1.0.0_preact@11.2.0`. */
 function entryOf(one: string, { npm }: Lock): Lock["npm"][string] {
   const key = Object.keys(npm).find((key) => key === one || key.startsWith(`${one}_`));
   if (key === undefined) throw new Error(`deno.lock has no ${one}`);

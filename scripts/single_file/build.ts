@@ -54,7 +54,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
 };
 
 interface BuildOptions {
-  /** A larger file, made in a fifth of the time; false unless given. */
+  /** Whether the file is made in a fifth of the time and becomes larger; false unless given. */
   readonly isQuick?: boolean;
 }
 
@@ -176,7 +176,7 @@ function packagesOf(inputs: readonly string[]): string[] {
   return [...found];
 }
 
-/** Compressing Deno takes half a minute, so what came out is kept. */
+/** Deno, compressed. That takes half a minute, so what came out is kept. */
 async function packedRuntime(
   part: Uint8Array<ArrayBuffer>,
   [program, ...options]: readonly [string, ...string[]],
@@ -197,7 +197,7 @@ async function packedRuntime(
   return Deno.readFileSync(kept);
 }
 
-/** Blocks, so that two processors unpack it in half the time. */
+/** The command that compresses by xz, in blocks, so that two processors unpack it in half the time. */
 function xzCommand(preset: number): [string, ...string[]] {
   return ["xz", "-T2", "--block-size=48MiB", "--x86", `--lzma2=preset=${preset},dict=48MiB`];
 }

@@ -36,7 +36,10 @@ export async function installPackages(root: string): Promise<string> {
   return join(folder, "node_modules");
 }
 
-/** Without a path in the package: `hono/utils/url` and `npm:hono@4.13.19/utils/url` lose `/utils/url`. */
+/**
+ * Name of a package without a path in it: `hono/utils/url` and `npm:hono@4.13.19/utils/url` lose
+ * `/utils/url`.
+ */
 function packageOf(name: string): string {
   return /^(?:npm:)?(?:@[^/]+\/)?[^/]+/.exec(name)![0];
 }

@@ -12,14 +12,17 @@ export interface SmallerRuntime {
   readonly blankedBytes: number;
 }
 
-/** Throws where the program has not the parts that are known of Deno: a new version may keep them elsewhere. */
+/**
+ * Makes a program smaller. Throws where it has not the parts that are known of Deno: a new version may keep
+ * them elsewhere.
+ */
 export function smallerRuntime(program: Uint8Array): SmallerRuntime {
   const bytes = new Uint8Array(program);
   const blankedBytes = blankCompressed(bytes) + blankLanguages(bytes);
   return { bytes, blankedBytes };
 }
 
-/** Each part that was compressed by itself and is for the type checker or for desktop programs. */
+/** Blanks each part that was compressed by itself and is for the type checker or for desktop programs. */
 function blankCompressed(bytes: Uint8Array<ArrayBuffer>): number {
   let blanked = 0;
   for (const start of placesOf(bytes, ZSTD_MAGIC)) {
@@ -43,7 +46,7 @@ function isUnused(content: Uint8Array | null): boolean {
 
 const ZSTD_MAGIC = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
 
-/** Behind the last block of a frame (RFC 8878, section 3.1.1); null where there is none. */
+/** Place behind the last block of a frame (RFC 8878, section 3.1.1); null where there is none. */
 function frameEnd(bytes: Uint8Array, start: number): number | null {
   const descriptor = bytes[start + 4]!;
   const isSingleSegment = (descriptor & 32) !== 0;

@@ -14,7 +14,10 @@ export interface FileReport {
   readonly times: readonly TestTime[];
 }
 
-/** `junit` is empty where the process ended before it wrote its report; then the tests' own lines count. */
+/**
+ * The report of a file. `junit` is empty where the process ended before it wrote its report; then the tests'
+ * own lines count.
+ */
 export function readReport(output: string, junit: string): FileReport {
   const summary = /^(?:ok|FAILED) \| (\d+) passed.*? \| (\d+) failed/m.exec(output);
   const cases = casesOf(junit);

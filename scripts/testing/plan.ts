@@ -27,7 +27,7 @@ export const FIRST: readonly string[] = [
   "test/process/sandbox_test.ts",
   "test/http/ingest/remote_ingest_test.ts",
   "test/http/routes/webhooks_test.ts",
-  "test/http/sse_test.ts",
+  "test/http/routes/sse_test.ts",
 ];
 
 /** Files or folders that run once for each ffmpeg, each with what differs between versions. */
@@ -53,7 +53,7 @@ export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
 /** A file, and the ffmpeg with which it runs. */
 export interface Turn {
   readonly file: string;
-  /** Null for the first one, with which all files run. */
+  /** Folder of the ffmpeg; null for the first one, with which all files run. */
   readonly ffmpeg: string | null;
 }
 

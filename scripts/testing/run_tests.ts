@@ -11,7 +11,7 @@ const PRELOAD = "test/support/preload.ts";
 const SLOWEST_SHOWN = 10;
 
 interface Result extends FileReport {
-  /** With the version of its ffmpeg where that is not the first one. */
+  /** The file, with the version of its ffmpeg where that is not the first one. */
   readonly file: string;
   readonly output: string;
   readonly seconds: number;
@@ -93,8 +93,9 @@ function deadlineSecs(): number {
 }
 
 /**
- * Once for all files, as each of their processes would check the same modules again. Everything is checked by the same words as
- * in scripts/check: Deno then knows the answer if it has just been asked.
+ * Checks the types once for all files, as each of their processes would check the same modules again.
+ * Everything is checked by the same words as in scripts/check: Deno then knows the answer if it has just been
+ * asked.
  */
 async function typesAreRight(files: readonly string[], isAll: boolean): Promise<boolean> {
   const roots = isAll ? ["src", "test", "scripts", "lab", "bench", "client", "cli"] : [PRELOAD, ...files];
@@ -102,7 +103,7 @@ async function typesAreRight(files: readonly string[], isAll: boolean): Promise<
   return (await new Deno.Command(Deno.execPath(), { args }).spawn().status).success;
 }
 
-/** Those of FFMPEGS; none where it is not set. */
+/** The folders of FFMPEGS; none where it is not set. */
 function ffmpegFolders(): string[] {
   return (Deno.env.get("FFMPEGS") ?? "").split(delimiter).filter((folder) => folder !== "");
 }
@@ -121,7 +122,7 @@ function isFirstOn(path: string, folder: string): boolean {
   return found !== undefined && Deno.realPathSync(found) === Deno.realPathSync(folder);
 }
 
-/** Such as ` [ffmpeg 7.1.5]`. */
+/** The version of the ffmpeg in a folder, such as ` [ffmpeg 7.1.5]`. */
 function versionOf(folder: string): string {
   const { stdout } = new Deno.Command(join(folder, "ffmpeg"), { args: ["-version"] }).outputSync();
   const [, version] = /^ffmpeg version ([^\s-]+)/.exec(new TextDecoder().decode(stdout)) ?? [];

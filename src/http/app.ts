@@ -1,74 +1,36 @@
-/** The HTTP surface: the table of all routes, and the checks and headers around each of them. */
+/** The HTTP surface: dispatch to the routes, and the checks and headers around each of them. */
 
 import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
-import { PrincipalBuckets, TokenBucket } from "../sharing/rate_limit.ts";
-import { Refusal, refuse } from "../contract/refusal.ts";
 import type { World } from "../base/world.ts";
+import { LIMITS } from "../contract/limits.ts";
+import { Refusal, refuse } from "../contract/refusal.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
-import { LIMITS } from "../contract/limits.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
-import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
-import { BLOB_ROUTES } from "./routes/blobs.ts";
-import type { HttpCaller, Once, Route, RouteCall, UseCases } from "./call.ts";
-import { compressed } from "./compress.ts";
+import { PrincipalBuckets, TokenBucket } from "../sharing/rate_limit.ts";
+import { BrowserGuard, type BrowserGuardOptions } from "./admission/browser_guard.ts";
+import { isOnLoopback } from "./admission/client_address.ts";
+import { Cors } from "./admission/cors.ts";
+import { type Admission, Guard, type GuardOptions, tenantOf } from "./admission/guard.ts";
+import { compressed } from "./answers/compress.ts";
+import type { HeldAnswers } from "./answers/held_answers.ts";
+import { expectTls, refusal, Rejection } from "./answers/reply.ts";
 import { ClientGone, clientName, type Connections } from "./connections.ts";
-import { Cors } from "./cors.ts";
-import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
-import { FILE_ROUTES } from "./routes/files.ts";
-import { isOnLoopback } from "./client_address.ts";
-import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
 import { answerOnce } from "./idempotency.ts";
-import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
-import { INFER_ROUTES } from "./routes/infer.ts";
-import { LIVE_ROUTES } from "./routes/live.ts";
-import { PAGE_ROUTES } from "./pages.ts";
-import { POLICY_ROUTES } from "./routes/policies.ts";
-import { READ_ROUTES } from "./routes/events.ts";
-import { REASON_ROUTES } from "./routes/reason.ts";
-import type { ReceivedBodies } from "./received_body.ts";
-import type { HeldAnswers } from "./held_answers.ts";
-import type { UntakenAnswers } from "./untaken_answers.ts";
-import { expectTls, refusal, Rejection } from "./reply.ts";
 import { RequestSpans } from "./request_spans.ts";
-import { RUN_ROUTES } from "./routes/runs.ts";
-import { SEARCH_ROUTES } from "./routes/search.ts";
-import { SSE_ROUTES } from "./sse.ts";
-import { SYSTEM_ROUTES } from "./routes/system.ts";
-import { TRIGGER_ROUTES } from "./routes/triggers.ts";
-import { WEBHOOK_ROUTES } from "./routes/webhooks.ts";
-import { WHIP_ROUTES, whipOptions } from "./routes/whip.ts";
-
-export const ROUTES: readonly Route[] = [
-  ...SYSTEM_ROUTES,
-  ...RUN_ROUTES,
-  ...ANALYSIS_ROUTES,
-  ...READ_ROUTES,
-  ...SEARCH_ROUTES,
-  ...FEEDBACK_ROUTES,
-  ...FILE_ROUTES,
-  ...BLOB_ROUTES,
-  ...SSE_ROUTES,
-  ...WEBHOOK_ROUTES,
-  ...INFER_ROUTES,
-  ...REASON_ROUTES,
-  ...TRIGGER_ROUTES,
-  ...POLICY_ROUTES,
-  ...WHIP_ROUTES,
-  ...LIVE_ROUTES,
-  ...PAGE_ROUTES,
-];
+import type { HttpCaller, RouteCall, RouteUses } from "./route/call.ts";
+import type { Once, Route } from "./route/route.ts";
+import { ROUTES } from "./routes/route_table.ts";
+import { whipOptions } from "./routes/whip.ts";
 
 export interface AppOptions {
   readonly guard: GuardOptions & BrowserGuardOptions;
   readonly names: Pick<PrincipalNames, "ofKey">;
   readonly limits: RequestLimits;
   readonly connections: Connections;
-  readonly useCases: UseCases;
+  readonly use: RouteUses;
   readonly world: World;
-  readonly bodies: ReceivedBodies;
-  readonly untaken: UntakenAnswers;
   readonly heldAnswers: HeldAnswers;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
@@ -150,8 +112,7 @@ export function createApp(options: AppOptions): App {
     if (req.method === "HEAD") env.whole = response;
     return response;
   });
-  const { useCases, world, bodies, untaken } = options;
-  const Call = callsOf({ ...useCases, world, bodies, untaken });
+  const { use, world } = options;
   const spans = new RequestSpans(world.tracing);
   let requests = 0;
 
@@ -235,7 +196,7 @@ export function createApp(options: AppOptions): App {
 
   function answer(route: Route, caller: HttpCaller, request: HonoRequest): Response | Promise<Response> {
     if (spans.isOn) spans.matched(request.raw, route.path, request.param("id"));
-    const call = new Call(caller, request);
+    const call: RouteCall = { caller, request, use };
     if (takesKeys(route)) {
       const key = request.raw.headers.get(IDEMPOTENCY_KEY);
       if (key !== null) return answerOnce(route, key, call, options.synced);
@@ -279,17 +240,6 @@ export function createApp(options: AppOptions): App {
 
 function takesKeys(route: Route): route is Route & { readonly once: Once } {
   return route.once !== undefined;
-}
-
-/** The calls of routes. What all of them share is in their prototype, so that a call has two fields of its own. */
-function callsOf(
-  shared: Omit<RouteCall, "caller" | "request">,
-): new (caller: HttpCaller, request: HonoRequest) => RouteCall {
-  class Call {
-    constructor(readonly caller: HttpCaller, readonly request: HonoRequest) {}
-  }
-  Object.assign(Call.prototype, shared);
-  return Call as unknown as ReturnType<typeof callsOf>;
 }
 
 function answeredAtOnce(caller: Disposable, response: Response): Response {

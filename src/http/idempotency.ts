@@ -3,8 +3,9 @@
 import type { AnswerAgain, KeptBody } from "../flow/idempotency.ts";
 import { FirstRequest } from "../flow/idempotency.ts";
 import { checkIdempotencyKey } from "../model/idempotency_key.ts";
-import type { AnswerFields, Once, Route, RouteCall } from "./call.ts";
-import { jsonChunks, jsonText } from "./reply.ts";
+import { jsonChunks, jsonText } from "./answers/reply.ts";
+import type { RouteCall } from "./route/call.ts";
+import type { AnswerFields, Once, Route } from "./route/route.ts";
 
 /**
  * The answer of `route` to a request with `key`: kept when it is a success, after `synced`. A refusal frees the key. Throws
@@ -19,7 +20,7 @@ export async function answerOnce(
   checkIdempotencyKey(key);
   let first: FirstRequest | undefined;
   const begin = async (body: string, fields: unknown) => {
-    const begun = await call.idempotency.begin(call.caller, {
+    const begun = await call.use.idempotency.begin(call.caller, {
       key,
       method: route.method,
       path: call.request.path,
@@ -33,7 +34,7 @@ export async function answerOnce(
   };
   let response: Response;
   try {
-    response = await route.handle(Object.assign(call, { begin }));
+    response = await route.handle({ ...call, begin });
   } catch (error) {
     if (error instanceof AnsweredBefore) return await answerAgain(route.once, call, error.answer);
     first?.free();

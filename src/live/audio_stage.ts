@@ -16,7 +16,7 @@ export interface AudioStageOptions {
 
 export class AudioStage {
   readonly #options: AudioStageOptions;
-  /** By track. */
+  /** Windows of Opus packets by track. */
   readonly #windows = new Map<number, OpusWindows>();
   #chunkIndex = 0;
 
@@ -37,12 +37,12 @@ export class AudioStage {
     if (isWanted) this.#report(unit.trackId, out);
   }
 
-  /** A window of decoded sound; a pulled source has one track. */
+  /** Takes a window of decoded sound; a pulled source has one track. */
   takeSamples(window: CutWindow): void {
     this.#report(0, [window], "pcm");
   }
 
-  /** No more packets come: the last windows are reported if they are long enough. */
+  /** To be called when no more packets come: the last windows are reported if they are long enough. */
   finish(): void {
     for (const [trackId, windows] of this.#windows) {
       const out: CutWindow[] = [];
@@ -60,7 +60,7 @@ export class AudioStage {
     return windows;
   }
 
-  /** A window without credit is dropped, which leaves a gap in the chunk numbers. */
+  /** Reports windows. One without credit is dropped, which leaves a gap in the chunk numbers. */
   #report(trackId: number, cut: readonly CutWindow[], format: AudioWindow["format"] = "opus"): void {
     const { outbox, counts } = this.#options;
     for (const window of cut) {

@@ -1,16 +1,19 @@
 /** The bitrate that a publisher may send: lowered as soon as decoding falls behind, and raised again slowly. */
 
-/** Bits a second. The maximum is enough for 1080p from a browser, the minimum for frames that can still be described. */
+/**
+ * Highest bit rate, bits a second: enough for 1080p from a browser. BITRATE_MIN is enough for frames that can
+ * still be described.
+ */
 const BITRATE_MAX = 2_500_000;
 const BITRATE_MIN = 300_000;
-/** So many units that wait for their frame mean that decoding is behind: half a second of a camera. */
+/** Units that wait for their frame from which on decoding is behind: half a second of a camera. */
 const BEHIND_UNITS = 15;
 const DECREASE = 0.6;
 const INCREASE = 1.15;
-/** The rate is raised after so many seconds in a row without falling behind. */
+/** Seconds in a row without falling behind after which the rate is raised. */
 const STABLE_S = 5;
 
-/** A state machine without a clock: `step` is called once a second. */
+/** Decides on the bit rate. A state machine without a clock: `step` is called once a second. */
 export class BitrateController {
   #bitrate = BITRATE_MAX;
   #stableS = 0;

@@ -6,9 +6,9 @@ import { LIMITS } from "../contract/limits.ts";
 /** One Opus packet of a track. */
 export interface OpusUnit {
   readonly data: Uint8Array<ArrayBuffer>;
-  /** Samples at 48 kHz, not wrapping at 32 bits. */
+  /** Time of the packet in samples at 48 kHz, not wrapping at 32 bits. */
   readonly rtpTimestamp: number;
-  /** Packets before this one were lost. */
+  /** Whether packets before this one were lost. */
   readonly hasGap: boolean;
 }
 
@@ -36,7 +36,7 @@ export class OpusWindows {
   #origin = NaN;
   #firstTime = 0;
   #lastTime = 0;
-  /** Samples of the last packet. */
+  /** Length of the last packet in samples. */
   #lastSamples = 0;
 
   /**
@@ -60,7 +60,7 @@ export class OpusWindows {
     return samples / OPUS_SAMPLES_PER_MS;
   }
 
-  /** No more packets come: the rest becomes a window if it is long enough. */
+  /** To be called when no more packets come: the rest becomes a window if it is long enough. */
   finish(out: CutWindow[]): void {
     const samples = this.#lastTime + this.#lastSamples - this.#firstTime;
     if (this.#units.length > 0 && samples >= LIMITS.localAudio.liveRemainderMsMin * OPUS_SAMPLES_PER_MS) {
@@ -91,11 +91,14 @@ export class OpusWindows {
   }
 }
 
-/** RTP counts Opus at 48 kHz (RFC 7587), as the packets do. */
+/** Length of a window in samples: RTP counts Opus at 48 kHz (RFC 7587), as the packets do. */
 const WINDOW_SAMPLES = LIMITS.localAudio.liveWindowMs * OPUS_SAMPLES_PER_MS;
-/** With discontinuous transmission, a publisher in silence sends a packet every 400 ms only, which is no jump. */
+/**
+ * Longest step from packet to packet, in samples, that is no jump. With discontinuous transmission, a
+ * publisher in silence sends a packet every 400 ms only.
+ */
 const STEP_SAMPLES_MAX = 1_000 * OPUS_SAMPLES_PER_MS;
-/** Packets of 2.5 ms, the shortest there are, fill four seconds with 1600. */
+/** Most packets of a window: the shortest ones, of 2.5 ms, fill four seconds with 1600. */
 const UNITS_MAX = 2_048;
-/** Twice what Opus can need for four seconds, 510 kbit/s. */
+/** Most bytes of a window: twice what Opus can need for four seconds, at 510 kbit/s. */
 const BYTES_MAX = 2 ** 19;

@@ -7,7 +7,7 @@ import { LARGEST_PICTURE, pixelsOf } from "../model/live/picture_limits.ts";
 import type { LiveOrder } from "./messages/messages.ts";
 
 export interface PictureRoomOptions {
-  /** What admission has reserved. */
+  /** Largest picture for which admission has reserved memory. */
   readonly reserved: Extent;
   readonly report: (size: PictureSize) => void;
   /** Called when another amount is reserved. */
@@ -25,7 +25,7 @@ export class PictureRoom implements FrameRoom, Disposable {
   #reserved: Extent;
   #isGranted = true;
   #isClosed = false;
-  /** A larger size was reported. */
+  /** Waits for the answer where a larger size was reported; null otherwise. */
   #asked: PromiseWithResolvers<boolean> | null = null;
 
   constructor(options: PictureRoomOptions) {
@@ -45,7 +45,7 @@ export class PictureRoom implements FrameRoom, Disposable {
     return this.#asked.promise;
   }
 
-  /** What is reserved from here on. */
+  /** Takes the order that says what is reserved from here on. */
   onOrder({ picture, isGranted }: Extract<LiveOrder, { kind: "room" }>): void {
     this.#reserved = picture;
     this.#isGranted = isGranted;
@@ -53,7 +53,7 @@ export class PictureRoom implements FrameRoom, Disposable {
     this.#settle(isGranted);
   }
 
-  /** There is room for nothing more. */
+  /** Ends the waiting: there is room for nothing more. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     this.#settle(false);

@@ -22,7 +22,7 @@ export interface PulledSourceOptions {
   readonly world: World;
   readonly room: FrameRoom;
   readonly mediaIdleMs: number;
-  /** There is no end, only gaps. */
+  /** Whether the source has no end, only gaps. */
   readonly isAlwaysOn: boolean;
   readonly counts: SessionCounts;
   readonly onFrame: (frame: DecodedFrame) => void;
@@ -38,22 +38,28 @@ export interface PulledSourceOptions {
     /** The folder for sockets. */
     readonly socketDir: string;
     readonly tap: UnitTap;
-    /** The video of this connection has another codec than MP4 can carry. */
+    /** Called where the video of this connection has another codec than MP4 can carry. */
     readonly onOtherCodec: (codec: string | null) => void;
-    /** The first packets of this connection that could not be taken, and why. */
+    /** Called for the first packets of this connection that could not be taken, with the reason. */
     readonly onLost: (reason: string) => void;
   };
-  /** The connection has ended; `connect` may open another one. */
+  /** Called when the connection has ended; `connect` may open another one. */
   readonly onGap: (gap: SourceLoss) => void;
-  /** The first frame after a gap. */
+  /** Called with the first frame after a gap. */
   readonly onResumed: () => void;
-  /** A source of known length was decoded to its end. */
+  /** Called when a source of known length was decoded to its end. */
   readonly onFinished: () => void;
-  /** No frame came within `mediaIdleMs` after the start, over all connections. Later gaps may be as long as they like. */
+  /**
+   * Called where no frame came within `mediaIdleMs` after the start, over all connections. Later gaps may be
+   * as long as they like.
+   */
   readonly onIdle: () => void;
 }
 
-/** How much of a source of known length may be missing at its end: sound is often longer than video, and headers round. */
+/**
+ * Milliseconds that may be missing at the end of a source of known length: sound is often longer than video,
+ * and headers round.
+ */
 const END_TOLERANCE_MS = 2_000;
 
 /**
@@ -74,7 +80,7 @@ export class PulledSource implements AsyncDisposable {
   #frames = 0;
   #last: { readonly frame: DecodedFrame; readonly atMs: number } | null = null;
   #hasGap = false;
-  /** Runs until the first frame. */
+  /** Ends a source without a frame; runs until the first one. */
   readonly #idleTimer: Disposable;
   /** Media time of the session at time 0 of the current connection. */
   #offsetMs = 0;
@@ -134,7 +140,10 @@ export class PulledSource implements AsyncDisposable {
     });
   }
 
-  /** Packets that MP4 cannot carry are not copied; clips that are asked for with them are refused before. */
+  /**
+   * The options by which packets are copied: none for those that MP4 cannot carry. Clips that are asked for
+   * with such packets are refused before.
+   */
   #copied(
     { video, audioStreams, audioCodec = null }: MediaInfo,
     isConnected: () => boolean,

@@ -3,10 +3,13 @@
 import { LIMITS } from "../contract/limits.ts";
 import type { SignalSample } from "./messages/messages.ts";
 
-/** Media time between two samples: a plot of a minute has 600 points. */
+/** Milliseconds of media time between two samples: a plot of a minute has 600 points. */
 const SAMPLE_MS = 100;
 
-/** Each sample has the largest values of the frames within `SAMPLE_MS`, so that no short movement is lost. */
+/**
+ * Thins out the signals. Each sample has the largest values of the frames within `SAMPLE_MS`, so that no
+ * short movement is lost.
+ */
 export class SignalSamples {
   #samples: SignalSample[] = [];
   /** The sample that is still being made. */

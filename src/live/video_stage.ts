@@ -21,7 +21,7 @@ export interface VideoStageOptions {
   readonly isArmed: () => boolean | null;
   /** Called with each picture before it is reported and moved. */
   readonly onPicture?: (picture: LivePicture) => void;
-  /** A bug: no frame of a publisher can cause it. */
+  /** Called at an error that no frame of a publisher can cause: a bug. */
   readonly onFault: (stage: "analysis" | "clip_accumulator", error: unknown) => void;
 }
 
@@ -44,14 +44,16 @@ export class VideoStage implements AsyncDisposable {
   readonly #clips: ClipWindow<ClipFrame> | null;
   /** JPEGs that are being made. */
   readonly #making = new Set<Promise<void>>();
-  /** Frames of clips are added to the window in order, however long each JPEG takes. */
+  /**
+   * The adding of the last frame to a clip's window: frames are added in order, however long each JPEG takes.
+   */
   #clipTurn: Promise<void> = Promise.resolve();
   #clipFramesWaiting = 0;
   #framesTooSmall = 0;
   #lastPtsMs: number | null = null;
   /** Whether the next frame is wanted as a picture whatever is in it. */
   #isSnapshotWanted = false;
-  /** What the encoder was started for. */
+  /** The region that the encoder was started for; null before. */
   #prepared: Region | null = null;
 
   static async load(options: VideoStageOptions): Promise<VideoStage> {
@@ -104,12 +106,15 @@ export class VideoStage implements AsyncDisposable {
     counts.add("framesDropped", tooSmall);
   }
 
-  /** Zone and trigger begin anew: what goes on in the picture is found again. */
+  /** Lets zone and trigger begin anew: what goes on in the picture is found again. */
   beginAgain(): void {
     this.#analysis.beginAgain();
   }
 
-  /** The stream was interrupted: no clip and no range may contain frames from before and after. */
+  /**
+   * To be called where the stream was interrupted: no clip and no range may contain frames from before and
+   * after.
+   */
   interrupt(): void {
     this.#clips?.clear();
     this.#analysis.interrupt();
@@ -126,7 +131,7 @@ export class VideoStage implements AsyncDisposable {
     while (this.#making.size > 0) await Promise.all(this.#making);
   }
 
-  /** The first frame is decided some frames later, and the ffmpeg of its JPEG starts meanwhile. */
+  /** Starts the ffmpeg of the first frame's JPEG, as the frame is decided some frames later. */
   #prepareEncoder(isFullRange: boolean): void {
     const { region } = this.#analysis;
     if (region === null || region === this.#prepared) return;
@@ -134,7 +139,7 @@ export class VideoStage implements AsyncDisposable {
     this.#options.encoders.prepare(region, isFullRange);
   }
 
-  /** Not of a decision, which comes some frames later. */
+  /** Reports a frame as a JPEG at once: it does not wait for its decision, which comes some frames later. */
   #snapshot({ pixels, ptsMs, arrivedMs }: DecodedFrame): void {
     const { region } = this.#analysis;
     if (region === null) return;
@@ -198,7 +203,7 @@ export class VideoStage implements AsyncDisposable {
     if (trigger) this.#options.counts.add("triggerQueueDropped");
   }
 
-  /** Drops the frame when too many wait for their JPEG. */
+  /** Makes a frame a part of a clip; drops it when too many wait for their JPEG. */
   #queueForClip(decision: FrameDecision): void {
     if (this.#clipFramesWaiting >= CLIP_FRAMES_WAITING_MAX) {
       this.#options.counts.add("framesDropped");
@@ -230,7 +235,7 @@ export class VideoStage implements AsyncDisposable {
     outbox.send({ kind: "clip", frame, startPtsMs, jpegs: clip.map((shown) => shown.jpeg) });
   }
 
-  /** Null when it could not be made, for whatever reason. */
+  /** A JPEG of a frame; null when it could not be made, for whatever reason. */
   #jpegOf({ frame, region }: FrameDecision): Promise<Uint8Array<ArrayBuffer> | null> {
     return this.#options.encoders.encode(frame.pixels, region).catch(() => null);
   }
@@ -248,7 +253,10 @@ interface ClipFrame {
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
-/** A JPEG takes milliseconds. If more than a few are being made, the encoder hangs. */
+/**
+ * Most frames of clips that wait for their JPEG. One takes milliseconds: if more than a few are being made,
+ * the encoder hangs.
+ */
 const CLIP_FRAMES_WAITING_MAX = 8;
 
 function factsOf(decision: FrameDecision): FrameFacts {

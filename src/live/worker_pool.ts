@@ -24,7 +24,7 @@ export type Opening =
 
 /** One session as the HTTP thread sees it. */
 export interface SessionPort {
-  /** Does nothing once the session is closed. */
+  /** Sends an order; does nothing once the session is closed. */
   send(order: SessionOrder): void;
   /**
    * Asks the Worker to release everything that the session has; resolves when it has done so, or when the Worker has ended.
@@ -56,9 +56,9 @@ export interface LiveWorkerPoolOptions {
   readonly workersMax: number;
 }
 
-/** A Worker without a session ends after this time: it takes some 50 MB. */
+/** Milliseconds after which a Worker without a session ends: it takes some 50 MB. */
 const IDLE_MS = 60_000;
-/** How long a Worker may take to start, and to close its sessions when the service ends. */
+/** Milliseconds that a Worker may take to start, and to close its sessions when the service ends. */
 const START_MS = 15_000;
 const CLOSE_MS = 10_000;
 
@@ -117,7 +117,7 @@ class LiveWorker {
   /** Orders that came before the Worker had loaded; null from then on. */
   #early: LiveOrder[] | null = [];
   readonly #loading: Disposable;
-  /** While it has no session. */
+  /** The timer that ends the Worker, while it has no session. */
   #idling: Disposable | null = null;
   readonly #broker: BrokerConnection;
   #hasEnded = false;
@@ -189,7 +189,7 @@ class LiveWorker {
     };
   }
 
-  /** Closes its sessions, for at most `timeoutMs`, then ends the Worker. */
+  /** Closes the Worker's sessions, for at most `timeoutMs`, then ends the Worker. */
   async close(timeoutMs: number): Promise<void> {
     const sessions = Array.from(this.#sessions, ([sessionId, session]) => {
       this.#post({ kind: "close", sessionId });

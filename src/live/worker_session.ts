@@ -54,9 +54,9 @@ export type OpeningOrder = Extract<LiveOrder, { kind: "offer" | "pull" }>;
 export type LaterOrder = Exclude<LiveOrder, { kind: "start" | "offer" }>;
 
 const COUNTS_MS = 1_000;
-/** Ticks. */
+/** Ticks of COUNTS_MS from one request for a key frame to the next. */
 const KEYFRAME_EVERY = LIMITS.evidence.keyframeAskedMs / COUNTS_MS;
-/** How long closing the connection to a publisher may take. */
+/** Milliseconds that closing the connection to a publisher may take. */
 const PEER_CLOSE_MS = 3_000;
 
 /**
@@ -77,22 +77,25 @@ export class WorkerSession {
   readonly #audio: AudioStage;
   #opening: Promise<void> = Promise.resolve();
   readonly #ticking = new AbortController();
-  /** Added to the monotonic times of packets to get epoch milliseconds; constant for the whole session. */
+  /**
+   * What is added to the monotonic times of packets to get epoch milliseconds; constant for the whole
+   * session.
+   */
   readonly #epochMs: number;
   #peer: Peer | null = null;
   #decoder: LiveDecoder | null = null;
   #pulled: PulledSource | null = null;
   #video: VideoStage | null = null;
-  /** Null without evidence clips. */
+  /** The stage of evidence clips; null without them. */
   readonly #clips: ClipStage | null;
-  /** Null where the source is not recorded all day. */
+  /** The stage of the continuous recording; null where the source is not recorded all day. */
   readonly #recording: RecordingStage | null;
   readonly #view: ViewStage;
-  /** All of them. */
+  /** All that take encoded units. */
   readonly #taps: UnitTaps;
   readonly #room: PictureRoom;
   readonly #soundClock = new SoundClock();
-  /** One was ordered before there was a stage for it. */
+  /** Whether a snapshot was ordered before there was a stage for it. */
   #isSnapshotWanted = false;
   #isArmed: boolean | null = null;
   #isRefused = false;
@@ -133,7 +136,7 @@ export class WorkerSession {
     this.#epochMs = host.world.now() - host.world.monotonicMs();
   }
 
-  /** Returns at once; the reports give the result. */
+  /** Opens a session. Returns at once; the reports give the result. */
   static open(host: SessionHost, order: OpeningOrder): WorkerSession {
     const session = new WorkerSession(host, order);
     session.#opening = session.#open(order);
@@ -165,7 +168,7 @@ export class WorkerSession {
     }
   }
 
-  /** Never rejects. */
+  /** Opens the session by its order. Never rejects. */
   async #open(order: OpeningOrder): Promise<void> {
     try {
       if (order.kind === "offer") await this.#answer(order);
@@ -285,7 +288,7 @@ export class WorkerSession {
     this.#guarded(() => this.#taps.push({ ...unit, data }));
   }
 
-  /** Clips and the live view have the sound of the first track. */
+  /** Passes sound on. Clips and the live view have the sound of the first track. */
   #hear(unit: AudioUnit): void {
     this.#audio.push(unit);
     if (!this.#decoder || unit.trackId !== 0 || opusSamples(unit.data) === 0) return;
@@ -297,7 +300,10 @@ export class WorkerSession {
     this.#guarded(() => this.#taps.push({ isVideo: false, isKeyframe: true, data, ptsMs, size: null }));
   }
 
-  /** With evidence clips, the offer has a codec that MP4 carries, as it is read with that condition. */
+  /**
+   * Begins what takes encoded units. With evidence clips, the offer has a codec that MP4 carries, as it is
+   * read with that condition.
+   */
   #startTaps({ video, audio }: Offer): void {
     const codec = clipVideo(video?.codec);
     if (codec === null) return this.#view.refuse(video?.codec ?? null);
@@ -328,7 +334,7 @@ export class WorkerSession {
     void this.#close();
   }
 
-  /** An error in `work` is a bug. It ends this session but not the others of the Worker. */
+  /** Runs `work`. An error in it is a bug, which ends this session but not the others of the Worker. */
   #guarded(work: () => void): void {
     try {
       if (!this.#isEnded) work();
@@ -403,7 +409,7 @@ export class WorkerSession {
 /** The totals of units at the last report of counts. */
 const NOTHING_COUNTED = { received: 0, decoded: 0, dropped: 0, broken: 0 };
 
-/** Units that never became complete. */
+/** How many units never became complete. */
 function brokenUnits(counts: PeerCounts | undefined): number {
   return counts ? counts.incomplete + counts.oversize + counts.malformed : 0;
 }

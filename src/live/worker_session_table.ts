@@ -14,14 +14,14 @@ export class WorkerSessionTable {
   /** The session in which the current code runs, so that an uncaught error can be reported with its session. */
   readonly #current = new AsyncLocalStorage<string>();
   #host: SessionHost | null = null;
-  /** Shared by all sessions; closed with the last one. */
+  /** Encoders that all sessions share; closed with the last session. */
   #encoders: JpegEncoderPool | null = null;
 
   constructor(post: (report: LiveReport, moved: readonly ArrayBuffer[]) => void) {
     this.#post = post;
   }
 
-  /** Orders for a session that has ended are ignored. */
+  /** Passes an order on. Orders for a session that has ended are ignored. */
   take(order: LiveOrder): void {
     if (order.kind === "start") this.#host ??= this.#hostOf(order.start, order.broker);
     else if (order.kind === "offer") this.#open(order);
@@ -33,8 +33,9 @@ export class WorkerSessionTable {
   }
 
   /**
-   * An error that no code caught. It comes from a package, because an error in the session's own code ends the session. The
-   * session continues, and if it no longer works its watchdogs end it: publisher liveness and stalled decoders.
+   * Reports an error that no code caught. It comes from a package, because an error in the session's own code
+   * ends the session. The session continues, and if it no longer works its watchdogs end it: publisher
+   * liveness and stalled decoders.
    */
   onUncaught(error: unknown): void {
     const message = errorText(error);
@@ -70,5 +71,8 @@ export class WorkerSessionTable {
   }
 }
 
-/** One for each size of frame or zone among the sessions of a Worker; with more sizes, they wait for each other. */
+/**
+ * Most encoders, one for each size of frame or zone among the sessions of a Worker; with more sizes, they
+ * wait for each other.
+ */
 const ENCODERS_MAX = 8;

@@ -5,15 +5,15 @@ import type { World } from "../base/world.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
 export interface FfmpegFacts {
-  /** As it writes it, such as `5.1.8-0+deb12u1`; null where it does not. */
+  /** ffmpeg's version as it writes it, such as `5.1.8-0+deb12u1`; null where it writes none. */
   readonly version: string | null;
   /** Names of {@link DECODERS}, in its order. */
   readonly codecs: readonly string[];
 }
 
 /**
- * The codecs that media for this service mostly have, each with the decoders for it that run on the processor alone: ffmpeg's own
- * `av1` needs a graphics card.
+ * The codecs that media for this service mostly have, each with the decoders for it that run on the processor
+ * alone: ffmpeg's own decoder `av1` needs a graphics card.
  */
 export const DECODERS = {
   h264: ["h264"],
@@ -30,11 +30,17 @@ export const DECODERS = {
   vorbis: ["vorbis", "libvorbis"],
 } as const satisfies Record<string, readonly string[]>;
 
-/** The first and the last version that the service knows, the last one with all its corrections. See docs/deployment.md#requirements. */
+/**
+ * The first and the last version that the service knows; of the last one all minor versions. See
+ * docs/deployment.md#requirements.
+ */
 const [FIRST_KNOWN, LAST_KNOWN] = [{ major: 5, minor: 1 }, { major: 9 }];
 export const KNOWN_VERSIONS = `${FIRST_KNOWN.major}.${FIRST_KNOWN.minor} to ${LAST_KNOWN.major}`;
 
-/** Of a version such as `7.1.5-0+deb13u1`, `n9.0.2` or `5.1`; null where it has no number, as in a build of an unfinished one. */
+/**
+ * Whether the service knows a version such as `7.1.5-0+deb13u1`, `n9.0.2` or `5.1`; null where the version
+ * has no number, as in a build of an unfinished one.
+ */
 export function isKnownVersion(version: string): boolean | null {
   const [, first, second] = /^n?(\d{1,2})\.(\d+)/.exec(version) ?? [];
   if (first === undefined) return null;
@@ -43,7 +49,7 @@ export function isKnownVersion(version: string): boolean | null {
   return !isEarlier && major <= LAST_KNOWN.major;
 }
 
-/** For busy machines; its processor time has a limit of its own. */
+/** Longest wait for ffmpeg's answer on a busy machine; its processor time has a limit of its own. */
 const DEADLINE_MS = 30_000;
 const LIST_BYTES_MAX = 256 << 10;
 const BANNER_BYTES_MAX = 8 << 10;
@@ -58,7 +64,7 @@ export class AboutFfmpeg {
     this.#options = options;
   }
 
-  /** Null where ffmpeg does not answer; the next call asks it again. */
+  /** What ffmpeg says of itself; null where it does not answer, and then the next call asks it again. */
   async facts(): Promise<FfmpegFacts | null> {
     const asked = this.#asked ??= this.#ask().catch(() => null);
     const facts = await asked;

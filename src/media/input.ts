@@ -41,8 +41,9 @@ export function mjpegInput(url: string, socket: string | null = null): MediaInpu
 }
 
 /**
- * Options before `-i`, for whatever is decoded: a decoder gives no larger picture, also where the size changes on the way, and no input has
- * more streams. One more than are allowed shows that there are more.
+ * Options before `-i` for whatever is decoded. A decoder gives no larger picture than is allowed, also where
+ * the size changes on the way. An input has at most one stream more than is allowed, which shows that there
+ * are too many.
  */
 export const DECODED_MAX: readonly string[] = [
   ...["-max_pixels", String(LIMITS.media.picturePixelsMax)],
@@ -55,8 +56,9 @@ export function inputUrl({ path, url }: MediaInput): string {
 }
 
 /**
- * Options before `-i`: bounds, whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera that sends JPEGs may be
- * silent for longer: whoever watches it says when it is over. `ignoresEdits` is of MP4 alone: what its edit list hides is shown.
+ * Options before `-i`: bounds, whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera
+ * that sends JPEGs may be silent for longer, because whoever watches it says when it is over. `ignoresEdits`
+ * is for MP4 only: it shows what the edit list hides.
  */
 export function inputOptions(input: MediaInput, given: InputGiven = {}): string[] {
   return [...DECODED_MAX, ...kindOptions(input, given)];
@@ -111,7 +113,10 @@ export function probeOptions({ kind }: MediaInput): string[] {
 
 /** A server that sends nothing for so long counts as gone; microseconds. */
 const READ_TIMEOUT_US = 10_000_000;
-/** The same for a watched camera that sends JPEGs, as some send one now and then: beyond the silence that a `PulledDecoder` ends. */
+/**
+ * READ_TIMEOUT_US for a watched camera that sends JPEGs, as some send one only now and then. Longer than the
+ * silence after which a `PulledDecoder` ends.
+ */
 const SLOW_PICTURES_TIMEOUT_US = 60_000_000;
 
 /**

@@ -10,8 +10,9 @@ export function mediaFault(reason: string): Refusal {
 }
 
 /**
- * The refusal of a program that met a limit of time: where it is that of processor time, or waits for a stream, of the medium; otherwise
- * the machine is busy, which is nobody's fault. `work` and `late` are such as "decoding it" and "decoding it took longer than 60 s".
+ * The refusal of a program that met a limit of time. It is a fault of the medium where the limit is that of
+ * processor time, or where the program waits for a stream; otherwise the machine is busy, which is nobody's
+ * fault. `work` and `late` are such as "decoding it" and "decoding it took longer than 60 s".
  */
 export function timeFault(
   end: "out_of_time" | "out_of_cpu",
@@ -26,7 +27,7 @@ export function timeFault(
   );
 }
 
-/** After so long a caller may ask a busy machine again. */
+/** Seconds after which a caller may ask a busy machine again. */
 const BUSY_SECONDS = 30;
 
 /** What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503 `decoder_unusable`. */
@@ -53,7 +54,10 @@ export function decoderUnusable(what: string): Refusal {
 const NOT_STARTED =
   /^(?:bwrap: execvp |bwrap: Can't find source path \S*\/ff(?:mpeg|probe)\b|(?:prlimit|setpriv|unshare): failed to execute |nice: .*ff(?:mpeg|probe)|\S*\bff(?:mpeg|probe): \d+: |sh: (?:\d+: )?exec: )/m;
 
-/** All options, formats and filters are the service's own, so no medium makes ffmpeg say this of them. */
+/**
+ * Messages about options, formats and filters. These are all the service's own, so no medium makes ffmpeg say
+ * this.
+ */
 const OWN_FAULT =
   /^(?:\[[^\]\n]*\] )*((?:unknown (?:input format|encoder)|requested output format|no such filter|unrecognized option|option \S+ not found|error splitting the argument list|.*error while loading shared libraries).*)$/im;
 const OWN_FAULT_MAX = 200;
@@ -67,7 +71,7 @@ export function reasonIn(stderr: string, head?: Uint8Array): string {
   return REASONS.find(([pattern]) => pattern.test(stderr))?.[1] ?? "it cannot be decoded";
 }
 
-/** `size` is that of its pictures; null where it is not known. */
+/** The reason for a medium whose pictures are too large; `size` is null where it is not known. */
 export function largerThanAllowed(size: Extent | null): string {
   const own = size ? `its pictures of ${size.width}x${size.height}` : "its pictures";
   return `${own} have more than the ${LIMITS.media.picturePixelsMax} pixels that are allowed`;
@@ -78,8 +82,8 @@ export function moreStreamsThanAllowed(): string {
 }
 
 /**
- * The size of a picture of the video, whose codec is given, that its decoder refused, in what ffmpeg or ffprobe said; null where none was too
- * large. Of a cover, which has a decoder for pictures, nothing is said to the caller.
+ * The size of a picture that the decoder of `codec` refused as too large, from what ffmpeg or ffprobe said;
+ * null for none. A cover has a decoder for pictures, and nothing of it is said to the caller.
  */
 export function tooLargeSize(stderr: string, codec: string): Extent | null {
   for (const [, decoder, width, height] of stderr.matchAll(TOO_LARGE)) {
@@ -96,7 +100,10 @@ const COVER_CODECS = new Set(["png", "mjpeg", "gif", "bmp", "webp", "tiff"]);
 const NOT_FETCHED = "it cannot be fetched from its server";
 const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
 
-/** The first pattern that matches is used, so specific patterns come before general ones. */
+/**
+ * Patterns of error messages and the reasons to give. The first one that matches is used, so specific
+ * patterns come before general ones.
+ */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/protocol '.*' not on whitelist/i, "it refers to something that may not be fetched"],
   [/certificate/i, "the certificate of its server is not trusted"],
@@ -120,7 +127,10 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/invalid data found/i, NOT_MEDIA],
 ];
 
-/** A file of the MP4 family starts with a box: its size in four bytes, then its type. */
+/**
+ * Whether a file is of the MP4 family: it starts with a box, which is its size in four bytes and then its
+ * type.
+ */
 function isIsoMedia(head: Uint8Array): boolean {
   const type = new TextDecoder("latin1").decode(head.subarray(4, 8));
   return ["ftyp", "styp", "moov", "mdat", "free", "skip", "wide", "pnot"].includes(type);

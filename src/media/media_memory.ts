@@ -8,13 +8,13 @@ const MIB = 2 ** 20;
 export interface MediaSize {
   readonly width: number;
   readonly height: number;
-  /** ffmpeg's name of it. */
+  /** ffmpeg's name of the pixel format. */
   readonly pixelFormat: string;
-  /** Of the file; 0 for a stream. */
+  /** Bytes of the file; 0 for a stream. */
   readonly sizeBytes: number;
 }
 
-/** Of the video that is taken; of a source without one, of no picture at all. */
+/** The size of the video that is taken; for a source without one, that of no picture at all. */
 export function mediaSizeOf({ video, sizeBytes }: {
   readonly video: Omit<MediaSize, "sizeBytes"> | null;
   readonly sizeBytes: number;
@@ -28,12 +28,15 @@ export type MediaWork = "probe" | "stream_probe" | "decode" | "window" | "live" 
 
 /** Programs, their libraries and their queues of packets, without pictures: 65 MB for two processors. */
 const OWN_BYTES = 96 * MIB;
-/** The largest pictures, of more than three quarters of what is allowed, have fewer references: eight of AV1 and VP9, six of H.265. */
+/**
+ * Most pictures that a decoder keeps for others to refer to. The largest pictures, of more than three
+ * quarters of what is allowed, have fewer: eight of AV1 and VP9, six of H.265.
+ */
 const REFERENCES = 17;
 const REFERENCES_LARGE = 10;
-/** Of ffmpeg, whatever the number of processors. */
+/** Most threads of a decoder in ffmpeg, whatever the number of processors. */
 const DECODER_THREADS_MAX = 16;
-/** In filters, and in the queues between them. */
+/** Pictures in filters and in the queues between them. */
 const FILTERED = 8;
 
 interface Held {
@@ -43,20 +46,23 @@ interface Held {
   readonly encoded?: number;
 }
 
-/** By the number of processors, and by the references of a picture. */
+/** Pictures that each kind of work holds, by the number of processors and the references of a picture. */
 const HELD: Readonly<Record<MediaWork, (processors: number, references: number) => Held>> = {
   probe: () => ({ decoded: 8 }),
   stream_probe: () => ({ decoded: 8 }),
-  /** Each thread has a picture. */
+  /** A decode has a picture for each thread. */
   decode: (processors, references) => ({
     decoded: references + Math.min(processors + 1, DECODER_THREADS_MAX) + FILTERED,
   }),
-  /** The same, and two pictures for each thread of the encoder, of which there are three for two processors. */
+  /**
+   * A window has the pictures of a decode, and two for each thread of the encoder, of which there are three
+   * for two processors.
+   */
   window: (processors, references) => ({
     ...HELD.decode(processors, references),
     encoded: 24 + 3 * processors,
   }),
-  /** On one thread. */
+  /** A live decode runs on one thread. */
   live: () => ({ decoded: REFERENCES + 3 }),
   jpeg: () => ({ decoded: 6 }),
 };
@@ -67,7 +73,10 @@ const LARGEST: PictureInMemory = {
   pixels: LIMITS.media.picturePixelsMax,
   bytes: LIMITS.media.picturePixelsMax * YUV420,
 };
-/** The index of a file takes so much less than the file, and no more than a film of days has. */
+/**
+ * The size of a file over that of its index, at least. INDEX_BYTES_MAX is the most memory for an index: that
+ * of a film of days.
+ */
 const INDEX_SHARE = 16;
 const INDEX_BYTES_MAX = 1024 * MIB;
 
@@ -98,15 +107,21 @@ function inMemory({ width, height, pixelFormat }: Omit<MediaSize, "sizeBytes">):
   return { pixels, bytes: pixels * bytesPerPixel(pixelFormat) };
 }
 
-/** Edges are multiples of 64 and have as much around them. */
+/** An edge of a picture in memory, in pixels: a multiple of 64, with as much around it. */
 function padded(edge: number): number {
   return Math.ceil(edge / 64) * 64 + 64;
 }
 
-/** Of a picture of one line, which takes the edges of a hundred. */
+/**
+ * Most pixels of a picture in memory with its edges: a picture of one line would otherwise count with the
+ * edges of a hundred.
+ */
 const PADDED_PIXELS_MAX = 4 * LIMITS.media.picturePixelsMax;
 
-/** Of names such as `yuv420p10le`, `gbrp`, `rgba64be`. An unknown one has four samples of 16 bits. */
+/**
+ * Bytes of a pixel for names such as `yuv420p10le`, `gbrp`, `rgba64be`. An unknown format counts as four
+ * samples of 16 bits.
+ */
 export function bytesPerPixel(pixelFormat: string): number {
   const samples = SAMPLES.find(([pattern]) => pattern.test(pixelFormat))?.[1];
   if (samples === undefined) return 8;

@@ -8,25 +8,34 @@ import { type MediaSize, type MediaWork, memoryBytes } from "./media_memory.ts";
 import { processors } from "./tool_limits.ts";
 
 const GIB = 2 ** 30;
-/** So many decodes of 1080p of each processor have their place, of all kinds, and one of 8K. */
+/**
+ * The budget without a setting, with DEFAULT_BYTES_PER_PROCESSOR for each processor: room for the decodes of
+ * 1080p of all kinds on each processor, and for one of 8K.
+ */
 const DEFAULT_BYTES = 4 * GIB;
 const DEFAULT_BYTES_PER_PROCESSOR = 1 * GIB;
-/** Callers that may wait. Each has a place among the decodes, probes or extractions already, of which there are fewer. */
+/**
+ * Most callers that may wait. Each has a place among the decodes, probes or extractions already, and there
+ * are fewer places.
+ */
 const WAITERS_MAX = 4096;
-/** After so long a caller may ask again. */
+/** Seconds after which a refused caller may ask again. */
 const RETRY_SECONDS = 30;
 
 export interface MemoryRequest {
   readonly principalKey?: string | undefined;
   readonly signal: AbortSignal;
   readonly work: MediaWork;
-  /** Null where it is not known. */
+  /** Size of the pictures; null where it is not known. */
   readonly size: MediaSize | null;
   /** Programs of this work at the same time; 1 unless given. */
   readonly programs?: number;
 }
 
-/** Reserved before a program starts, by the same number that the kernel then bounds it with. */
+/**
+ * The memory of all programs on media: reserved before a program starts, by the same number that the kernel
+ * then bounds it with.
+ */
 export class MemoryBudget implements Disposable {
   readonly #queue: PermitQueue;
   readonly #world: Sleeper;

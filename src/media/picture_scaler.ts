@@ -18,7 +18,7 @@ export interface PictureScalerOptions {
 
 export interface PictureRequest {
   readonly principalKey: string;
-  /** Of the bytes that `read` gives. */
+  /** Hash of the bytes that `read` gives. */
   readonly sha256: string;
   /** Pixels; a picture that is narrower stays as wide as it is. */
   readonly width: number;
@@ -28,17 +28,17 @@ export interface PictureRequest {
 const WORKERS_MAX = 2;
 const WAITING_MAX = 256;
 const ERROR_BYTES = 4 << 10;
-/** Others wait for it while they look at a page: live sessions and decodes go first. */
+/** Priority of the programs: callers only look at a page meanwhile, so live sessions and decodes go first. */
 const NICE = 10;
 
 export class PictureScaler implements AsyncDisposable {
   readonly #options: PictureScalerOptions;
   readonly #permits: PermitQueue;
   readonly #closing = new AbortController();
-  /** By hash and width, the one that was asked for last at the end. */
+  /** Pictures by hash and width; the one that was asked for last is at the end. */
   readonly #kept = new Map<string, Uint8Array<ArrayBuffer>>();
   #keptBytes = 0;
-  /** Those that are being made, so that two callers share one. */
+  /** Pictures that are being made, so that two callers share one. */
   readonly #running = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
 
   constructor(options: PictureScalerOptions) {

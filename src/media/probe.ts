@@ -24,10 +24,10 @@ import { BUSY_FACTOR } from "./tool_limits.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
 export interface VideoStream {
-  /** Its index among all streams of the file. */
+  /** Index of the stream among all streams of the file. */
   readonly streamIndex: number;
   readonly codec: string;
-  /** ffmpeg's name of it, such as `yuv420p`; `unknown` where the file does not say. */
+  /** ffmpeg's name of the pixel format, such as `yuv420p`; `unknown` where the file does not say. */
   readonly pixelFormat: string;
   /** Pixels as displayed: the rotation is applied, the sample aspect ratio is not. */
   readonly width: number;
@@ -36,26 +36,29 @@ export interface VideoStream {
   readonly rotation: number;
   /** Frames per second, by the times of the first frames and not by the header's word; null when unknown. */
   readonly averageFps: number | null;
-  /** The unit of its times in seconds, as ffprobe says it, such as `1/90000`: frames are written with it, so that times are exact. */
+  /**
+   * Unit of the stream's times in seconds, as ffprobe says it, such as `1/90000`. Frames are written with it,
+   * so that their times are exact.
+   */
   readonly timeBase: string;
-  /** How its fields are ordered; absent where it does not say that its frames have two. */
+  /** Order of the fields; absent where the stream does not say that its frames have two. */
   readonly fieldOrder?: FieldOrder;
 }
 
 export interface MediaInfo {
   /** ffmpeg's name of the container, such as `matroska,webm`. */
   readonly formatName: string;
-  /** Of the whole file; null when unknown. */
+  /** Length of the whole file, milliseconds; null when unknown. */
   readonly durationMs: number | null;
   readonly sizeBytes: number;
   /** The video stream that is taken, see `takenVideo`; null when there is none. */
   readonly video: VideoStream | null;
-  /** Cover images do not count. */
+  /** Number of video streams; cover images do not count. */
   readonly videoStreams: number;
   readonly audioStreams: number;
-  /** Of the first audio stream; 0 when there is none. */
+  /** Channels of the first audio stream; 0 when there is none. */
   readonly audioChannels: number;
-  /** Of the first audio stream, as ffmpeg names it; null or absent when there is none. */
+  /** Codec of the first audio stream, as ffmpeg names it; null or absent when there is none. */
   readonly audioCodec?: string | null;
   /** The start on the container's own clock, milliseconds; absent for 0. */
   readonly startMs?: number;
@@ -77,9 +80,14 @@ export interface ProbeContext {
   readonly signal: AbortSignal;
   /** Longest probe of a stream; one of a file gets {@link BUSY_FACTOR} times as long. Default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
-  /** A live source that will be watched: `averageFps` is what it says of itself, if it does. */
+  /**
+   * Whether the source is a live one that will be watched: `averageFps` is then what it says of itself, if it
+   * does.
+   */
   readonly isWatched?: boolean;
-  /** Its index among all streams, where the caller chooses the video stream; unless given, `takenVideo` does. */
+  /**
+   * Index, among all streams, of the video stream that the caller chooses; absent where `takenVideo` chooses.
+   */
   readonly videoStream?: number;
   /** Files that need no program to look into them; absent for none. */
   readonly known?: ProbedFiles<MediaInfo>;
@@ -104,7 +112,7 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
   return info;
 }
 
-/** `start` is that of a file, for the reason of a refusal. */
+/** What ffprobe finds in the input. `start` is the start of a file, for the reason of a refusal. */
 async function probeWith(
   input: MediaInput,
   context: ProbeContext,
@@ -149,7 +157,10 @@ async function probeWith(
   return { ...found, video, mp4Clock: clock };
 }
 
-/** A size that the container says is in `video`; of one that the decoder refused only its message tells, and there is none. */
+/**
+ * Refuses pictures that are too large. Where the container gives the size, it is in `video`; where the
+ * decoder refused it, only the decoder's message tells it, and `video` has none.
+ */
 function refuseLargePictures({ codec, width, height }: VideoStream, stderr: string): void {
   const pixels = width * height;
   const size = pixels === 0 ? tooLargeSize(stderr, codec) : { width, height };
@@ -158,10 +169,13 @@ function refuseLargePictures({ codec, width, height }: VideoStream, stderr: stri
   }
 }
 
-/** ffprobe's name of it. */
+/** ffprobe's name of the format of MP4 files. */
 const IS_MP4 = /^mov\b/;
 
-/** Enough for a file with some hundred streams; more than that is not a video. */
+/**
+ * Most bytes of ffprobe's answer: enough for a file with some hundred streams, and more than that is not a
+ * video.
+ */
 const PROBE_ANSWER_BYTES = 1 << 20;
 const PROBE_ERROR_BYTES = 8 << 10;
 
@@ -240,8 +254,8 @@ function mediaInfo(
 }
 
 /**
- * The default one where there is one and only one; else the largest picture, among the default ones where there are several.
- * ffmpeg itself chooses so.
+ * The video stream to take: the default one where there is exactly one; else the one with the largest
+ * picture, among the default ones where there are several. ffmpeg itself chooses so.
  */
 function takenVideo<T extends z.output<typeof probedStream>>(videos: readonly T[]): T | undefined {
   const defaults = videos.filter(({ disposition }) => disposition.default === 1);
@@ -261,7 +275,10 @@ function videoStart(
 /** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */
 const ANNOUNCING = /^(mov|matroska|avi|flv|asf|mxf|hls)\b/;
 
-/** Of the video alone, where the container has that: sound often ends later. */
+/**
+ * When the video ends by the container's word, milliseconds from the start: that of the video alone where the
+ * container has it, as sound often ends later.
+ */
 function announcedEndMs(
   { start_time, duration, tags }: z.output<typeof probedStream>,
   format: z.output<typeof probeAnswer>["format"],
@@ -306,7 +323,10 @@ function videoStream(
   };
 }
 
-/** Seconds. In some containers, such as AVI, more frames or all have times of decoding only, which are as far apart. */
+/**
+ * Times of frames, in seconds. In some containers, such as AVI, more frames or all have times of decoding
+ * only, which are as far apart.
+ */
 function frameTimes(packets: readonly z.output<typeof probedPacket>[]): number[] {
   const shown = packets.flatMap(({ pts_time }) => pts_time === undefined ? [] : [Number(pts_time)]);
   const decoded = packets.flatMap(({ dts_time }) => dts_time === undefined ? [] : [Number(dts_time)]);

@@ -15,10 +15,10 @@ const UNCHANGED_MS = 2_500;
 /** What the file system says of a file. Each change of a file gives it another `ctime`, which no user can set. */
 export type IdentityFacts = Pick<Deno.FileInfo, "isFile" | "dev" | "ino" | "size" | "mtime" | "ctime">;
 
-/** `Info` is what a probe finds. */
+/** Files that were probed and have not changed since. `Info` is what a probe finds. */
 export class ProbedFiles<Info> {
   readonly #world: Pick<World, "now" | "monotonicMs">;
-  /** By identity, the one that was asked for last at the end. */
+  /** What was found, by identity of the file; the one that was asked for last is at the end. */
   readonly #files = new Map<string, { readonly info: Info; readonly untilMs: number }>();
 
   constructor(world: Pick<World, "now" | "monotonicMs">) {
@@ -54,7 +54,7 @@ export class ProbedFiles<Info> {
   }
 }
 
-/** Null for what is no regular file, and where the file system does not say enough. */
+/** Identity of a file; null for what is no regular file, and where the file system does not say enough. */
 function identityOf({ isFile, dev, ino, size, mtime, ctime }: IdentityFacts): string | null {
   if (!isFile || ino === null || mtime === null || ctime === null) return null;
   return [dev, ino, size, mtime.getTime(), ctime.getTime()].join(":");

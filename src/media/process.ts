@@ -17,7 +17,7 @@ export interface ResourceLimits {
 
 /** The limits of a program's memory. Where the kernel does not count one of them, the others hold. */
 export interface MemoryLimits {
-  /** Of the stack of each thread. */
+  /** Bytes of the stack of each thread. */
   readonly stackBytes: number;
   /** Memory that it may write, without its libraries, whether filled or not. */
   readonly dataBytes: number;
@@ -29,11 +29,15 @@ export interface MemoryLimits {
 export interface Enclosure {
   /** The whole command line; `limits` are the words that set the limits of what follows them. */
   commandLine(limits: readonly string[], args: readonly string[]): readonly string[];
-  /** Its outermost process gives the signal that ended the program as an exit code, like a shell: 128 and its number. */
+  /**
+   * Whether its outermost process gives the signal that ended the program as an exit code, like a shell: 128
+   * and the signal's number.
+   */
   readonly givesSignalsAsCodes: boolean;
   /**
-   * It has processes of its own around the program. They and the program form a process group, which is killed as a whole: while
-   * the enclosure is being built, the end of the outermost process does not yet end the others.
+   * Whether it has processes of its own around the program. They and the program form a process group, which
+   * is killed as a whole: while the enclosure is being built, the end of the outermost process does not yet
+   * end the others.
    */
   readonly hasProcesses: boolean;
 }
@@ -57,11 +61,11 @@ export interface RunOptions {
   readonly maxStderrBytes: number;
   /** The bytes of its stdin; absent is no stdin. */
   readonly input?: Uint8Array;
-  /** Its environment, besides `LC_ALL`; default nothing. */
+  /** Environment of the program, besides `LC_ALL`; default nothing. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly log?: LogReader;
   readonly limits?: ResourceLimits;
-  /** It starts the program; absent for none. */
+  /** What starts the program inside of it; absent for none. */
   readonly enclosure?: Enclosure;
   readonly priority?: Priority;
 }
@@ -75,8 +79,9 @@ export interface LogReader {
 
 export interface Outcome {
   /**
-   * `out_of_time`: our deadline, which a busy machine reaches as well. `out_of_cpu`: the limit of processor time, which only the program itself
-   * reaches. `out_of_space`: more stdout or a longer file than was allowed.
+   * How the program ended. `out_of_time`: our deadline, which a busy machine reaches as well. `out_of_cpu`:
+   * the limit of processor time, which only the program itself reaches. `out_of_space`: more stdout or a
+   * longer file than was allowed.
    */
   readonly end: "exited" | "killed" | "out_of_time" | "out_of_cpu" | "out_of_space";
   readonly code: number;
@@ -111,7 +116,7 @@ export async function run(program: string, args: readonly string[], options: Run
 }
 
 export interface StartOptions {
-  /** Its environment, besides `LC_ALL`; default nothing. */
+  /** Environment of the program, besides `LC_ALL`; default nothing. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Aborting kills the process. */
   readonly signal: AbortSignal;
@@ -123,10 +128,10 @@ export interface StartOptions {
   readonly maxStderrBytes: number;
   /** Called with each part of stderr as soon as it comes, also with what is dropped. */
   readonly onStderr?: (part: Uint8Array) => void;
-  /** Comes before `maxStderrBytes` and `onStderr`. */
+  /** What reads the error output first, before `maxStderrBytes` and `onStderr` count; absent for none. */
   readonly log?: LogReader;
   readonly limits?: ResourceLimits;
-  /** It starts the program; absent for none. */
+  /** What starts the program inside of it; absent for none. */
   readonly enclosure?: Enclosure;
   readonly priority?: Priority;
 }
@@ -193,7 +198,10 @@ const ENDS: Partial<Record<Deno.Signal, Outcome["end"]>> = {
   SIGXFSZ: "out_of_space",
 };
 
-/** The same for exit codes, and those of a program that broke down or was killed inside its enclosure. */
+/**
+ * How a process ended by its exit code: the codes for the signals in ENDS, and those of a program that broke
+ * down or was killed inside its enclosure.
+ */
 const ENDS_BY_CODE: Readonly<Record<number, Outcome["end"]>> = {
   [128 + 24]: "out_of_cpu",
   [128 + 25]: "out_of_space",
@@ -226,8 +234,9 @@ function priorityWords(priority: Priority | undefined): string[] {
 }
 
 /**
- * A program in a session of its own: where the kernel shares out the processors by session (autogroup), `nice` counts only
- * inside of one, and the session has a value itself. Elsewhere this changes nothing.
+ * Lowers the priority of a program in a session of its own. Where the kernel shares out the processors by
+ * session (autogroup), `nice` counts only inside of a session, and the session has a value itself. Elsewhere
+ * this changes nothing.
  */
 function lowerSession(pid: number, value: number): void {
   try {
@@ -272,7 +281,10 @@ function killNow(pid: number, withGroup: boolean): void {
 const LOG_PAUSE_MS = 2;
 const LOG_PIECE_BYTES = 16 << 10;
 
-/** What `log` keeps of a stream. All pieces are read into the same memory: of a stream as it is, each few bytes would take 64 KB anew. */
+/**
+ * What `log` keeps of a stream. All pieces are read into the same memory: the stream's own reader would take
+ * 64 KB anew for every few bytes.
+ */
 async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader({ mode: "byob" });
   try {

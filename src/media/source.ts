@@ -6,19 +6,22 @@ import type { PrincipalNames } from "../model/principal_names.ts";
 import { mediaFault } from "./media_fault.ts";
 
 export interface SourcePolicy {
-  /** Real paths; their files are shared by all callers. */
+  /** Folders whose files all callers may use; real paths. */
   readonly ingestRoots: readonly string[];
-  /** Real path; each file in it belongs to the caller whose owner prefix its name begins with. */
+  /**
+   * Folder of uploads, a real path. Each file in it belongs to the caller whose owner prefix its name begins
+   * with.
+   */
   readonly uploadRoot: string;
   readonly names: Pick<PrincipalNames, "isUploadOf">;
-  /** `public` in open mode. */
+  /** Key of the caller; `public` in open mode. */
   readonly principalKey: string;
 }
 
 export interface LocalSource {
   /** The real path, without symbolic links; a regular file when it was checked. */
   readonly path: string;
-  /** As the caller gave it, trimmed; events and responses report it. */
+  /** The source as the caller gave it, trimmed; events and responses report it. */
   readonly uri: string;
 }
 
@@ -102,7 +105,10 @@ async function visiblePath(absolute: string, policy: SourcePolicy): Promise<stri
   return policy.ingestRoots.some((root) => isUnder(root, path)) ? path : null;
 }
 
-/** Uploads lie directly in the upload root. In open mode, names without an owner prefix are visible as well. */
+/**
+ * Whether a path is an upload of the caller's. Uploads lie directly in the upload root. In open mode, names
+ * without an owner prefix are visible as well.
+ */
 function isOwnUpload(path: string, { uploadRoot, names, principalKey }: SourcePolicy): boolean {
   const name = basename(path);
   if (dirname(path) !== uploadRoot) return false;
@@ -114,7 +120,10 @@ function isUnder(root: string, path: string): boolean {
   return path.startsWith(root.endsWith("/") ? root : `${root}/`);
 }
 
-/** Null where the file system or the sandbox gives an error: missing, forbidden and unreachable look the same. */
+/**
+ * What `access` gives; null where the file system or the sandbox gives an error, so that missing, forbidden
+ * and unreachable look the same.
+ */
 async function attempt<T>(access: () => Promise<T>): Promise<T | null> {
   try {
     return await access();
@@ -134,7 +143,10 @@ const FILE_SYSTEM_ERRORS = [
   Deno.errors.InvalidData,
 ];
 
-/** Other errors of the system, such as a name that is too long, are plain Errors with a code. */
+/**
+ * Whether an error is one of the system. Some, such as that of a name that is too long, are plain Errors with
+ * a code.
+ */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }

@@ -6,18 +6,26 @@ import type { ResourceLimits } from "./process.ts";
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
-/** Of each thread: its stack counts as memory that may be filled, whatever of it is. */
+/** Stack of each thread, bytes. All of it counts as memory that may be filled, however little is. */
 const STACK_BYTES = 8 * MIB;
-/** Threads that ffmpeg has as a rule, most of which wait: some for its parts, and decoder and encoder one or two for each processor. */
+/**
+ * Threads that ffmpeg usually has, most of which wait: some for its own parts, and one or two of decoder and
+ * encoder for each processor.
+ */
 const THREADS = 16;
 const THREADS_PER_PROCESSOR = 3;
-/** Addresses without memory behind them: libraries, and what the C library reserves for each thread. */
+/**
+ * Bytes of addresses without memory behind them: libraries, and what the C library reserves for each thread.
+ */
 const ADDRESS_BYTES = 1 * GIB;
 const ADDRESS_BYTES_PER_PROCESSOR = 256 * MIB;
-/** A few seconds of sound, or a list of what ffmpeg can do. */
+/** Memory of small work, bytes: a few seconds of sound, or a list of what ffmpeg can do. */
 const SMALL_BYTES = 512 * MIB;
 
-/** A program that computes takes so many times longer at most where others want the processors too. Its processor time stays the same. */
+/**
+ * How many times longer a program that computes may take where others want the processors too. Its processor
+ * time stays the same.
+ */
 export const BUSY_FACTOR = 6;
 
 /** The kinds of work that a tool is started for. Drivers of hardware reserve addresses for the memory of the card and of the machine. */
@@ -31,8 +39,8 @@ export type ToolWork = MediaWork | "small" | "hardware";
 export const SESSION_CPU_SECONDS = 30 * 24 * 3600;
 
 /**
- * The limits of one program. `cpuSeconds` counts all its threads; without `fileBytes` it may write no file. `size` is that of what it decodes,
- * null where that is not known.
+ * The limits of one program. `cpuSeconds` counts all its threads; without `fileBytes` it may write no file.
+ * `size` is the size of the pictures that it decodes, null where that is not known.
  */
 export function toolLimits(
   work: ToolWork,
@@ -58,9 +66,15 @@ export function toolLimits(
   };
 }
 
-/** The most that ffmpeg starts of its own: each of a decoder, a filter and an encoder has up to one and a half threads for each processor. */
+/**
+ * Most threads that ffmpeg starts for each processor: every decoder, filter and encoder has up to one and a
+ * half of them.
+ */
 const MOST_THREADS_PER_PROCESSOR = 8;
-/** And those that do not grow with the processors, such as the 64 of a decoder that splits its work as the file says. */
+/**
+ * Most threads that do not grow with the processors, such as the 64 of a decoder that splits its work as the
+ * file says.
+ */
 const MOST_THREADS = 256;
 
 /** How many threads may run in one cage, where the cage can bound them. */

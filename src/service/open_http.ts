@@ -7,12 +7,12 @@ import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { PrincipalNames } from "../model/principal_names.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
-import type { UseCases } from "../http/call.ts";
-import { HeldAnswers } from "../http/held_answers.ts";
-import { ReceivedBodies } from "../http/received_body.ts";
+import type { UseCases } from "../http/route/call.ts";
+import { HeldAnswers } from "../http/answers/held_answers.ts";
+import { ReceivedBodies } from "../http/requests/received_body.ts";
 import { notFree } from "./addresses.ts";
 import type { Certificate, Http3Listener } from "../http3/listener.ts";
-import { UntakenAnswers } from "../http/untaken_answers.ts";
+import { UntakenAnswers } from "../http/answers/untaken_answers.ts";
 import { Connections, type LookAtConnections } from "../http/connections.ts";
 
 export interface Http {
@@ -56,7 +56,14 @@ export async function openHttp(
   );
   const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
   const app = createApp({
-    ...{ guard: config, names, limits, connections, useCases, world, bodies, untaken, heldAnswers, synced },
+    guard: config,
+    names,
+    limits,
+    connections,
+    use: { ...useCases, bodies, untaken },
+    world,
+    heldAnswers,
+    synced,
     alternative,
   });
   let requests = 0;

@@ -21,7 +21,7 @@ import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 import { VERSION } from "../http/description/version.ts";
 import type { LookAtConnections } from "../http/connections.ts";
 import type { Certificate } from "../http3/listener.ts";
-import { SSE_WIRE } from "../http/sse.ts";
+import { SSE_WIRE } from "../http/routes/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
 import type { CageLevel, StreamsBy } from "../media/tools/cage.ts";

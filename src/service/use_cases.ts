@@ -34,7 +34,7 @@ import { System } from "../flow/system/system.ts";
 import { Triggers } from "../flow/analysis/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 import { RecordingReads } from "../flow/recordings/recording_reads.ts";
-import type { UseCases } from "../http/call.ts";
+import type { UseCases } from "../http/route/call.ts";
 import { VERSION } from "../http/description/version.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { SourcePolicy } from "../media/source.ts";

@@ -1,7 +1,7 @@
 /** The page of the client lists every method and every route. */
 
 import assert from "node:assert/strict";
-import { ROUTES } from "../../src/http/app.ts";
+import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { METHODS } from "./methods.ts";
 
 const PAGE = Deno.readTextFileSync(new URL("../../docs/client.md", import.meta.url));

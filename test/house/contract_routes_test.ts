@@ -1,7 +1,7 @@
 /** The routes of the application equal the expected ones, which are kept by hand. */
 
 import assert from "node:assert/strict";
-import { ROUTES } from "../../src/http/app.ts";
+import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { CONTRACT } from "./contract.ts";
 
 Deno.test("the routes are the expected ones", () => {

@@ -61,7 +61,7 @@ export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals
     isUsed: (row, files) => {
       const written = row.endsWith("*") ? `\`${row.slice(0, -1)}\\$\\{` : `"${row}"`;
       const writers = files.filter((file) => file.room === "flow");
-      return somewhere(writers, new RegExp(`\\bevent\\(\\s*${written}|kind: ${written}`));
+      return somewhere(writers, new RegExp(`\\b(event|sessionEvent)\\(\\s*${written}|kind: ${written}`));
     },
   },
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { acceptsGzip, compressed } from "../../src/http/compress.ts";
-import { CompressibleResponse } from "../../src/http/reply.ts";
+import { acceptsGzip, compressed } from "../../src/http/answers/compress.ts";
+import { CompressibleResponse } from "../../src/http/answers/reply.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startServer } from "../../scripts/server.ts";
-import { ROUTES } from "../../src/http/app.ts";
+import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { LIMITS } from "../../src/contract/limits.ts";
 import { eventsOf, kindsOf, metric } from "../support/models/reason.ts";
 import { held, startModelServer } from "../support/models/model_server.ts";

@@ -1,7 +1,7 @@
 /** The API reference in a browser: it shows every route, tries one with a key, and needs nothing that its policy forbids. */
 
 import assert from "node:assert/strict";
-import { ROUTES } from "../../src/http/app.ts";
+import { ROUTES } from "../../src/http/routes/route_table.ts";
 import { openWatchedPage } from "../support/browser.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";

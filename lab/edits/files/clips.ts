@@ -10,7 +10,7 @@ import { ffmpeg, ffprobe } from "./programs.ts";
 /** Frames next to a labelled event are not used either, because labels may be off by a few. */
 const MARGIN_FRAMES = 3;
 const SHORTEST_TAKE_FRAMES = 12;
-/** Longest side of a copy. */
+/** Longest side of a copy, pixels. */
 const LONGEST_SIDE = 1280;
 
 export interface Clip extends Size {
@@ -117,7 +117,7 @@ async function makeReel(
 
 interface Shape extends Size {
   readonly fps: number;
-  /** Of its times, in seconds. */
+  /** Unit of its times, in seconds. */
   readonly timeBase: string;
 }
 

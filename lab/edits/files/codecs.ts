@@ -13,7 +13,7 @@ export interface Encoding {
   readonly args: readonly string[];
 }
 
-/** How often each is met; the slow ones are rare. */
+/** How often each codec is met; the slow ones are rare. */
 const SHARES: readonly (readonly [Codec, number])[] = [
   ...[["h264", 12], ["mpeg4", 2], ["mpeg2", 2], ["vp8", 2], ["vp9", 1.5], ["hevc", 1.5], [
     "av1",

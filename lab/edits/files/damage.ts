@@ -26,7 +26,7 @@ const FIRST_PACKET = 12;
 /** Mean difference of luma above which a frame counts as damaged, and below which it counts as whole. */
 const DAMAGED_MAD = 0.5;
 const WHOLE_MAD = 0.02;
-/** A new shot with more than this difference may not be seen as one. */
+/** Mean difference of luma above which a new shot may not be seen as one. */
 const HIDING_MAD = 8;
 const ATTEMPTS = 8;
 
@@ -180,7 +180,7 @@ class TimedFrames implements AsyncDisposable {
     this.#log = this.#readLog();
   }
 
-  /** The frame is valid until the next call. */
+  /** The next frame, which is valid until the next call. */
   async next(): Promise<{ time: number; luma: Uint8Array } | null> {
     if (!await this.#reader.read(this.#luma)) return null;
     const n = this.#read++;
@@ -212,8 +212,8 @@ class TimedFrames implements AsyncDisposable {
 }
 
 /**
- * A cut that comes while the picture is badly damaged shows up then, when the damage ends, or both: none of that is asked
- * for.
+ * The truth without hidden cuts. One that comes while the picture is badly damaged shows up then, when the
+ * damage ends, or both: none of that is asked for.
  */
 function withoutHiddenCuts(
   truth: FilmTruth,

@@ -5,7 +5,10 @@ import type { FilmTruth } from "../film.ts";
 import { difference, Picture, type Size } from "../pictures/picture.ts";
 import { FrameReader } from "./programs.ts";
 
-/** Frames that differ less are the same to a viewer, so that calling them frozen is not wrong. */
+/**
+ * Largest mean difference of two frames that are the same to a viewer, so that calling them frozen is not
+ * wrong.
+ */
 const STILL_MEAN = 0.5;
 const STILL_BLOCK = 6;
 const SHORTEST_STILL_FRAMES = 5;
@@ -35,7 +38,10 @@ export async function inspect(path: string, size: Size): Promise<Inspection> {
   return { frames: still.length, still };
 }
 
-/** Frames are `static` where they stood still before encoding or do so after, unless they are frozen or black. */
+/**
+ * The truth with what stands still. Frames are `static` where they stood still before encoding or do so
+ * after, unless they are frozen or black.
+ */
 export function withStill(truth: FilmTruth, { frames, still }: Inspection): FilmTruth {
   const standing = [...still];
   const set = (ranges: readonly FrameRange[], value: boolean) => {

@@ -50,10 +50,10 @@ export function originOf(file: string): { readonly origin: string; readonly tags
   return row ?? { origin: file.replace(/\.[^.]*$/, ""), tags: [] };
 }
 
-/** Chosen so that 2, 3, 4 and 5 groups each get heads, still and moving pictures of the clips above. */
+/** A number that makes 2, 3, 4 and 5 groups each get heads, still and moving pictures of the clips above. */
 const SALT = 10036;
 
-/** The group of an origin depends on its name alone, so that another clip in the folder moves nothing. */
+/** The group of an origin. It depends on the name alone, so that another clip in the folder moves nothing. */
 export function groupOf(origin: string, groups: number): number {
   return hashOf(`${SALT}/${origin}`) % groups;
 }

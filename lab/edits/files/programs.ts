@@ -55,7 +55,7 @@ export class FrameReader implements AsyncDisposable {
     return this.#child;
   }
 
-  /** False at the end of the video. */
+  /** Reads the next frame; false at the end of the video. */
   async read(into: Uint8Array): Promise<boolean> {
     for (let filled = 0; filled < into.length;) {
       if (this.#rest.length === 0) {

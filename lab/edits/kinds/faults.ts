@@ -8,7 +8,10 @@ import { rectangle } from "../pictures/shapes.ts";
 /** Frames between a fault and a cut or another fault. */
 const GAP_FRAMES = 12;
 
-/** A fault that changes pictures less than this is none: mean over the picture, or in its worst block of 32x32. */
+/**
+ * Least change of the pictures by a fault, mean over the picture; the next constant is that in its worst
+ * block of 32x32. A fault that changes less is none.
+ */
 const LEAST_MEAN = 1.8;
 const LEAST_BLOCK = 40;
 
@@ -70,7 +73,10 @@ function movingShot(edit: Edit): Shot {
   );
 }
 
-/** Without enough to see (nothing moves, nothing has colour) the pictures are shown as they were. */
+/**
+ * Shows a fault. Where there is not enough to see (nothing moves, nothing has colour) the pictures are shown
+ * as they were.
+ */
 async function showFault({ film }: Edit, shot: Shot, { kind, frames, spoil }: Fault): Promise<void> {
   const pictures: Picture[] = [];
   for (let n = 0; n < frames; n++) pictures.push((await shot.next()).clone());

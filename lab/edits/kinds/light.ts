@@ -4,7 +4,7 @@ import type { Edit } from "../edit.ts";
 import { blend, difference, light, Picture } from "../pictures/picture.ts";
 import { type Colour, ellipse } from "../pictures/shapes.ts";
 
-/** A flash that changes a picture less is not worth a marker. */
+/** Least change of a picture by a flash: one that changes less is not worth a marker. */
 const LEAST_FLASH_DIFFERENCE = 14;
 
 const LONGEST_STROBE_FRAMES = 48;
@@ -52,7 +52,7 @@ export async function explosion(edit: Edit): Promise<void> {
 
 interface LightEvent {
   readonly kind: string;
-  /** One for each frame: 1 is the brightest. */
+  /** Strength of the light in each frame: 1 is the brightest. */
   readonly strengths: readonly number[];
 }
 

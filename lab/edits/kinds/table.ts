@@ -19,7 +19,7 @@ export interface Kind {
   readonly styles: StyleChoice;
   /** How many videos of this kind there are beside the others; 1 unless given. */
   readonly share?: number;
-  /** Only these; any unless given. */
+  /** The codecs that suit the kind; any unless given. */
   readonly codecs?: readonly Codec[];
   /** What is done to the file after it was encoded. */
   readonly damage?: DamageWay;

@@ -5,7 +5,7 @@ import { blend, blendByMap, light, paste, Picture, sample, type Size } from "../
 import type { Random } from "../random.ts";
 import { type Colour, rectangle } from "../pictures/shapes.ts";
 
-/** A fade out and a fade in with no more between them are one transition. */
+/** Most seconds between a fade out and a fade in that are one transition. */
 export const LONGEST_HOLD_SECONDS = 0.5;
 
 /** Draws the picture at `progress` (0 to 1, both left out) of a change from one to the other. */

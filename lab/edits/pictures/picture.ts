@@ -22,7 +22,7 @@ export function scaled({ width, height }: Size, factor: number): Size {
   return { width: 2 * Math.round(width * factor / 2), height: 2 * Math.round(height * factor / 2) };
 }
 
-/** Width and height are even. */
+/** A picture, whose width and height are even. */
 export class Picture implements Size {
   readonly width: number;
   readonly height: number;
@@ -67,7 +67,7 @@ export class Picture implements Size {
   }
 }
 
-/** `to` becomes `weight` of `b` and the rest of `a`. */
+/** Mixes two pictures: `to` becomes `weight` of `b` and the rest of `a`. */
 export function blend(a: Picture, b: Picture, weight: number, to: Picture): void {
   const part = Math.round(256 * weight);
   const rest = 256 - part;
@@ -158,7 +158,10 @@ export function paste(from: Picture, to: Picture, x: number, y: number): void {
   }
 }
 
-/** Luma becomes `gain` times itself plus `offset`, chroma is stretched around grey by `chroma`. */
+/**
+ * Changes the light: luma becomes `gain` times itself plus `offset`, chroma is stretched around grey by
+ * `chroma`.
+ */
 export function light(
   picture: Picture,
   gain: number,

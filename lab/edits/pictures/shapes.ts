@@ -64,7 +64,7 @@ function clamp(place: number, limit: number): number {
   return Math.max(0, Math.min(limit, place));
 }
 
-/** Five columns and seven rows, a bit a cell. */
+/** A letter: five columns and seven rows, a bit a cell. */
 type Glyph = readonly number[];
 
 /** Letters of no language: strokes that look like writing at a distance. */
@@ -101,7 +101,7 @@ export class Script {
     return line;
   }
 
-  /** One letter is `6 * scale` wide and `9 * scale` high, the gap to the next included. */
+  /** Writes letters. One is `6 * scale` wide and `9 * scale` high, the gap to the next included. */
   write(
     picture: Picture,
     line: readonly number[],

@@ -1,7 +1,7 @@
 /** The kinds of events in the API description: what a receiver of a webhook gets. */
 
 import { EVENTS, eventTypeOf } from "../../model/events/event_table.ts";
-import { refTo } from "./operation.ts";
+import { refTo } from "./components.ts";
 
 const DELIVERY_HEADERS: Readonly<Record<string, string>> = {
   "x-service-event-id": "`<run_id>:<seq>`, the same for each attempt and redelivery: deduplicate by it",

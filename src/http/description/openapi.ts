@@ -1,67 +1,43 @@
-/** The API description, OpenAPI 3.1, made from the route table, the descriptions of the operations and the zod shapes. */
+/** The API description, OpenAPI 3.1, made from the route table and the zod shapes. */
 
-import type { ZodType } from "zod";
+import { ZodType } from "zod";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/published/json_schema.ts";
-import { ROUTES } from "../app.ts";
-import { mayBeEmpty } from "../body.ts";
-import type { Route } from "../call.ts";
-import { namedShapes } from "./components.ts";
-import { eventWebhooks } from "./event_webhooks.ts";
-import {
-  type AnswerRow,
-  type Content,
-  type Example,
-  JSON_TYPE,
-  type Operation,
-  refTo,
-  TAGS,
-} from "./operation.ts";
-import { ANALYSIS_OPERATIONS } from "./operations/analysis.ts";
-import { FILE_OPERATIONS } from "./operations/files.ts";
-import { LIVE_OPERATIONS } from "./operations/live.ts";
-import { POLICY_OPERATIONS } from "./operations/policies.ts";
-import { READ_OPERATIONS } from "./operations/reads.ts";
-import { RUN_OPERATIONS } from "./operations/runs.ts";
-import { WEBHOOK_OPERATIONS } from "./operations/webhooks.ts";
 import {
   ANSWER_HEADERS,
   type AnswerHeaderName,
+  type LazyShape,
   OPTIONAL_HEADERS,
   type ParameterRow,
   PATH_PARAMETERS,
   REQUEST_HEADERS,
-} from "./parameters.ts";
-import { VERSION } from "./version.ts";
+} from "../route/parameters.ts";
+import { type AnswerRow, type Content, JSON_TYPE, type Route, TAGS } from "../route/route.ts";
+import { mayBeEmpty } from "../requests/body.ts";
+import { ROUTES } from "../routes/route_table.ts";
+import { namedShapes, refTo } from "./components.ts";
+import { eventWebhooks } from "./event_webhooks.ts";
 import { refusalName, refusalResponses, refusalsOf } from "./refusals.ts";
+import { VERSION } from "./version.ts";
 
-/** By method and path, as `Route` has them. */
-export const OPERATIONS: Readonly<Record<string, Operation>> = {
-  ...RUN_OPERATIONS,
-  ...ANALYSIS_OPERATIONS,
-  ...READ_OPERATIONS,
-  ...WEBHOOK_OPERATIONS,
-  ...FILE_OPERATIONS,
-  ...POLICY_OPERATIONS,
-  ...LIVE_OPERATIONS,
-};
+/** A request that was answered, as the examples of a route. */
+export interface Example {
+  /** Absent for a route without a JSON body. */
+  readonly request?: unknown;
+  readonly status: number;
+  readonly answer: unknown;
+}
 
-/**
- * The whole description, with real requests and answers by method and path of their routes; `schemas/openapi.json` is a copy.
- * Errors: a route that is not described.
- */
-export function openApi(examples: Readonly<Record<string, Example>>): object {
-  const shapes = namedShapes();
+/** The whole description; `examples` are by method and path. `schemas/openapi.json` is a copy. */
+export function openApi(examples: Readonly<Record<string, Example>>) {
+  const shapes = namedShapes(ROUTES);
   const names = new Map(Object.entries(shapes).map(([name, shape]) => [shape, name]));
   const paths: Record<string, Record<string, object>> = {};
   for (const route of ROUTES) {
-    const key = `${route.method} ${route.path}`;
-    const operation = OPERATIONS[key];
-    if (!operation) throw new Error(`${key} has no description in http/description/`);
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
-    (paths[path] ??= {})[route.method.toLowerCase()] = described(route, operation, {
+    (paths[path] ??= {})[route.method.toLowerCase()] = described(route, {
       names,
-      example: examples[key],
+      example: examples[`${route.method} ${route.path}`],
     });
   }
   return {
@@ -107,8 +83,8 @@ interface Context {
   readonly example: Example | undefined;
 }
 
-function described(route: Route, operation: Operation, context: Context): object {
-  const { id, tag, body, query = {}, headers = [], answers, access, refusesInText } = operation;
+function described(route: Route, context: Context): object {
+  const { id, tag, body, query = {}, headers = [], answers, access, refusesInText } = route;
   const parts = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     ...{ name, in: "path", required: true },
     ...parameter(PATH_PARAMETERS[name!]!),
@@ -144,7 +120,7 @@ function described(route: Route, operation: Operation, context: Context): object
         ]),
       ),
       ...Object.fromEntries(
-        refusalsOf(route, operation).map((status) => [status, {
+        refusalsOf(route).map((status) => [status, {
           $ref: `#/components/responses/${refusalName(status, refusesInText === true)}`,
         }]),
       ),
@@ -153,7 +129,7 @@ function described(route: Route, operation: Operation, context: Context): object
 }
 
 function isRequired({ [JSON_TYPE]: schema }: Content): boolean {
-  return schema === undefined || typeof schema === "string" || !mayBeEmpty(schema);
+  return !(schema instanceof ZodType) || !mayBeEmpty(schema);
 }
 
 /** An answer that may be given again, to the same idempotency key. */
@@ -162,7 +138,7 @@ function replayable(answer: AnswerRow): AnswerRow {
 }
 
 function parameter({ description, schema }: ParameterRow): object {
-  return { description, schema: bare(jsonSchemaOf(schema)) };
+  return { description, schema: bare(jsonSchemaOf(shapeOf(schema))) };
 }
 
 function answered(
@@ -180,12 +156,17 @@ function answered(
   };
 }
 
+function shapeOf(shape: LazyShape): ZodType {
+  return typeof shape === "function" ? shape() : shape;
+}
+
 /** The example, where there is one, is of the JSON among them. */
 function contentOf(content: Content, names: Context["names"], example?: unknown): object {
   return Object.fromEntries(
-    Object.entries(content).map(([type, schema]) => {
-      if (schema === "binary") return [type, {}];
-      if (schema === "text") return [type, { schema: { type: "string" } }];
+    Object.entries(content).map(([type, given]) => {
+      if (given === "binary") return [type, {}];
+      if (given === "text") return [type, { schema: { type: "string" } }];
+      const schema = shapeOf(given);
       const name = names.get(schema);
       return [type, {
         schema: name ? { $ref: refTo(name) } : bare(jsonSchemaOf(schema)),

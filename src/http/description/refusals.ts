@@ -1,15 +1,15 @@
 /** The refusals of the API description: which statuses a route has, and what an answer of each status is. */
 
 import { REFUSALS } from "../../contract/refusal.ts";
-import type { Route } from "../call.ts";
-import { REJECTIONS } from "../reply.ts";
-import { JSON_TYPE, type Operation, refTo } from "./operation.ts";
-import type { AnswerHeaderName } from "./parameters.ts";
+import { REJECTIONS } from "../answers/reply.ts";
+import type { AnswerHeaderName } from "../route/parameters.ts";
+import { JSON_TYPE, type Route } from "../route/route.ts";
+import { refTo } from "./components.ts";
 
 const WRITTEN_BODIES = [JSON_TYPE, "application/sdp", "application/trickle-ice-sdpfrag"];
 
-/** Every status that a route may refuse with: those of its operation, and those that come before its handler. */
-export function refusalsOf({ method, once }: Route, { failures, body, access }: Operation): number[] {
+/** Every status that a route may refuse with: those of its row, and those that come before its handler. */
+export function refusalsOf({ method, once, failures, body, access }: Route): number[] {
   const media = Object.keys(body ?? {});
   const statuses = [
     ...[...failures, 403, 414, 421, 429],

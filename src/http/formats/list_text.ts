@@ -2,9 +2,9 @@
 
 import { refuse } from "../../contract/refusal.ts";
 import { PageEntries, type PageQuery } from "../../flow/list_page.ts";
-import { type RouteCall, wholeNumber } from "../call.ts";
-import { type ChunkTerms, jsonChunks, textChunks } from "../reply.ts";
-import { preferredType } from "./accept.ts";
+import { preferredType } from "../answers/accept.ts";
+import { type ChunkTerms, jsonChunks, textChunks } from "../answers/reply.ts";
+import { type RouteCall, wholeNumber } from "../route/call.ts";
 
 /** How a list is written: a head, its entries with something between them, a tail. */
 export interface ListForm<Entry> {
@@ -82,12 +82,12 @@ export function jsonList<Entry>(
 }
 
 /** An answer of several chunks waits for a permit, which it holds until it has gone. */
-function longAnswer({ largeReads, caller }: RouteCall): ChunkTerms {
-  return { admit: () => largeReads.answer(caller) };
+function longAnswer({ use, caller }: RouteCall): ChunkTerms {
+  return { admit: () => use.largeReads.answer(caller) };
 }
 
 async function* listText<Entry>(
-  { largeReads }: RouteCall,
+  { use }: RouteCall,
   form: ListForm<Entry>,
   batches: AsyncIterable<readonly Entry[]>,
 ): AsyncIterable<string> {
@@ -107,7 +107,7 @@ async function* listText<Entry>(
       if (text.length < CHUNK_CHARACTERS) continue;
       yield text;
       text = "";
-      await largeReads.nextPiece();
+      await use.largeReads.nextPiece();
     }
   }
   const rest = text + (typeof form.tail === "string" ? form.tail : form.tail());

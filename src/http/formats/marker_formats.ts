@@ -60,7 +60,7 @@ export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
   ["text/vtt", {
     contentType: "text/vtt; charset=utf-8",
     form: async (call, runId) => {
-      const startMs = await call.reads.videoStartMs(call.caller, runId);
+      const startMs = await call.use.reads.videoStartMs(call.caller, runId);
       return {
         ...NOTHING_AROUND,
         head: "WEBVTT\n",
@@ -71,8 +71,8 @@ export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
   ["text/x-edl", {
     contentType: "text/x-edl; charset=utf-8",
     form: async (call, runId) => {
-      const fps = await call.reads.sourceFps(call.caller, runId);
-      const shots = new EdlShots(fps, call.reads.filmName(call.caller, runId));
+      const fps = await call.use.reads.sourceFps(call.caller, runId);
+      const shots = new EdlShots(fps, call.use.reads.filmName(call.caller, runId));
       return {
         ...NOTHING_AROUND,
         head: edlHead(runId),

@@ -2,31 +2,42 @@
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { AnalyzeResult } from "../../flow/analysis/analyze.ts";
-import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
+import { ANALYZE_BODY, ANALYZED, INGEST_BODY, INGESTED } from "../../model/api/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
-import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
-import { json, jsonStream } from "../reply.ts";
+import { json, jsonStream } from "../answers/reply.ts";
+import { parameter } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const ANALYSIS_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/ingest",
+    id: "ingestRun",
+    tag: "ingest",
     summary: "Decodes a source into sampled frames with signals.",
+    body: jsonContent(INGEST_BODY),
+    answers: answersJson(INGESTED, "What was decoded"),
+    failures: [404, 409, 422, 500, 503],
     once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, INGEST_BODY);
-      return json(await call.ingest.run(call.caller, parameter(call, "id"), body));
+      return json(await call.use.ingest.run(call.caller, parameter(call, "id"), body));
     },
   },
   {
     method: "POST",
     path: "/v1/runs/:id/analyze",
+    id: "analyzeRun",
+    tag: "analyze",
     summary: "Derives rows and markers from signals.",
+    body: jsonContent(ANALYZE_BODY),
+    answers: answersJson(ANALYZED, "A row for each frame, and the markers"),
+    failures: [404, 409, 422, 500],
     once: { kinds: ["marker_emitted", "analysis_generated"] },
     handle: async (call) => {
       const body = await readJson(call, ANALYZE_BODY);
-      return jsonStream(analysisJson(await call.analyze.run(call.caller, parameter(call, "id"), body)));
+      return jsonStream(analysisJson(await call.use.analyze.run(call.caller, parameter(call, "id"), body)));
     },
   },
 ];

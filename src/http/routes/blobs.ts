@@ -1,26 +1,50 @@
 /** Routes of retained blobs. */
 
+import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
-import { parameter, type Route, type RouteCall, wholeNumber } from "../call.ts";
-import { fileResponse, VARY_BY_KEY } from "../file_response.ts";
-import { COMMON_HEADERS, plainText } from "../reply.ts";
 import { precondition } from "../../model/files/precondition.ts";
+import { fileResponse, VARY_BY_KEY } from "../answers/file_response.ts";
+import { COMMON_HEADERS, plainText } from "../answers/reply.ts";
+import { parameter, type RouteCall, wholeNumber } from "../route/call.ts";
+import { answersFile, FILE_HEADERS, type Route } from "../route/route.ts";
 
 export const BLOB_ROUTES: readonly Route[] = [
-  blobRoute("keyframes", "Serves a stored JPEG that the run names."),
-  blobRoute("media", "Serves a stored MP4 or WAV that the run names."),
+  blobRoute("keyframes", {
+    id: "getKeyframe",
+    summary: "Serves a stored JPEG that the run names.",
+    query: {
+      width: {
+        description: "A JPEG of at most so many pixels across, made of the stored one; it has no ranges",
+        schema: () => z.int().min(LIMITS.picture.width.minimum).max(LIMITS.picture.width.maximum),
+      },
+    },
+    answers: answersFile("image/jpeg"),
+    failures: [400, 404, 410, 412, 416, 422, 500, 503],
+  }),
+  blobRoute("media", {
+    id: "getMedia",
+    summary: "Serves a stored MP4 or WAV that the run names.",
+    answers: answersFile("video/mp4", "audio/wav"),
+    failures: [404, 410, 412, 416, 422],
+  }),
 ];
 
-function blobRoute(route: GrantedBlob["route"], summary: string): Route {
+function blobRoute(
+  route: GrantedBlob["route"],
+  description: Pick<Route, "id" | "summary" | "query" | "answers" | "failures">,
+): Route {
   return {
     method: "GET",
     path: `/v1/runs/:id/${route}/:sha256`,
-    summary,
+    ...description,
+    tag: "files",
+    headers: FILE_HEADERS,
     handle: async (call) => {
       const [runId, sha256] = [parameter(call, "id"), parameter(call, "sha256")];
       const width = route === "keyframes" ? wholeNumber(call, "width") : undefined;
       if (width !== undefined) return await smallerPicture(call, runId, sha256, width);
-      return fileResponse(call.request.raw, await call.blobs.open(call.caller, runId, route, sha256));
+      return fileResponse(call.request.raw, await call.use.blobs.open(call.caller, runId, route, sha256));
     },
   };
 }
@@ -32,7 +56,7 @@ async function smallerPicture(
   sha256: string,
   width: number,
 ): Promise<Response> {
-  const picture = await call.blobs.smaller(call.caller, runId, sha256, width);
+  const picture = await call.use.blobs.smaller(call.caller, runId, sha256, width);
   const etag = `"${sha256.toLowerCase()}-${width}"`;
   const headers = {
     ...COMMON_HEADERS,

@@ -1,22 +1,28 @@
 /** The route of prompt-driven analysis. */
 
 import type { Reasoned } from "../../flow/reason/reason.ts";
-import { REASON_BODY } from "../../model/api/reason.ts";
+import { REASON_BODY, REASONED } from "../../model/api/reason.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
+import { jsonStream } from "../answers/reply.ts";
+import { parameter } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
+import { readJson } from "../requests/body.ts";
 import { jsonItems } from "./analysis.ts";
-import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
-import { jsonStream } from "../reply.ts";
 
 export const REASON_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/reason",
+    id: "reason",
+    tag: "reason",
     summary: "Analyzes a source chunk by chunk with a model.",
+    body: jsonContent(REASON_BODY),
+    answers: answersJson(REASONED, "What was computed, and the markers"),
+    failures: [404, 409, 422, 500, 503],
     once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, REASON_BODY);
-      return jsonStream(reasonJson(await call.reason.run(call.caller, parameter(call, "id"), body)));
+      return jsonStream(reasonJson(await call.use.reason.run(call.caller, parameter(call, "id"), body)));
     },
   },
 ];

@@ -2,21 +2,35 @@
 
 import type { RecordedEvaluation } from "../../flow/analysis/recorded_triggers.ts";
 import type { TriggerEvaluation } from "../../flow/analysis/triggers.ts";
-import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../model/api/triggers.ts";
+import {
+  COMPILE_BODY,
+  COMPILED_TRIGGER,
+  EVALUATE_BODY,
+  EVALUATE_ON_RUN_BODY,
+  EVALUATED_ON_RUN,
+  EVALUATED_TRIGGER,
+  VALID_TRIGGER,
+} from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
-import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
-import { json, jsonStream } from "../reply.ts";
+import { json, jsonStream } from "../answers/reply.ts";
+import { parameter } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
+import { readJson } from "../requests/body.ts";
 
 export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/compile",
+    id: "compileTrigger",
+    tag: "triggers",
     summary: "Compiles the source of a trigger program.",
+    body: jsonContent(COMPILE_BODY),
+    answers: answersJson(COMPILED_TRIGGER, "The compiled program"),
+    failures: [422],
     handle: async (call) => {
       const body = await readJson(call, COMPILE_BODY);
-      const { program, instructionCount, stateSlots } = call.triggers.compile(body);
+      const { program, instructionCount, stateSlots } = call.use.triggers.compile(body);
       return json({
         request_id: call.caller.requestId,
         program,
@@ -28,10 +42,15 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/validate",
+    id: "validateTrigger",
+    tag: "triggers",
     summary: "Checks a compiled trigger program.",
+    body: jsonContent(triggerProgram),
+    answers: answersJson(VALID_TRIGGER, "The program is valid"),
+    failures: [422],
     handle: async (call) => {
       const body = await readJson(call, triggerProgram, THRESHOLDS);
-      const { program, instructionCount, stateSlots } = call.triggers.validate(body);
+      const { program, instructionCount, stateSlots } = call.use.triggers.validate(body);
       return json({
         request_id: call.caller.requestId,
         valid: true,
@@ -46,20 +65,30 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/evaluate",
+    id: "evaluateTrigger",
+    tag: "triggers",
     summary: "Runs a trigger program over samples.",
+    body: jsonContent(EVALUATE_BODY),
+    answers: answersJson(EVALUATED_TRIGGER, "A result for each sample"),
+    failures: [422],
     handle: async (call) => {
       const body = await readJson(call, EVALUATE_BODY, THRESHOLDS);
-      return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
+      return jsonStream(evaluationJson(call.caller.requestId, call.use.triggers.evaluate(body)));
     },
   },
   {
     method: "POST",
     path: "/v1/runs/:id/triggers/evaluate",
+    id: "evaluateTriggerOnRun",
+    tag: "triggers",
     summary: "Runs a trigger program over what a run's decode has measured.",
+    body: jsonContent(EVALUATE_ON_RUN_BODY),
+    answers: answersJson(EVALUATED_ON_RUN, "Where the program fires"),
+    failures: [404, 422, 500],
     handle: async (call) => {
       const body = await readJson(call, EVALUATE_ON_RUN_BODY, THRESHOLDS);
       const runId = parameter(call, "id");
-      const evaluation = await call.recordedTriggers.evaluate(call.caller, runId, body);
+      const evaluation = await call.use.recordedTriggers.evaluate(call.caller, runId, body);
       return json({ request_id: call.caller.requestId, run_id: runId, ...recordedJson(evaluation) });
     },
   },

@@ -1,25 +1,42 @@
 /** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
+import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { Refusal } from "../../contract/refusal.ts";
 import { ForeignSession } from "../../flow/live/registry.ts";
-import { PROMPT_BODY } from "../../model/api/live.ts";
-import { LIMITS } from "../../contract/limits.ts";
-import { readJson, readText } from "../body.ts";
-import { CORS_METHODS } from "../cors.ts";
-import { parameter, type Route, type RouteCall } from "../call.ts";
-import { COMMON_HEADERS, json, PlainRejection, plainText } from "../reply.ts";
+import { PROMPT_BODY, UPDATED_PROMPT } from "../../model/api/live.ts";
+import { CORS_METHODS } from "../admission/cors.ts";
+import { COMMON_HEADERS, json, PlainRejection, plainText } from "../answers/reply.ts";
+import { readJson, readText } from "../requests/body.ts";
+import { parameter, type RouteCall, type UseCases } from "../route/call.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 
 const WHIP = "/v1/stream/whip";
+const SDP = { "application/sdp": () => z.string().min(1) };
+const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": () => z.string() };
 
 export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: WHIP,
+    id: "whipOffer",
+    tag: "live",
     summary: "Opens a live session from a WebRTC offer.",
+    body: SDP,
+    headers: ["x-attach-config"],
+    answers: {
+      201: {
+        description: "The answer to the offer; the session is at `location`",
+        content: SDP,
+        headers: ["location", "x-service-run-id", "etag", "link"],
+      },
+    },
+    failures: [400, 409, 415, 500, 503],
+    refusesInText: true,
     handle: async (call) => {
       const offer = await readText(call, LIMITS.whip.offerBytesMax);
       return await withPlainErrors(async () => {
-        const { whip, caller, request } = call;
+        const { caller, request, use: { whip } } = call;
         const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
         return new Response(accepted.answer, {
           status: 201,
@@ -38,11 +55,21 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "PATCH",
     path: `${WHIP}/:sess`,
+    id: "whipIce",
+    tag: "live",
     summary: "Takes ICE candidates of a live session, or restarts ICE.",
+    body: ICE_FRAGMENT,
+    headers: ["if-match"],
+    answers: {
+      204: { description: "The candidates are taken" },
+      200: { description: "ICE was restarted", content: ICE_FRAGMENT, headers: ["etag"] },
+    },
+    failures: [400, 404, 412, 422],
+    refusesInText: true,
     handle: async (call) => {
       const body = await readText(call, LIMITS.whip.offerBytesMax);
       return await withPlainErrors(async () => {
-        const { whip, caller, request } = call;
+        const { caller, request, use: { whip } } = call;
         const ifMatch = request.header("if-match")?.trim() ?? null;
         const trickled = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
         if (trickled.outcome === "taken") return plainText("", 204);
@@ -66,17 +93,28 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "DELETE",
     path: `${WHIP}/:sess`,
+    id: "whipTerminate",
+    tag: "live",
     summary: "Ends a live session and completes its run.",
+    answers: { 200: { description: "The session is over" } },
+    failures: [404, 500],
+    refusesInText: true,
     handle: (call) =>
       withPlainErrors(async () => {
-        await call.whip.terminate(call.caller, parameter(call, "sess"));
+        await call.use.whip.terminate(call.caller, parameter(call, "sess"));
         return plainText("", 200);
       }),
   },
   {
     method: "PATCH",
     path: `${WHIP}/:sess/prompt`,
+    id: "whipUpdatePrompt",
+    tag: "live",
     summary: "Changes the prompt of a live session.",
+    body: jsonContent(PROMPT_BODY),
+    answers: answersJson(UPDATED_PROMPT, "The session has taken the prompt"),
+    failures: [400, 403, 404, 409, 415, 422, 503],
+    refusesInText: true,
     handle: async (call) => {
       const body = await readJson(call, PROMPT_BODY);
       return await withPlainErrors(async () => json(await updatePrompt(call, body)));
@@ -95,8 +133,8 @@ export function whipOptions(path: string): Response | undefined {
 
 const SESSION_PATH = /^\/v1\/stream\/whip\/[^/]+$/;
 
-function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updatePrompt"]>[2]) {
-  return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
+function updatePrompt(call: RouteCall, body: Parameters<UseCases["whip"]["updatePrompt"]>[2]) {
+  return call.use.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
 }
 
 /** Answers with the bare status and the message as plain text. Faults of a prompt's fields keep the JSON envelope. */
@@ -115,7 +153,7 @@ function statusOf(error: Refusal): number {
 }
 
 /** The `Link` header with the STUN and TURN servers for the publisher (RFC 9725, 4.6). */
-function iceServerLinks({ stunServers, turn }: RouteCall["whip"]["ice"]): { link?: string } {
+function iceServerLinks({ stunServers, turn }: UseCases["whip"]["ice"]): { link?: string } {
   const links = stunServers.map((url) => `<${url}>; rel="ice-server"`);
   if (turn) {
     const { url, username, credential } = turn;

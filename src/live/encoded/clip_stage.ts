@@ -27,7 +27,7 @@ interface WantedClip {
   readonly frameIndex: number;
   readonly causePtsMs: number;
   readonly jpeg: Uint8Array<ArrayBuffer>;
-  /** Times of the units: of the cause, and of the begin of the clip. */
+  /** Time of the unit of the cause, milliseconds; `startMs` is that of the begin of the clip. */
   readonly atMs: number;
   readonly startMs: number;
 }
@@ -38,11 +38,14 @@ interface OpenClip extends WantedClip {
   silence: Disposable;
 }
 
-/** A picture is a cause so long after its frame has come: a frame is decided late, and its JPEG may take two seconds. */
+/**
+ * How long after its frame a picture may still be a cause, milliseconds: a frame is decided late, and its
+ * JPEG may take two seconds.
+ */
 const DECISION_MS = 3_000;
-/** How much later a picture may come than others that are shown after it. */
+/** Milliseconds by which a picture may come later than others that are shown after it. */
 const REORDER_MS = 250;
-/** The times of causes are whole milliseconds, those of units are not. */
+/** Tolerance of times, milliseconds: those of causes are whole numbers, those of units are not. */
 const HALF_MS = 0.5;
 
 /**
@@ -62,7 +65,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
   #offsetMs = 0;
   #newestMs = -Infinity;
   readonly #sound = new LateSound();
-  /** Media time up to which streams have ended: of them nothing is kept. */
+  /** Media time up to which streams have ended, of which nothing is kept. */
   #endedPtsMs = -Infinity;
   /** Whether pictures come in another order than they are shown. */
   #isReordered = false;
@@ -82,7 +85,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#ring.limit(bytesMax);
   }
 
-  /** So that a clip is stored soon after its post-roll. */
+  /** Whether a unit is waited for, so that a clip is stored soon after its post-roll. */
   get isUrgent(): boolean {
     return this.#open !== null;
   }
@@ -91,7 +94,10 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#streams = streams;
   }
 
-  /** A picture from before may still be a cause, and one from behind may have been one: it is decoded beside the copy. */
+  /**
+   * Begins a part of pictures with another format. A picture from before may still be a cause, and one from
+   * behind may have been one: it is decoded beside the copy.
+   */
   changeFormat(keyMs: number): void {
     this.#finishUnheard(Infinity);
     if (this.#open && this.#open.atMs < keyMs - HALF_MS) this.interrupt();
@@ -99,7 +105,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#isReordered = false;
   }
 
-  /** No clip has pictures from both sides of the gap. */
+  /** Ends the clip at missing pictures: no clip has pictures from both sides of the gap. */
   miss(): void {
     this.interrupt();
     this.#ring.cut();
@@ -128,7 +134,10 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#closeIfOver();
   }
 
-  /** A picture that is reported: begins a clip, or prolongs the open one, if it is a cause. Call it before its JPEG is moved. */
+  /**
+   * Takes a picture that is reported: it begins a clip, or prolongs the open one, if it is a cause. Call it
+   * before its JPEG is moved.
+   */
   onPicture(picture: LivePicture): void {
     const { plan, world, counts } = this.#options;
     const { frame: { frameIndex, ptsMs, gateReason }, jpeg } = picture;
@@ -166,7 +175,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#closeIfOver();
   }
 
-  /** Its last pictures may still be causes, until `end`. */
+  /** To be called where the stream gives nothing more: its last pictures may still be causes, until `end`. */
   interrupt(): void {
     this.#finishUnheard(Infinity);
     this.#close(this.#newestMs + 1);
@@ -178,7 +187,10 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     await this.#making;
   }
 
-  /** A clip whose sound is still to come waits for it, and the next cause begins another one. */
+  /**
+   * Closes the open clip where it is over. A clip whose sound is still to come waits for it, and the next
+   * cause begins another one.
+   */
   #closeIfOver(): void {
     const reorderMs = this.#isReordered ? REORDER_MS : 0;
     const isOver = this.#open !== null && this.#newestMs >= this.#open.endMs - HALF_MS + reorderMs;
@@ -195,7 +207,7 @@ export class ClipStage implements FormatTap, AsyncDisposable {
     this.#finishUnheard(awaited === -1 ? Infinity : awaited);
   }
 
-  /** The first ones of those that wait, so many as are given. */
+  /** Makes the first `count` clips of those that wait for sound. */
   #finishUnheard(count: number): void {
     for (const clip of this.#unheard.splice(0, count)) {
       clip.silence[Symbol.dispose]();
@@ -265,7 +277,10 @@ export function soundState({ hasOtherSound }: EncodedStreams, hasSound: boolean)
   return hasOtherSound ? "not_supported" : "none";
 }
 
-/** The pictures that a clip needs which ends at `endMs`, and the sound until then, or until the latest of them. */
+/**
+ * The pictures that a clip that ends at `endMs` needs, and the sound until then, or until the latest of these
+ * pictures.
+ */
 function before(units: readonly CopiedUnit[], endMs: number): CopiedUnit[] {
   const video = units.filter(({ isVideo }) => isVideo);
   const { last, latest } = neededPictures(Float64Array.from(video, ({ ptsMs }) => ptsMs), 0, endMs);

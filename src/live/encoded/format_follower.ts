@@ -14,14 +14,15 @@ export interface FollowedUnit {
 }
 
 /**
- * A key frame without parameter sets gets the last ones that came with a picture, and each key frame the size that its sets
- * state: what the container of a source says is that of the first picture.
+ * Follows the format of key frames. One without parameter sets gets the last ones that came with a picture,
+ * and each gets the size that its sets state: the size that the container of a source states is that of the
+ * first picture.
  */
 export class FormatFollower {
   #streams: Pick<EncodedStreams, "codec" | "codecData"> | null = null;
   /** The last sets that came with a picture, as Annex B; empty before. */
   #sets = new Uint8Array();
-  /** Of the last key frame whose sets are known, as text; null before. */
+  /** Format of the last key frame whose sets are known, as text; null before. */
   #format: string | null = null;
 
   begin(streams: Pick<EncodedStreams, "codec" | "codecData">): void {

@@ -2,9 +2,12 @@
 
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 
-/** A part of an HLS stream may have all of its pictures before all of its sound. */
+/**
+ * Longest time that sound may come late, milliseconds: a part of an HLS stream may have all of its pictures
+ * before all of its sound.
+ */
 export const SOUND_LATE_MS = 8_000;
-/** For sound that is further behind, and may never come. */
+/** Longest wait for sound that is further behind, and may never come, milliseconds. */
 const MISSING_MS = 1_000;
 
 /** Follows how far pictures and sound of one stream have come. */
@@ -20,7 +23,7 @@ export class LateSound {
     } else this.#newestSoundMs = Math.max(this.#newestSoundMs ?? -Infinity, ptsMs);
   }
 
-  /** Another stream follows. */
+  /** To be called when another stream follows. */
   clear(): void {
     this.#firstVideoMs = null;
     this.#newestVideoMs = -Infinity;

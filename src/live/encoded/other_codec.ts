@@ -27,14 +27,17 @@ export function isOfOtherCodec(
 }
 
 interface UnitRules {
-  /** By its first two bytes. */
+  /** Whether a NAL unit is of the codec, by its first two bytes. */
   readonly isUnit: (first: number, second: number | undefined) => boolean;
-  /** Whether it is a picture that needs no other, or a sequence parameter set that can be read. */
+  /** Whether a NAL unit is a picture that needs no other, or a sequence parameter set that can be read. */
   readonly isBegin: (unit: Uint8Array) => boolean;
 }
 
 const [IDR, SPS] = [5, 7];
-/** Types of H.264 that an access unit may have, but for slices: with a `nal_ref_idc` of 0, and with another one. */
+/**
+ * Types of H.264's NAL units, besides slices, that an access unit may have with a `nal_ref_idc` of 0; below
+ * are those with another one.
+ */
 const NEVER_REFERRED = new Set([6, 9, 10, 11, 12]);
 const ALWAYS_REFERRED = new Set([IDR, SPS, 8, 13, 15]);
 const SOMETIMES_REFERRED = new Set([1, 14, 19, 20]);
@@ -51,7 +54,10 @@ const H264: UnitRules = {
   },
 };
 
-/** Of the first layer and the first sublayer, in which these units are: `type << 1`, and then 1. */
+/**
+ * First bytes of H.265's NAL units in the first layer: `type << 1`. The second byte is then 1, for the first
+ * sublayer.
+ */
 const [FIRST_BEGIN, LAST_BEGIN, H265_SPS] = [16 << 1, 21 << 1, 33 << 1];
 
 const H265: UnitRules = {
@@ -63,12 +69,12 @@ const H265: UnitRules = {
   },
 };
 
-/** How long the size before each NAL unit is, by the configuration record; 0 for start codes. */
+/** Length in bytes of the size before each NAL unit, by the configuration record; 0 for start codes. */
 function sizeBytesOf(codec: ClipCodec, codecData: Uint8Array): number {
   return isSizedPrefix(codecData) ? (codecData[codec === "h264" ? 4 : 21]! & 3) + 1 : 0;
 }
 
-/** Where the NAL units begin, one after the other, as most of them need not be looked for. */
+/** Where the NAL units begin, one after the other: most of them need not be looked for. */
 function* unitStarts(data: Uint8Array, sizeBytes: number): Generator<number, void> {
   if (sizeBytes === 0) {
     // A start code ends with the only 1 that two zeros may stand before.

@@ -21,14 +21,14 @@ export interface RecordingStageOptions {
 
 /** A key frame at which the segment under way ends. */
 interface SegmentCut {
-  /** Its place among the units. */
+  /** Place of the key frame among the units. */
   readonly at: number;
   readonly keyMs: number;
   /** Whether the pictures from there on are others, so that they cannot be in one file with those before. */
   readonly isOther: boolean;
 }
 
-/** A segment that waits for its sound is at most so much of what may be kept. */
+/** Share of the bytes that may be kept which a segment that waits for its sound may have. */
 const WAITING_SHARE = 3 / 4;
 
 /** The units of one segment, and what they are. */
@@ -63,9 +63,9 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
   #isContinued = false;
   #newestVideoMs = -Infinity;
   readonly #sound = new LateSound();
-  /** The least of arrival minus time of the units of this segment, milliseconds. */
+  /** The least of arrival minus time over the units of this segment, milliseconds. */
   #lagMs = Infinity;
-  /** Of the newest picture. */
+  /** Arrival minus time of the newest picture, milliseconds. */
   #newestLagMs = Infinity;
   #making: Promise<void> = Promise.resolve();
 
@@ -110,19 +110,22 @@ export class RecordingStage implements FormatTap, AsyncDisposable {
     if (this.#cut) this.#cutIfKnown(this.#cut);
   }
 
-  /** The segment under way ends there, and the next one touches it. */
+  /** Ends the segment under way where the pictures change their format, and the next one touches it. */
   changeFormat(keyMs: number): void {
     if (this.#cut) this.#cutAt(this.#cut);
     if (this.#units.length > 0) this.#cut = { at: this.#units.length, keyMs, isOther: true };
   }
 
-  /** A picture is missing, or no key frame came in time: what there is becomes a segment, and what comes before the next key frame is lost. */
+  /**
+   * To be called where a picture is missing, or no key frame came in time: what there is becomes a segment,
+   * and what comes before the next key frame is lost.
+   */
   miss(): void {
     this.interrupt();
     this.#options.counts.add("segmentsLost");
   }
 
-  /** The segment under way ends with what there is. */
+  /** Ends the segment under way with what there is. */
   interrupt(): void {
     if (this.#cut?.isOther) this.#cutAt(this.#cut);
     if (this.#units.length === 0) return;

@@ -18,7 +18,7 @@ export interface ViewStageOptions {
   readonly askForKeyframe: (() => void) | null;
 }
 
-/** From the first viewer to the last one. */
+/** The watching from the first viewer to the last one. */
 interface Watching {
   readonly viewId: number;
   tracks: Tracks | null;
@@ -28,7 +28,10 @@ interface Watching {
   isCut: boolean;
 }
 
-/** A publisher is asked for a key frame where the last one is older: going through all pictures since then takes longer. */
+/**
+ * Age of the last key frame, in milliseconds, from which on a publisher is asked for another one: going
+ * through all pictures since then takes longer.
+ */
 const GROUP_MS = 3_000;
 
 /**
@@ -48,22 +51,27 @@ export class ViewStage implements FormatTap {
   /** The codec that MP4 cannot carry; undefined where it can. */
   #unable: { readonly codec: string | null } | undefined;
   #watching: Watching | null = null;
-  /** While somebody watches and the stream is known. */
+  /** What makes fragments, while somebody watches and the stream is known; else null. */
   #fragmenter: Fragmenter | null = null;
-  /** Fragments are sent in their order, however long the first part takes. */
+  /**
+   * The sending of the last fragment: fragments are sent in their order, however long the first part takes.
+   */
   #sending: Promise<void> = Promise.resolve();
 
   constructor(options: ViewStageOptions) {
     this.#options = options;
   }
 
-  /** The source has no video, or one that MP4 cannot carry. */
+  /** To be called where the source has no video, or one that MP4 cannot carry. */
   refuse(codec: string | null): void {
     this.#unable = { codec };
     if (this.#watching) this.#report({ kind: "unable", codec, viewId: this.#watching.viewId });
   }
 
-  /** Somebody watches; again with the same id where a viewer waits for a key frame. Null: nobody does. */
+  /**
+   * Says that somebody watches; again with the same id where a viewer waits for a key frame. Null: nobody
+   * does.
+   */
   watch(viewId: number | null): void {
     if (viewId === null) {
       this.#watching = null;
@@ -100,10 +108,10 @@ export class ViewStage implements FormatTap {
     this.#fragmenter?.push(this.#placed(unit));
   }
 
-  /** A fragment begins with each key frame, and tells what it is. */
+  /** Does nothing: a fragment begins with each key frame, and tells what it is. */
   changeFormat(): void {}
 
-  /** What is shown stands still until the next key frame. */
+  /** Does nothing: what is shown stands still until the next key frame. */
   miss(): void {}
 
   interrupt(): void {
@@ -118,7 +126,7 @@ export class ViewStage implements FormatTap {
     this.#offsetMs = null;
   }
 
-  /** With what came since the last key frame. */
+  /** Begins with what came since the last key frame. */
   #start(): void {
     const watching = this.#watching;
     const streams = this.#streams;

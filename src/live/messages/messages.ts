@@ -20,7 +20,7 @@ import type { RestrictedZone } from "../../model/policies/zone.ts";
 /** Everything about one generation of a live session that is known before it starts and never changes. */
 export interface SessionSettings {
   readonly sessionId: string;
-  /** Counts all generations of the process, from 1. */
+  /** Number of the generation among all of the process, from 1. */
   readonly generation: number;
   readonly gateThresholds: GateThresholds;
   /** How many earlier frames novelty compares with. See docs/frames.md#context-pass. */
@@ -29,7 +29,7 @@ export interface SessionSettings {
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
   readonly trigger: TriggerProgram | null;
-  /** Set in clip mode, where clips are reported instead of keyframes. See docs/live.md#clip-mode. */
+  /** Clip mode, where clips are reported instead of keyframes; null for none. See docs/live.md#clip-mode. */
   readonly clip: ClipSettings | null;
   /** Whether frames that the gate keeps are reported as pictures; false in clip mode. */
   readonly wantsKeyframes: boolean;
@@ -40,24 +40,27 @@ export interface SessionSettings {
   readonly recording: { readonly segmentMs: number; readonly bytesMax: number } | null;
   /** The size for which admission reserved memory. */
   readonly maxFrame: Extent;
-  /** A publisher without a media packet for so long is ended, and a pulled source without any frame so long after its start. */
+  /**
+   * Milliseconds without a media packet after which a publisher is ended, and milliseconds after its start in
+   * which a pulled source must give a frame.
+   */
   readonly mediaIdleMs: number;
-  /** A source that is always watched: its end is a gap, as it may go on later. */
+  /** Whether the source is always watched: its end is a gap, as it may go on later. */
   readonly isAlwaysOn: boolean;
   readonly ice: IceSettings;
 }
 
-/** The connection to a pulled source has ended. */
+/** How the connection to a pulled source has ended. */
 export interface SourceLoss {
   readonly reason: string;
   /** The time of the last frame before; null where there was none. */
   readonly lastPtsMs: number | null;
-  /** How long ago that came. */
+  /** Milliseconds since the last frame came. */
   readonly silentMs: number;
 }
 
 export interface IceSettings {
-  /** URLs such as `stun:stun.example.org:3478`. */
+  /** Addresses of STUN servers, such as `stun:stun.example.org:3478`. */
   readonly stunServers: readonly string[];
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
   /** To which addresses of a publisher's candidates the service sends. See docs/live.md#ice. */
@@ -70,7 +73,10 @@ export interface LiveStart {
   readonly socketDir: string;
 }
 
-/** `start` comes once, before all others, in answer to `ready`. Orders for a session that has ended are ignored. */
+/**
+ * What the HTTP thread tells a Worker. `start` comes once, before all others, in answer to `ready`. Orders
+ * for a session that has ended are ignored.
+ */
 export type LiveOrder =
   | { readonly kind: "start"; readonly start: LiveStart; readonly broker: MessagePort }
   | CandidateSender & {
@@ -78,14 +84,17 @@ export type LiveOrder =
     readonly settings: SessionSettings;
     readonly offer: Offer;
   }
-  /** A live input that ffmpeg reads itself. Sent again, with another input, after a `gap`. */
+  /** Opens a live input that ffmpeg reads itself. Sent again, with another input, after a `gap`. */
   | {
     readonly kind: "pull";
     readonly settings: SessionSettings;
     readonly input: MediaInput;
     readonly info: MediaInfo;
   }
-  /** The raw body: a candidate line or an RFC 8840 fragment; empty for the end of candidates. */
+  /**
+   * Passes on a raw body with candidates: a candidate line or an RFC 8840 fragment; empty for the end of
+   * candidates.
+   */
   | CandidateSender & { readonly kind: "candidate"; readonly sessionId: string; readonly fragment: string }
   | CandidateSender & {
     readonly kind: "restart_ice";
@@ -94,17 +103,18 @@ export type LiveOrder =
     readonly orderId: number;
   }
   /**
-   * The live view is watched, from the last key frame on; sent again with the same id where a viewer waits for a key frame. Null: it
-   * is not watched any more.
+   * Says that the live view is watched, from the last key frame on. Sent again with the same id where a
+   * viewer waits for a key frame. Null: it is not watched any more.
    */
   | { readonly kind: "watch"; readonly sessionId: string; readonly viewId: number | null }
-  /** Of an always-on camera: whether what zone and trigger find from here on is an alarm. */
+  /** Says for an always-on camera whether what zone and trigger find from here on is an alarm. */
   | { readonly kind: "arm"; readonly sessionId: string; readonly isArmed: boolean }
   /** Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed without one. */
   | { readonly kind: "snapshot"; readonly sessionId: string }
   /**
-   * The size of pictures for which memory is reserved from here on. Granted or not: where a `picture_size` was larger, or the pictures
-   * of the next `pull` are. If not, larger ones are scaled down.
+   * Tells the size of pictures for which memory is reserved from here on. Sent where a `picture_size` was
+   * larger, or the pictures of the next `pull` are. Where that is not granted, larger pictures are scaled
+   * down.
    */
   | {
     readonly kind: "room";
@@ -138,8 +148,8 @@ export const CREDITS = {
 export type Credit = keyof typeof CREDITS;
 
 /**
- * `ready` comes once, when the Worker has loaded and listens. All others but `uncaught` belong to a session, and none comes for
- * a session after its `closed`.
+ * What a Worker tells the HTTP thread. `ready` comes once, when the Worker has loaded and listens. All others
+ * but `uncaught` belong to a session, and none comes for a session after its `closed`.
  */
 export type LiveReport =
   | { readonly kind: "ready" }
@@ -180,16 +190,22 @@ export type SessionReport =
     readonly reason: "stalled" | "exited";
     /** Media time of the last frame before. */
     readonly ptsMs: number;
-    /** In this session so far, this one included. */
+    /** Restarts in this session so far, this one included. */
     readonly restarts: number;
   }
   /** A pulled source has ended; the session waits for another `pull` order or for `close`. */
   | { readonly kind: "gap"; readonly sessionId: string } & SourceLoss
-  /** The first frame after a gap. */
+  /** Says that the first frame after a gap has come. */
   | { readonly kind: "resumed"; readonly sessionId: string }
-  /** Packets of a pulled source could not be taken: clips, recording and live view are without them. Once a connection. */
+  /**
+   * Says that packets of a pulled source could not be taken: clips, recording and live view are without them.
+   * Sent once for each connection.
+   */
   | { readonly kind: "packets_lost"; readonly sessionId: string; readonly reason: string }
-  /** Frames of this size follow; where it is larger than what is reserved, once a `room` order grants it. */
+  /**
+   * Says that frames of this size follow; where it is larger than what is reserved, once a `room` order
+   * grants it.
+   */
   | { readonly kind: "picture_size"; readonly sessionId: string } & PictureSize
   | { readonly kind: "counts"; readonly sessionId: string; readonly counts: LiveCounts }
   | { readonly kind: "samples"; readonly sessionId: string; readonly samples: readonly SignalSample[] }
@@ -202,7 +218,7 @@ export type SessionReport =
   }
   | { readonly kind: "snapshot"; readonly sessionId: string; readonly snapshot: Snapshot }
   | { readonly kind: "view"; readonly sessionId: string; readonly view: ViewReport }
-  /** The publisher, the source or a fault ended the session; `closed` follows without an order. */
+  /** Says that the publisher, the source or a fault ended the session; `closed` follows without an order. */
   | {
     readonly kind: "ended";
     readonly sessionId: string;
@@ -211,7 +227,7 @@ export type SessionReport =
     /** What failed, for the cause `worker_fault`. */
     readonly fault?: WorkerFault;
   }
-  /** All resources are released: processes, sockets, memory. */
+  /** Says that all resources are released: processes, sockets, memory. */
   | { readonly kind: "closed"; readonly sessionId: string };
 
 export type ReportOf<Kind extends SessionReport["kind"]> = Extract<SessionReport, { kind: Kind }>;
@@ -238,9 +254,9 @@ export interface WorkerFault {
 
 /** The frame of a report, and what was measured of it. See docs/frames.md#gate and docs/frames.md#context-pass. */
 export interface FrameFacts {
-  /** Counts the session's access units from 0. */
+  /** Number of the frame: counts the session's access units from 0. */
   readonly frameIndex: number;
-  /** The RTP time / 90, an integer. */
+  /** Time of the frame, milliseconds: its RTP time / 90, an integer. */
   readonly ptsMs: number;
   readonly coordinates: ImageCoordinates;
   readonly gateReason: GateReason;
@@ -250,46 +266,51 @@ export interface FrameFacts {
   readonly stability: number;
   /** The context confidence that live events report. */
   readonly confidence: number;
-  /** When its last packet came, epoch milliseconds. */
+  /** When the last packet of the frame came, epoch milliseconds. */
   readonly arrivedMs: number;
 }
 
 /** A frame as a JPEG, of the region that is analysed. */
 export interface Snapshot {
   readonly ptsMs: number;
-  /** When its last packet came, epoch milliseconds. */
+  /** When the last packet of the frame came, epoch milliseconds. */
   readonly arrivedMs: number;
-  /** Moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
+  /** The picture: moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
-/** What comes of the live view, for the id of the order that it is watched. See docs/live.md#live-view. */
+/**
+ * What comes of the live view, for the id of the order with which it is watched. See docs/live.md#live-view.
+ */
 export type ViewReport =
   /** The first part of an MP4: how the fragments from here on are read. */
   | {
     readonly kind: "began";
     readonly viewId: number;
     readonly init: Uint8Array<ArrayBuffer>;
-    /** By RFC 6381, such as `avc1.42e01f, opus`. */
+    /** Codecs of all tracks by RFC 6381, such as `avc1.42e01f, opus`. */
     readonly codecs: string;
   }
   | {
     readonly kind: "fragment";
     readonly viewId: number;
-    /** Moved, not copied. */
+    /** The fragment: moved, not copied. */
     readonly bytes: Uint8Array<ArrayBuffer>;
-    /** Whether playing can begin with it. */
+    /** Whether playing can begin with the fragment. */
     readonly isKeyframe: boolean;
   }
-  /** There is none: MP4 cannot carry the codec, or there is no video (null). */
+  /** Says that there is no view: MP4 cannot carry the codec, or there is no video (null). */
   | { readonly kind: "unable"; readonly viewId: number; readonly codec: string | null };
 
 /** A frame as a JPEG, with the reasons why it is reported. */
 export interface LivePicture {
   readonly frame: FrameFacts;
-  /** Moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
+  /** The picture: moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
-  /** Kept by the gate and not part of a loop, so it is to be described. Costs a picture credit. */
+  /**
+   * Whether the gate keeps the frame and it is not part of a loop, so that it is to be described. Costs a
+   * picture credit.
+   */
   readonly isKeyframe: boolean;
   /** Set when activity entered the zone on this frame. Costs an evidence credit. */
   readonly zone: ZoneFacts | null;
@@ -306,7 +327,7 @@ export interface ZoneFacts {
 }
 
 export interface TriggerFacts {
-  /** Null where the frame had no such measurement. */
+  /** What the frame measured for each signal of the trigger; null where it had no such measurement. */
   readonly inputs: {
     readonly motion_score: number | null;
     readonly novelty_score: number | null;
@@ -316,18 +337,18 @@ export interface TriggerFacts {
 
 /** An evidence clip: the encoded stream around a cause. See docs/live.md#evidence-clips. */
 export interface RecordedClip {
-  /** What began it; later causes only prolong it. */
+  /** What began the clip; later causes only prolong it. */
   readonly cause: ClipCause;
-  /** The picture of the cause. */
+  /** Number of the frame that is the cause. */
   readonly frameIndex: number;
   readonly causePtsMs: number;
-  /** Of the first frame, and the end of the last one. */
+  /** Media time of the first frame, milliseconds; `endPtsMs` is the end of the last one. */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
-  /** By RFC 6381, such as `avc1.42e01f, opus`. */
+  /** Codecs of all tracks by RFC 6381, such as `avc1.42e01f, opus`. */
   readonly codec: string;
   readonly sound: ClipSoundState;
-  /** Moved, not copied. */
+  /** The file: moved, not copied. */
   readonly mp4: Uint8Array<ArrayBuffer>;
   /** The picture of the cause. Moved, not copied. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
@@ -335,17 +356,23 @@ export interface RecordedClip {
 
 /** A segment of the continuous recording. See docs/cameras.md#recording. */
 export interface MadeSegment {
-  /** Media time of the session, 90 kHz: of the first frame that is shown, and the end of the last one. */
+  /**
+   * Media time of the session in ticks of 90 kHz: of the first frame that is shown. `endTicks` is the end of
+   * the last one.
+   */
   readonly startTicks: number;
   readonly endTicks: number;
-  /** The same on the clock of this machine, epoch milliseconds. */
+  /**
+   * When the first frame is shown on the clock of this machine, epoch milliseconds; `endMs` is the end of the
+   * last one.
+   */
   readonly startMs: number;
   readonly endMs: number;
-  /** By RFC 6381, such as `avc1.42e01f, opus`. */
+  /** Codecs of all tracks by RFC 6381, such as `avc1.42e01f, opus`. */
   readonly codec: string;
   readonly sound: ClipSoundState;
   readonly formats: StreamFormats;
-  /** Moved, not copied. */
+  /** The file: moved, not copied. */
   readonly mp4: Uint8Array<ArrayBuffer>;
 }
 
@@ -353,19 +380,19 @@ export interface MadeSegment {
 export interface AudioWindow {
   /** What `units` are: Opus packets, or blocks of 20 ms of samples (mono, 16 kHz, 16 bits). */
   readonly format: "opus" | "pcm";
-  /** From 0, in the order of the offer. */
+  /** Number of the track, from 0, in the order of the offer. */
   readonly trackId: number;
-  /** From 0, of the session. */
+  /** Number of the window in the session, from 0. */
   readonly chunkIndex: number;
   readonly units: readonly Uint8Array<ArrayBuffer>[];
-  /** Milliseconds from the track's first RTP time. */
+  /** Start of the window, milliseconds from the track's first RTP time. */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
 }
 
-/** What was measured of the frames of 100 ms; the largest values of them. See docs/live.md#state-of-a-session. */
+/** The largest values that were measured of the frames of 100 ms. See docs/live.md#state-of-a-session. */
 export interface SignalSample {
-  /** Of the first frame. */
+  /** Media time of the first frame, milliseconds. */
   readonly ptsMs: number;
   readonly motion: number;
   readonly novelty: number;
@@ -394,12 +421,20 @@ export interface LiveCounts {
   readonly audioQueueDropped: number;
   /** Evidence clips that were not made: too many at once, or the stream is not what it says. */
   readonly recordingsLost: number;
-  /** Fragments of the live view, and those that were not reported: too many at once. */
+  /**
+   * Fragments of the live view. `viewFragmentsLost` counts those that were not reported: too many at once.
+   */
   readonly viewFragments: number;
   readonly viewFragmentsLost: number;
-  /** Segments of the continuous recording that were not made, for the same reasons, or ended as a key frame came too late or a picture could not be taken. */
+  /**
+   * Segments of the continuous recording that were not made, for the same reasons as clips, or that ended
+   * because a key frame came too late or a picture could not be taken.
+   */
   readonly segmentsLost: number;
-  /** One value a frame. */
+  /**
+   * Microseconds of each frame from its last packet until its signals were computed; `gateLatenciesUs` are
+   * the part that analysis took.
+   */
   readonly decodeLatenciesUs: readonly number[];
   readonly gateLatenciesUs: readonly number[];
 }

@@ -35,24 +35,30 @@ const SCALES: readonly (readonly [index: number, scale: number])[] = [
   [MEASURES.lostBorders, 1],
 ];
 
-/** Where the codes of a few measures are. */
+/** Places of the codes of a few measures. */
 const [BORDER_GRID, HELD, LOST] = ([MEASURES.borderGrid, MEASURES.heldBorders, MEASURES.lostBorders] as const)
   .map((measure) => SCALES.findIndex(([index]) => index === measure)) as [number, number, number];
 
-/** Damage heals where at least so many borders that were held are missing at once, this share of them, and no new ones come on a grid. */
+/**
+ * Damage heals where at least this many borders that were held are missing at once, which are HEALED_SHARE of
+ * all held ones, and no new ones come on a grid.
+ */
 const HEALED_BORDERS = 8;
 const HEALED_SHARE = 0.6;
 const HEALED_GRID_MAX = 1.5;
 
 /** Bytes of the codes of a frame. */
 export const DAMAGE_CODES = SCALES.length;
-/** Numbers of a frame. */
+/** How many numbers the trees get for a frame. */
 export const DAMAGE_FEATURES = DAMAGE_CODES * PER_MEASURE + 1;
 /** Frames that are looked at behind a frame, and before it. */
 export const DAMAGE_REACH = 3;
 
 const LONGEST_SINCE_CUT = 60;
-/** Codes of a unit, of which the root is taken: so a difference of codes matters alike where there is much and where there is little. */
+/**
+ * Codes for one unit of a measure. The root is taken of the measure first, so that a difference of codes
+ * matters alike where there is much and where there is little.
+ */
 const CODES = 8;
 const INDEXES = Uint8Array.from(SCALES, ([index]) => index);
 const FACTORS = Float64Array.from(SCALES, ([, scale]) => scale);
@@ -124,7 +130,7 @@ export class DamageHistory {
     return lost >= HEALED_BORDERS - 0.5 && lost >= HEALED_SHARE * (lost + held) && grid < HEALED_GRID_MAX;
   }
 
-  /** Of a frame outside the stream, that of the first or the newest frame. */
+  /** A code of a frame; outside the stream that of the first or the newest frame. */
   #at(frame: number, index: number): number {
     return this.#codes[this.#placeOf(Math.max(0, Math.min(frame, this.count - 1))) + index]!;
   }

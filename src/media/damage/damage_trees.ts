@@ -24,7 +24,7 @@ const THRESHOLDS = 16, STAY = 32, LEAVES = 48, PAIR_BYTES = 80;
 const LEAVES_BYTES = 16;
 const ALL_LEAVES = 255;
 
-/** Those of weights that were used before, as the kernel takes them. */
+/** Pairs of trees, as the kernel takes them, of weights that were used before. */
 const pairsOfWeights = new WeakMap<DamageWeights, Uint8Array>();
 
 /** Decides by trees, without branches, as a processor guesses most of them wrong: the kernel asks all nodes of two trees at once. */

@@ -5,42 +5,57 @@ import { DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
 import { DamageTrees, type DamageWeights, ODDS_ONE } from "./damage_trees.ts";
 import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
 
-/** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
+/**
+ * Mean logarithm of the odds of three frames from which on damage begins; each must be BEGINS_EACH. One frame
+ * alone is not enough.
+ */
 const BEGINS = 2.8;
 const BEGINS_EACH = 0.3;
-/** Damage seldom comes alone: so many frames behind clear damage, so much less is enough. */
+/**
+ * Frames behind clear damage in which less is enough, as damage seldom comes alone: BEGINS less AGAIN_LESS,
+ * and BEGINS_EACH less AGAIN_EACH_LESS.
+ */
 const AGAIN_FRAMES = 3000;
 const AGAIN_LESS = 2.5;
 const AGAIN_EACH_LESS = 0.8;
-/** Odds above BEGINS where the decoder says that the frame is made of no other: it draws the whole picture anew, grain and edges too. */
+/**
+ * What is added to BEGINS where the decoder says that the frame is made of no other: such a frame draws the
+ * whole picture anew, grain and edges too.
+ */
 const BEGINS_ANEW = 2;
 const BEGIN_FRAMES = 3;
-/** It ends with the first frame below. */
+/** Logarithm of the odds below which damage ends, with the first such frame. */
 const GOES_ON = -2;
 /** Frames after which damage counts as what the picture is like now. */
 const LONGEST = 60;
-/** In a live stream a frame waits for later ones only from these odds on. */
+/** Logarithm of the odds from which on a frame of a live stream waits for later ones. */
 const OPEN = -2;
 /** Odds above BEGINS that make a fault as clear again. */
 const CLEARER = 2;
-/** Damage is over where the logarithm of the odds of that is so much, because the picture comes back. */
+/**
+ * Logarithm of the odds, by the trees for the end of damage, from which on damage is over because the picture
+ * comes back.
+ */
 const HEALED = 0;
-/** Odds of so many of the newest frames are kept. */
+/** How many of the newest frames have their odds kept. */
 const KEPT = 8;
 
 /** Frames behind a frame that its judgement looks at. */
 export const DAMAGE_LOOKAHEAD = DAMAGE_REACH + BEGIN_FRAMES - 1;
 
-/** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
+/**
+ * Judges frames by fitted trees. They are pushed in order and judged in order, each with those that have come
+ * until then. Allocates nothing per frame.
+ */
 export class DamagedParts {
-  /** Of the frame that was judged last: 0, or how clearly it is damaged, 1 where it just is. */
+  /** How clearly the frame that was judged last is damaged: 0 for not, 1 where it just is. */
   strength = NaN;
 
   readonly #history: DamageHistory;
   readonly #usual: DamageTrees;
   readonly #silent: DamageTrees;
   readonly #healing: DamageTrees;
-  /** Those that are asked. */
+  /** The trees that are asked. */
   #trees: DamageTrees;
   /** The logarithm of the odds of a frame, times ODDS_ONE, in slot i % KEPT. */
   readonly #odds = new Int32Array(KEPT);
@@ -51,14 +66,14 @@ export class DamagedParts {
   #start = -1;
   /** How clearly the damage began. */
   #clearness = NaN;
-  /** Behind clear damage: the first frame that it no longer counts for. */
+  /** The first frame for which earlier clear damage no longer counts. */
   #againEnd = 0;
 
   constructor({ damage = DAMAGE_WEIGHTS, silent = SILENT_WEIGHTS, healing = HEALING_WEIGHTS }: {
     readonly damage?: DamageWeights;
-    /** Those of streams whose decoder does not notice changed bytes. */
+    /** Weights for streams whose decoder does not notice changed bytes. */
     readonly silent?: DamageWeights;
-    /** Those that tell where damage is over that would last. */
+    /** Weights that tell where damage is over that would otherwise last. */
     readonly healing?: DamageWeights;
   } = {}) {
     const kernel = new DamageKernel();

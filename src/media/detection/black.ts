@@ -4,14 +4,26 @@ import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, CELLS, LUMA_CELLS } from "./frame_history.ts";
 import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
-/** Mean luma of a black frame at most; black is 16, or 0 at full range, and cheap recordings lift it a little. */
+/**
+ * Highest mean luma of a frame that begins a black stretch. Black is 16, or 0 at full range, and cheap
+ * recordings lift it a little.
+ */
 const MEAN_MAX = 23;
-/** Luma levels between the darkest and the brightest cell: more is the end of a fade, or a dark scene. */
+/**
+ * Most luma levels between the darkest and the brightest cell: where there are more, a fade is ending, or the
+ * scene is only dark.
+ */
 const CELL_RANGE_MAX = 4;
-/** Black goes on with so much more of both: a codec rounds a level up and down. */
+/**
+ * Levels that MEAN_MAX and CELL_RANGE_MAX grow by once black has begun, as a codec rounds a level up and
+ * down.
+ */
 const MEAN_KEPT = 2;
 const CELL_RANGE_KEPT = 1;
-/** The same where the picture stands still, and by how much a cell may change there. */
+/**
+ * CELL_RANGE_MAX where the picture stands still, and below it the most levels by which a cell may change
+ * there.
+ */
 const STILL_RANGE_MAX = 7;
 const STILL_CHANGE_MAX = 0.6;
 /** Samples above 28, of 57,600: more is something bright in the dark. */

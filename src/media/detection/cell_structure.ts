@@ -12,7 +12,10 @@ export function likenessOf(history: FrameHistory, one: number, other: number): n
   return history.kernel.likeness(one, other, 0, 0);
 }
 
-/** The same for the best of places up to `across` cells sideways and `along` up or down; may be a little more than 1. */
+/**
+ * `likenessOf` with one frame shifted to where it fits best, up to `across` cells sideways and `along` up or
+ * down; may be a little more than 1.
+ */
 export function likenessWithin(
   history: FrameHistory,
   one: number,

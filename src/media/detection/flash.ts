@@ -10,24 +10,33 @@ const RISE_MIN = 7;
 const RISE_MS = 100;
 /** A flash has its first frame where the brightness leaves what it was by this share of the rise. */
 const FOOT = 0.2;
-/** It ends where less than this share of the rise is left. */
+/** A flash ends where less than this share of the rise is left. */
 const REST = 0.2;
 const LONGEST_MS = 420;
 const AFTER_FRAMES = 6;
-/** So much of the rise is there after SPEED_MS, or in the first frame; a whip pan takes longer. */
+/** Share of the rise that must be there after SPEED_MS, or in the first frame; a whip pan takes longer. */
 const SPEED_MIN = 0.5;
 const SPEED_MS = 45;
-/** Cells that become brighter by half the mean rise: a bright thing that comes into the picture covers fewer. */
+/**
+ * Least share of cells that become brighter by half the mean rise: a bright thing that comes into the picture
+ * covers fewer.
+ */
 const SPREAD_MIN = 0.3;
-/** How much cells become darker, as a share of how much they become brighter. */
+/** How much cells may become darker, as a share of how much they become brighter. */
 const DARKER_MAX = 0.1;
-/** How far the picture after it differs from the one before, as a share of the rise. */
+/** How far the picture after a flash may differ from the one before, as a share of the rise. */
 const CHANGED_MAX = 0.55;
-/** How much the brightest frame has of the structure before or after: another picture has none of it. */
+/** Least likeness of the brightest frame to the structure before or after it: another picture has none. */
 const LIKENESS_MIN = 0.22;
-/** Levels from cell to cell of a picture that is one bright plane, in which no structure is left. */
+/**
+ * Most steps from cell to cell, in levels, of a picture that is one bright plane, in which no structure is
+ * left.
+ */
 const PLAIN_STEP = 2;
-/** The time before it in which the picture was not this share of the rise brighter than its last dark frame. */
+/**
+ * Milliseconds before a flash in which no frame may be brighter than its last dark frame by more than
+ * BEFORE_MAX of the rise.
+ */
 const BEFORE_MS = 200;
 const BEFORE_MAX = 0.4;
 
@@ -38,7 +47,7 @@ export class FlashDetector implements RangeDetector {
   #peak = -1;
   /** First frame that is dark again; -1 before. */
   #end = -1;
-  /** Frames before it belong to an earlier flash. */
+  /** The first frame that does not belong to an earlier flash. */
   #floor = 0;
 
   constructor(sink: RangeSink) {
@@ -162,7 +171,10 @@ export class FlashDetector implements RangeDetector {
     return highest;
   }
 
-  /** A picture that only comes back from a dark moment is no flash. Frames of an earlier flash do not count. */
+  /**
+   * Whether the picture was bright just before: then it only comes back from a dark moment, which is no
+   * flash. Frames of an earlier flash do not count.
+   */
   #wasBright(history: FrameHistory, level: number): boolean {
     for (let frame = this.#base - 1; frame >= Math.max(history.oldest, this.#floor); frame--) {
       if (history.ptsMs(this.#base) - history.ptsMs(frame) > BEFORE_MS) return false;

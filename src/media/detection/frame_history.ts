@@ -98,7 +98,7 @@ export class FrameHistory {
     return this.#first[frame % HISTORY_FRAMES]!;
   }
 
-  /** The same of the last frame that shows it. */
+  /** The number among all frames of the stream of the last frame that shows it. */
   last(frame: number): number {
     return this.#last[frame % HISTORY_FRAMES]!;
   }

@@ -7,7 +7,10 @@ import { type Frozen, StillStretch } from "./freeze/still_stretch.ts";
 
 /** Longer ago than anything that is looked at. */
 const NO_CUT = -100;
-/** Of a frame as old as that it will not be known any more. */
+/**
+ * Age in frames from which on it is taken as decided whether a frame begins a shot: what is not known by then
+ * will not be known.
+ */
 const UNDECIDED_MAX = 64;
 
 /*
@@ -20,12 +23,15 @@ export class FreezeDetector implements RangeDetector {
   readonly #cuts: CutScores;
   readonly #usual: StillStretch;
   readonly #brief: StillStretch;
-  /** The newest frame that is known to begin a shot, and the first one of which that is not known. */
+  /**
+   * The newest frame that is known to begin a shot. `#undecided` is the first frame of which that is not
+   * known yet.
+   */
   #cut = NO_CUT;
   #undecided = 0;
-  /** Found by the last frames only, and not told yet. */
+  /** Freezes that only the last frames before them show, and that were not told yet. */
   readonly #waiting: Frozen[] = [];
-  /** Frames before it belong to a freeze that was told. */
+  /** The first frame that does not belong to a freeze that was told. */
   #told = 0;
 
   constructor(sink: RangeSink, cuts: CutScores) {
@@ -66,7 +72,7 @@ export class FreezeDetector implements RangeDetector {
     }
   }
 
-  /** Unless the other one may still tell the same. */
+  /** Tells the freezes that wait, unless the usual stretch may still tell the same. */
   #tellWaiting(): void {
     while (this.#waiting.length > 0) {
       const { start } = this.#usual;

@@ -16,20 +16,26 @@ import { isOnlyRelit, isPlain, LONGEST_MS, SURROUNDINGS, TransitionRow } from ".
  * A break may end many stretches, so they are judged over some frames, in the order of their ends.
  */
 
-/** Frames after a break that must be there before stretches that end with it are judged. */
+/** How many frames must have come after a break before the stretches that end with it are judged. */
 const DELAY_FRAMES = Math.max(BREAK_DELAY_FRAMES, SURROUNDINGS);
-/** So much of EFFORT goes into a frame, and as much more for each so many frames that stretches are judged late. */
+/**
+ * Effort that is spent at each frame, in units of EFFORT. It is as much again for each LATE_FRAMES frames
+ * that the judging is behind.
+ */
 const FRAME_EFFORT = 24;
 const LATE_FRAMES = 4;
-/** More breaks are not judged late. */
+/** Most breaks whose stretches wait to be judged: when one more comes, all of these are judged at once. */
 const WAITING = 32;
 /** A transition begins and ends where the steps become smaller than this share of their median. */
 const EDGE = 0.4;
-/** A step that is larger than so many such edges belongs to something else. */
+/** A step that is larger than the edge step times this belongs to something else, such as a cut. */
 const CUT_STEP = 8;
-/** Frames by which a stretch may grow. */
+/** Frames by which a stretch may grow beyond the breaks that it was judged with. */
 const GROWTH = 6;
-/** A picture that the video begins or ends with must be shown for so many frames to be the first or second one; a plain one need not. */
+/**
+ * Frames for which a picture at the begin or the end of the video must be shown to count as the first or
+ * second picture of a transition. A plain picture need not be shown for so long.
+ */
 const SHOWN_FRAMES = 2;
 
 /** The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the second picture. */
@@ -42,11 +48,17 @@ export class GradualDetector implements RangeDetector {
   readonly #chosen: ChosenStretches;
   /** Breaks up to here were judged or wait. */
   #due = 0;
-  /** Breaks whose stretches are judged next, and until when none could end just before each of them was due. */
+  /**
+   * Breaks whose stretches are judged next. `#settledMs` says for each the time before which no other stretch
+   * could end when it was due.
+   */
   readonly #waiting = new Int32Array(WAITING);
   readonly #settledMs = new Float64Array(WAITING);
   #count = 0;
-  /** The start that was judged last of the first break that waits, or that break itself. */
+  /**
+   * Where the stretch began that was judged last of the first break that waits; that break itself before any
+   * was judged.
+   */
   #start = 0;
   #nowMs = -Infinity;
 

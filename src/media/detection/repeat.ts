@@ -17,47 +17,68 @@ import { confidenceOf, type RangeSink } from "./range_sink.ts";
  */
 const BLOCK_COLUMNS = LUMA_COLUMNS / 2;
 const BLOCKS = BLOCK_COLUMNS * LUMA_ROWS / 2;
-/** Differences of frames are whole numbers, sums over the blocks: so much is a level. Whole numbers need no memory of their own. */
+/**
+ * One luma level in differences of frames, which are whole numbers: sums over the blocks. Whole numbers need
+ * no memory of their own.
+ */
 const LEVEL = BLOCKS * CELL_SAMPLES;
 const LEAST_LAG = 8;
 const LEAST_LAG_MS = 150;
 const LONGEST_LAG = 300;
 const LONGEST_LAG_MS = 12_000;
 const SEEK_FRAMES = 4;
-/** So far back it is looked where a lag that is taken up begins to fit. */
+/** Frames to look back for where a new lag begins to fit. */
 const TRACED_FRAMES = 32;
 const FOLLOWED = 12;
 const NEAR_LAGS = 2;
-/** A lag takes the place of one so near if it fits better by this. */
+/**
+ * A new lag takes the place of a followed one within NEAR_LAGS of it where its difference is at most this
+ * share of the other's.
+ */
 const NEAR_SHARE = 0.7;
-/** Mean difference of blocks in levels of a frame that fits. */
+/** Largest mean difference of the blocks, in levels, with which a frame fits. */
 const FIT_MAX = 1.5;
-/** Or that share of the differences to the frames between, the least of them: a codec leaves the more the more moves. */
+/**
+ * A frame also fits with a difference of up to this share of its least difference to the frames between: the
+ * more the picture moves, the more noise a codec leaves.
+ */
 const FIT_SHARE = 0.06;
-/** Of the frames of the lag, so many must fit. */
+/** Share of the frames of a lag that must fit before it is a repeat. */
 const LEAST_FITTING = 0.85;
-/** The mean difference to the frame `lag` before, as a share of the differences to the frames between. */
+/** Largest mean difference to the frame `lag` before, as a share of the differences to the frames between. */
 const RATIO_MAX = 0.35;
-/** Levels by which the frames between differ at least; a still picture does not repeat. */
+/** Least levels by which the frames between must differ; a still picture does not repeat. */
 const VARIATION_MIN = 0.12;
-/** Of the frames that fit, so many must tell it: one flash over a still picture tells nothing. */
+/**
+ * Share of the fitting frames that must resemble the frame `lag` before far more than the frames between:
+ * after one flash over a still picture few do.
+ */
 const TELLING_MIN = 0.7;
-/** Light that goes up and down over a still picture repeats nothing: of the difference to the frames between it explains this part at most. */
+/**
+ * Largest part of the difference to the frames between that a change of light may explain: light that goes up
+ * and down over a still picture repeats nothing.
+ */
 const LIGHT_MAX = 0.97;
-/** A lag is given up when, after a while, fewer tell it: what plays again may begin with a moment of rest. */
+/**
+ * After a while, a lag is given up where the share that TELLING_MIN asks for is below this. It is less, as
+ * what plays again may begin with a moment of rest.
+ */
 const TELLING_HOPE = 0.4;
 const DOUBTFUL_FRAMES = 8;
 const MISSES_MAX = 2;
-/** A frame no longer fits if it differs by so much more than those before. */
+/**
+ * A frame no longer fits if it differs by more than this times the mean of those before, plus MISFIT_FLOOR
+ * levels.
+ */
 const MISFIT = 3;
 const MISFIT_FLOOR = 0.1;
 
 /** Sums for each lag. */
 const SUMS = 3;
 
-/** A lag that is followed. */
+/** A lag that is followed, and the frames that fit it so far. */
 interface Follow {
-  /** 0: not in use. */
+  /** Frames from a picture to the one that repeats it; 0 where this place is not in use. */
   lag: number;
   /** First frame that fits, and the last. */
   first: number;
@@ -66,13 +87,19 @@ interface Follow {
   startMs: number;
   fitting: number;
   misses: number;
-  /** Where `#sums` has the sums over the frames that fit: differences at the lag, and at the places between the middle and the least one. */
+  /**
+   * Where `#sums` has three sums over the frames that fit: of the difference at the lag, and of the middle
+   * one and the least one of the differences at the places between.
+   */
   readonly at: number;
-  /** Frames of those that resemble the one at the lag far more than those between. */
+  /** How many of the frames that fit resemble the one at the lag far more than those between. */
   telling: number;
 }
 
-/** It gets all frames, also those that show a picture again: what plays again has them in the same places. */
+/**
+ * Finds repeats frame by frame. Gets all frames, also those that show a picture again, as what plays again
+ * has them in the same places.
+ */
 export class RepeatDetector {
   readonly #sink: RangeSink;
   readonly #kernel = new RepeatKernel();
@@ -94,7 +121,7 @@ export class RepeatDetector {
   }));
   /** By lag, the first one of `#followed` that is this lag or nearly so; -1 where there is none. */
   readonly #near = new Int8Array(LONGEST_LAG + NEAR_LAGS + 1);
-  /** The one that is a repeat already. */
+  /** The followed lag that is a repeat already; null for none. */
   #sure: Follow | null = null;
   /** Frames before it belong to a repeat that was told. */
   #floor = 0;
@@ -141,12 +168,17 @@ export class RepeatDetector {
     this.#light[frame & this.#last] = light;
   }
 
-  /** The most by which a frame that fits differs, where the frames between do by `between`. */
+  /**
+   * The largest difference with which a frame fits, where `between` is its least difference to the frames
+   * between.
+   */
   #fitMax(between: number): number {
     return Math.floor(Math.max(FIT_MAX * LEVEL, FIT_SHARE * between));
   }
 
-  /** The same of a frame that goes on, where the mean of those before is `mean`. */
+  /**
+   * The largest difference with which a frame goes on to fit, where `mean` is the mean of those before it.
+   */
   #limit(mean: number, between: number): number {
     return Math.floor(Math.min(this.#fitMax(between), MISFIT_FLOOR * LEVEL + MISFIT * mean));
   }
@@ -172,7 +204,10 @@ export class RepeatDetector {
     follow.lag = 0;
   }
 
-  /** Whether nothing but light tells the frames of a lag from those a quarter, half and three quarters of it before. */
+  /**
+   * Whether nothing but light distinguishes the frames of a lag from those a quarter, half and three quarters
+   * of it before.
+   */
   #isLight({ lag, last, fitting }: Follow): boolean {
     let light = 0, difference = 0;
     for (let frame = last; frame > last - Math.min(fitting, lag); frame--) {

@@ -13,18 +13,24 @@
 /** Frames that show a picture again after it was shown. */
 const AGAIN_MAX = 3;
 const LINKS_MIN = 4;
-/** What such a frame moves, beside the one that is shown again and the next one that moves: a codec leaves a little. */
+/**
+ * How much a frame that shows a picture again may move, as a share of the frame that first showed it and of
+ * the next one that moves: a codec leaves a little.
+ */
 const AGAIN_SHARE = 0.35;
 /** Levels by which a frame moves at least, mean of the samples. */
 const MOVES_MIN = 0.1;
 const LINK_FRAMES = AGAIN_MAX + 1;
-/** In fades a codec takes the last of them for a part of the way to the next picture: such a part at most. */
+/**
+ * How much the last frame of a link may move, as a share of the next one that moves: in a fade a codec may
+ * draw it a part of the way to the next picture.
+ */
 const PART_SHARE = 0.7;
-/** Not known yet. */
+/** Stands for the next frame that moves while it is not known yet. */
 const UNKNOWN = Infinity;
-/** So many frames behind one tell whether it is shown again. */
+/** Frames that must have come behind a frame before it is known whether it shows a picture again. */
 export const REPEAT_LOOKAHEAD = LINKS_MIN * LINK_FRAMES + 1;
-/** More than are looked at on both sides together. */
+/** Frames whose motion is kept: more than are looked at on both sides of a frame together. */
 const RING = 64;
 
 export class RepeatedFrames {

@@ -7,10 +7,16 @@ import { NutError, NutReader } from "./nut.ts";
 /** Parts that are read, evenly spread: a file of up to 32 MB is read as a whole. */
 const PARTS = 512;
 const PART_BYTES = 64 * 1024;
-/** A reader of times goes so far back anyway, and frames that are reordered fall a little, seconds. */
+/**
+ * Seconds by which times may fall: a reader of times goes back so far anyway, and frames that are reordered
+ * make them fall a little.
+ */
 const FALL_S = 5;
 
-/** `formatName` is ffprobe's. Of containers that are not looked into it is not known: they count as good. */
+/**
+ * Whether the times of a file fall. `formatName` is ffprobe's. Containers that are not looked into count as
+ * good.
+ */
 export async function clockFalls(path: string, formatName: string, streamIndex: number): Promise<boolean> {
   if (/^mov\b/.test(formatName)) return await timesFallIn(path, streamIndex);
   const read = READERS.find(([format]) => format.test(formatName))?.[1];
@@ -46,7 +52,10 @@ const READERS: readonly (readonly [RegExp, (streamIndex: number) => TimesIn])[] 
 const PACKET_BYTES = 14;
 const VIDEO = 0xe0;
 
-/** Of MPEG's packets of video: four bytes of a start code, two of the length, flags, and five of a time of 33 bits. */
+/**
+ * Times of MPEG's packets of video, which have four bytes of a start code, two of the length, flags, and five
+ * of a time of 33 bits.
+ */
 function packetTimes(part: DataView): number[] {
   const times: number[] = [];
   const at = (place: number) => part.getUint8(place);
@@ -67,10 +76,13 @@ const CLUSTER = 0x1f43b675;
 const TIMESTAMP = 0xe7;
 const CHECKSUM = 0xbf;
 const CHECKSUM_BYTES = 6;
-/** Of its head: an id, a size of up to nine bytes, a checksum, and then the time. */
+/** Bytes of the head of a cluster: an id, a size of up to nine bytes, a checksum, and then the time. */
 const CLUSTER_BYTES = 29;
 
-/** Of Matroska's clusters, whose first element but a checksum is their time, in milliseconds as in nearly all files. */
+/**
+ * Times of Matroska's clusters. The time is the first element, unless a checksum is, and in milliseconds in
+ * nearly all files.
+ */
 function clusterTimes(part: DataView): number[] {
   const times: number[] = [];
   for (let place = 0; place + CLUSTER_BYTES <= part.byteLength; place++) {
@@ -86,11 +98,14 @@ function clusterTimes(part: DataView): number[] {
   return times;
 }
 
-/** Of FLV's tag of video: its length, its time in milliseconds with the highest byte last, a stream that is 0, data, and its length again. */
+/**
+ * Type of FLV's tag of video. Then come its length, its time in milliseconds with the highest byte last, a
+ * stream that is 0, data, and its length again.
+ */
 const VIDEO_TAG = 9;
 const TAG_BYTES = 11;
 
-/** A place in a file that is not known to begin a tag is one where the length stands again behind it. */
+/** Times of FLV's tags of video. A tag begins at a place behind whose data the length stands again. */
 function tagTimes(part: DataView): number[] {
   const times: number[] = [];
   for (let place = 0; place + TAG_BYTES + 4 <= part.byteLength; place++) {
@@ -103,11 +118,14 @@ function tagTimes(part: DataView): number[] {
   return times;
 }
 
-/** More than a file has that is played. */
+/** Most streams of a NUT file that is looked into: more than any file has that is played. */
 const NUT_STREAMS_MAX = 32;
 const NUT_SYNCPOINT = 0x4e4be4adeeca4569n;
 
-/** Of NUT's frames, each from the newest syncpoint on: those have times of decoding, which never fall. The headers are in the first part. */
+/**
+ * Times of NUT's frames, in each part from its first syncpoint on. The times of the syncpoints themselves are
+ * those of decoding, which never fall. The headers are in the first part.
+ */
 function nutTimes(streamIndex: number): TimesIn {
   const reader = new NutReader({ streamsMax: NUT_STREAMS_MAX, frameBytesMax: 0 });
   let isFirst = true;
@@ -133,7 +151,7 @@ function nutTimes(streamIndex: number): TimesIn {
   };
 }
 
-/** -1 for none. */
+/** Where the first syncpoint is; -1 for none. */
 function syncpointIn(part: DataView): number {
   for (let place = 0; place + 8 <= part.byteLength; place++) {
     if (part.getUint8(place) === 0x4e && part.getBigUint64(place) === NUT_SYNCPOINT) return place;

@@ -14,7 +14,10 @@ const CUT: CutOff = { isCutOff: true, announcedMs: null };
 const BOXES_MAX = 100_000;
 const HEAD_BYTES = 4096;
 
-/** `formatName` is ffprobe's. Of containers that do not say their size, nothing is known: they count as whole. */
+/**
+ * Whether a file is cut off. `formatName` is ffprobe's. A container that does not say its size counts as
+ * whole.
+ */
 export async function cutOff(path: string, formatName: string): Promise<CutOff> {
   const read = READERS.find(([format]) => format.test(formatName))?.[1];
   if (!read) return WHOLE;
@@ -112,7 +115,7 @@ async function flv(bytes: FileBytes, size: number): Promise<CutOff> {
   return said === length || said === length + FLV_TAG_HEAD ? WHOLE : CUT;
 }
 
-/** Of the object with the properties of the file. */
+/** Identifier (hexadecimal) of ASF's object with the properties of the file. */
 const ASF_PROPERTIES = "a1dcab8c47a9cf118ee400c00c205365";
 
 /**
@@ -131,7 +134,7 @@ async function asf(bytes: FileBytes, size: number): Promise<CutOff> {
   return { isCutOff: true, announcedMs: lengthMs > 0 ? lengthMs : null };
 }
 
-/** Of the partition with the header, but for the kind of partition. */
+/** Key (hexadecimal) of MXF's partition with the header, without the kind of partition. */
 const MXF_PARTITION = "060e2b34020501010d01020101";
 
 /**
@@ -168,7 +171,7 @@ async function ogg(bytes: FileBytes, size: number): Promise<CutOff> {
 }
 
 const GIF_END = 0x3b;
-/** Some writers put zeros behind the end. */
+/** Bytes behind the end of a GIF that still count as whole: some writers put zeros there. */
 const GIF_REST_BYTES = 64;
 
 async function gif(bytes: FileBytes, size: number): Promise<CutOff> {

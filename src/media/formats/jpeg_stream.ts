@@ -3,7 +3,7 @@
 import { NutError, NutReader } from "./nut.ts";
 
 export interface TimedJpeg {
-  /** In the time base of the stream. */
+  /** Time of the JPEG, in the time base of the stream. */
   readonly pts: number;
   /** A whole JPEG file. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
@@ -47,7 +47,7 @@ export async function readJpegs(
   }
 }
 
-/** A few JPEGs of 720p. */
+/** Bytes of the window at first: a few JPEGs of 720p. */
 const FIRST_WINDOW_BYTES = 512 * 1024;
 /** The largest frame that MJPEG can encode has this size if it is pure noise; real frames stay far below. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;

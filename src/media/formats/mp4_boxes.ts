@@ -70,9 +70,9 @@ export function decoderConfiguration(mp4: Uint8Array): Uint8Array {
   throw new Mp4Error("no video track");
 }
 
-/** What clips and recordings have. */
+/** Types of video entries that clips and recordings have. */
 const VIDEO_ENTRIES: readonly string[] = ["avc1", "avc3", "hvc1", "hev1"];
-/** Of a VisualSampleEntry before its boxes. */
+/** Bytes of a VisualSampleEntry before its boxes. */
 const VIDEO_ENTRY_BYTES = 78;
 
 /** A box of these parts. */
@@ -94,7 +94,7 @@ export function uint32(...values: readonly number[]): Uint8Array<ArrayBuffer> {
   return uint32List(values);
 }
 
-/** Of many numbers; those below 0 in two's complement. */
+/** The bytes of many numbers of 32 bits; those below 0 in two's complement. */
 export function uint32List(values: readonly number[]): Uint8Array<ArrayBuffer> {
   const bytes = new DataView(new ArrayBuffer(4 * values.length));
   values.forEach((value, index) => bytes.setUint32(4 * index, value));

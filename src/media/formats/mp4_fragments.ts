@@ -31,7 +31,7 @@ export interface FragmentPlace {
   readonly offset: number;
 }
 
-/** Of every file that this service makes. */
+/** Number of the video track in every file that this service makes. */
 export const VIDEO_TRACK_ID = 1;
 export const SOUND_TRACK_ID = 2;
 
@@ -100,7 +100,7 @@ function emptyTrack(trackId: number, { trak, timescale, isVideo }: Mp4Track): Ui
   );
 }
 
-/** `und`, packed, and 16 bits of 0. */
+/** The language `und`, packed, and 16 bits of 0. */
 const UNDETERMINED_LANGUAGE = 0x55c40000;
 
 /** A sample as a fragment lists it; ticks are those of its track. */
@@ -201,7 +201,7 @@ export function copiedFragment(sequence: number, tracks: readonly CopiedTrack[])
   return { head: joinedBytes(movieFragment(sequence, listed, MDAT_HEADER_BYTES), mdat), from, to };
 }
 
-/** With a size of 64 bits. */
+/** Bytes of the header of an `mdat` whose size has 64 bits. */
 const MDAT_HEADER_BYTES = 16;
 
 /** Samples that lie one behind the other in the file: places in the list of samples, and in the file. */

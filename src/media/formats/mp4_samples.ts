@@ -20,7 +20,7 @@ export interface Mp4Track {
   readonly isKey: Uint8Array;
 }
 
-/** `moov` is the whole box. Errors: `Mp4Error`. */
+/** The tracks in `moov`, which is the whole box. Errors: `Mp4Error`. */
 export function readTracks(moov: Uint8Array): Mp4Track[] {
   const outer = boxesIn(moov)[0];
   if (outer?.type !== "moov") throw new Mp4Error("no box moov");
@@ -64,7 +64,7 @@ function readTrack(trak: Uint8Array): Mp4Track {
 /** `vide`. */
 const VIDEO_HANDLER = 0x76696465;
 
-/** From its version on. */
+/** The content of a table from its version on. */
 function table(bytes: Uint8Array, { content, end }: Mp4Box): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset + content, end - content);
 }
@@ -131,7 +131,7 @@ function readOffsets(
   return offsets;
 }
 
-/** A segment never has so many: a damaged file must not ask for memory. */
+/** Most samples of a track. A segment never has so many: a damaged file must not ask for memory. */
 const SAMPLES_MAX = 2 ** 20;
 
 function bounded(count: number): number {

@@ -4,10 +4,12 @@ import { RATE_MAX } from "../../model/frames/frame_rate.ts";
 import { FileBytes } from "./file_bytes.ts";
 import { boxesIn, boxOn, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
 
-/** More than a film of ten hours has; a file with more is taken as it is. */
+/**
+ * Largest `moov` that is looked at, more than a film of ten hours has; a file with more is taken as it is.
+ */
 const MOOV_BYTES_MAX = 64 * 2 ** 20;
 const BOXES_MAX = 1000;
-/** No decoder has frames more than this many places before their turn. */
+/** Most places that a frame comes before its turn: no decoder has more. */
 const REORDERED_MAX = 16;
 
 /**
@@ -89,7 +91,7 @@ function clockFault(
   return isEven && isUnordered ? "unordered" : null;
 }
 
-/** From here on 32 bits are a number below 0. */
+/** The least number of 32 bits that stands for one below 0. */
 const NEGATIVE = 2 ** 31;
 
 /** Finds the tables of a track by their types. */
@@ -102,7 +104,7 @@ function tablesOf(moov: Uint8Array, trak: Mp4Box): (type: string) => DataView | 
   };
 }
 
-/** The whole box; null where there is none, or a very large one. */
+/** The whole box `moov`; null where there is none, or a very large one. */
 async function readMoov(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
   using file = await Deno.open(path, { read: true });
   const { size } = await file.stat();
@@ -146,13 +148,16 @@ function hidesDelay({ start }: Edit, { times, isUnordered }: SampleTimes): boole
   return isUnordered && first > 0 && first <= REORDERED_MAX;
 }
 
-/** What is shown, in ticks of the track. */
+/** The part of a track that is shown, in ticks of the track. */
 interface Edit {
   readonly start: number;
   readonly end: number;
 }
 
-/** Null where there are several, which an editor made. Edits without media only delay what is shown. */
+/**
+ * The only edit of a track; null where there are several, which an editor made. Edits without media only
+ * delay what is shown, and do not count.
+ */
 function onlyEdit(
   elst: DataView,
   { perSecond, mediaPerSecond }: { readonly perSecond: number; readonly mediaPerSecond: number },
@@ -173,7 +178,7 @@ function onlyEdit(
 interface SampleTimes {
   /** When the samples are shown, in the order of decoding. */
   readonly times: readonly number[];
-  /** From one to the next, on average, and the most. */
+  /** Time from one sample to the next, in ticks: the mean, and below it the most. */
   readonly interval: number;
   readonly longest: number;
   /** Whether some steps are below 0, if they may be. */
@@ -212,7 +217,7 @@ function sampleTimes(stts: DataView, ctts: DataView | null): SampleTimes {
   return { times, interval, longest, hasNegative: least < 0, isEven, isUnordered };
 }
 
-/** Ten hours at 120 frames a second. */
+/** Most samples that are looked at: ten hours at 120 frames a second. */
 const SAMPLES_MAX = 4_320_000;
 
 function hidesInside({ start, end }: Edit, { times, interval }: SampleTimes, stss: DataView | null): boolean {
@@ -240,12 +245,12 @@ function keysOf(stss: DataView): Set<number> {
   return keys;
 }
 
-/** Of a header of a film or a track: ticks a second. */
+/** Ticks a second, from the header of a film or of a track. */
 function timescale(header: DataView): number {
   return header.getUint32(header.getUint8(0) === 1 ? 20 : 12);
 }
 
-/** From its version on. */
+/** The content of a table from its version on. */
 function table(bytes: Uint8Array, { content, end }: Mp4Box): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset + content, end - content);
 }

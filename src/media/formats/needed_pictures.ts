@@ -3,13 +3,17 @@
 export interface NeededPictures {
   /** The index of the last one that is needed; -1 for none. */
   readonly last: number;
-  /** When the latest is shown of those that lead to a picture before the end; -Infinity for none. */
+  /**
+   * When the latest picture is shown among those up to the last one before the end, in decoding order;
+   * -Infinity for none.
+   */
   readonly latest: number;
 }
 
 /**
- * Of pictures in decoding order, which are shown at `times`, those from `first` on up to the last one that is shown before `end`. One that
- * others refer to may be shown later; then all that are shown before it are needed, too, so that none is missing between.
+ * Which pictures a file needs that ends at `end`: of those in decoding order from `first` on, which are shown
+ * at `times`, all up to the last one that is shown before `end`. A picture that others refer to may be shown
+ * later. Then all pictures shown before it are needed, too, so that none is missing between.
  */
 export function neededPictures(times: Float64Array, first: number, end: number): NeededPictures {
   const lastBefore = (limit: number) => times.findLastIndex((time) => time < limit);

@@ -16,9 +16,9 @@ export interface NutStream {
   /** Pixels of a video stream, else 0. */
   readonly width: number;
   readonly height: number;
-  /** So many pictures at most are shown later than others that come after them. */
+  /** The most pictures that are shown later than one that comes after them. */
   readonly reorderDepth: number;
-  /** Of a sound stream, else 0. */
+  /** Samples a second of a sound stream, else 0. */
   readonly sampleRateHz: number;
   readonly channels: number;
 }
@@ -46,16 +46,19 @@ export class NutReader {
   hasFrame = false;
   /** Whether the last `read` skipped a frame that is too long: then only its stream and its size are described. */
   isTooLong = false;
-  /** Index into `streams`. */
+  /** Index into `streams` of the stream of the frame. */
   frameStream = 0;
   isKeyframe = false;
   /** Bytes that belong before the frame's data; always empty for raw video. */
   frameHead: Uint8Array<ArrayBuffer> = NO_BYTES;
   /** Where the frame's data begins in the bytes that were passed to `read`. */
   frameOffset = 0;
-  /** Known as soon as the window has what stands before the data, like the time. */
+  /**
+   * Bytes of the frame's data. Like its time, they are known as soon as the window has what stands before the
+   * data.
+   */
   frameBytes = 0;
-  /** In units of the stream's time base. */
+  /** Time of the frame, in units of its stream's time base. */
   framePts = 0;
   /** The time base of the first stream, seconds = pts * numerator / denominator. */
   timeBaseNumerator = 0;
@@ -82,7 +85,7 @@ export class NutReader {
   #to = 0;
   #isShort = false;
 
-  /** By default one stream, which must be video, and frames of any size. */
+  /** Makes a reader. Unless given, it takes one stream, which must be video, and frames of any size. */
   constructor(
     { streamsMax = 1, frameBytesMax = Infinity }: {
       readonly streamsMax?: number;
@@ -93,7 +96,7 @@ export class NutReader {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Those whose headers were read. */
+  /** The streams whose headers were read. */
   get streams(): readonly NutStream[] {
     return this.#streams;
   }
@@ -299,7 +302,9 @@ export class NutReader {
     return end;
   }
 
-  /** Seven bits a byte, most significant first; the high bit says that another byte follows. */
+  /**
+   * Reads a number of seven bits a byte, most significant first; the high bit says that another byte follows.
+   */
   #number(): number {
     let value = 0;
     for (;;) {
@@ -313,7 +318,7 @@ export class NutReader {
     }
   }
 
-  /** 0, 1, -1, 2, -2, ... are coded as 0, 1, 2, 3, 4, ... */
+  /** Reads a signed number: 0, 1, -1, 2, -2, ... are coded as 0, 1, 2, 3, 4, ... */
   #signed(): number {
     const coded = this.#number();
     return coded % 2 === 1 ? (coded + 1) / 2 : -coded / 2;
@@ -336,7 +341,7 @@ export class NutReader {
     this.#at += size;
   }
 
-  /** A copy; of one that is not complete, what is there. */
+  /** Reads a length and the bytes, as a copy; of those that are not complete, what is there. */
   #blob(): Uint8Array<ArrayBuffer> {
     const size = this.#number();
     const begin = this.#at;

@@ -2,9 +2,9 @@
 
 import { OPUS_SAMPLES_PER_MS, opusSamples } from "./opus_packet.ts";
 
-/** 48 frames of 1275 bytes and the longest header. */
+/** Most bytes of a packet: 48 frames of 1275 bytes and the longest header. */
 const PACKET_BYTES_MAX = 61_440;
-/** Any number will do, as the file has one stream. */
+/** Number of the stream. Any will do, as the file has one stream. */
 const SERIAL = 1;
 const PAGE_HEADER_BYTES = 27;
 const SEGMENT_BYTES = 255;
@@ -13,7 +13,7 @@ const LAST_PAGE = 4;
 
 export interface OggOpus {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of the sound, as the packets state it. */
+  /** Length of the sound, as the packets state it. */
   readonly durationMs: number;
   /** Packets that were left out because they are no Opus packets. */
   readonly dropped: number;

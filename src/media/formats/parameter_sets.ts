@@ -31,7 +31,7 @@ export function videoCodecName(codec: ClipCodec, data: Uint8Array): string | nul
   return profile?.length === 12 ? h265Name(profile) : null;
 }
 
-/** ISO/IEC 14496-15, annex E.3. */
+/** Name of an H.265 profile by RFC 6381, see ISO/IEC 14496-15, annex E.3. */
 function h265Name(profile: Uint8Array): string {
   const [first, ...compatibility] = profile.subarray(0, 5);
   const space = ["", "A", "B", "C"][first! >> 6]!;

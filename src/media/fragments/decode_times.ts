@@ -35,12 +35,14 @@ export class DecodeTimes {
     this.#depth = Math.min(DEPTH_MAX, depth);
   }
 
-  /** The next picture is not one of those before: times need not follow on. */
+  /**
+   * To be called where the next picture does not follow on those before, so that its times need not either.
+   */
   restart(): void {
     this.#isFirst = true;
   }
 
-  /** In the unit of `shown`, a whole number from 0. */
+  /** When the next picture is decoded, in the unit of `shown`, a whole number from 0. */
   next(shown: number): number {
     if (this.#isFirst) {
       this.#waiting = Array.from({ length: this.#depth }, (_, place) => shown - this.#depth + place);

@@ -20,7 +20,7 @@ export interface Fragment {
 
 export interface FragmenterOptions {
   readonly streams: ClipStreams;
-  /** So many pictures at most are shown later than others that come after them. */
+  /** The most pictures that are shown later than one that comes after them. */
   readonly reorderDepth: number;
   /**
    * Called with each fragment. `tracks` is another object where something has changed, which only a fragment with a key frame can do;
@@ -32,7 +32,10 @@ export interface FragmenterOptions {
 const FRAGMENT_MS = 200;
 /** How long the first fragment waits for the first sound. A track that has nothing in it would stop players. */
 const SOUND_WAIT_MS = 500;
-/** Sound of which nothing came for so long before a key frame is not announced any more. */
+/**
+ * How long before a key frame the last sound may be, milliseconds: sound that stays away for longer is not
+ * announced any more.
+ */
 const SOUND_LOST_MS = 2_000;
 /** Units of sound that wait for pictures. The oldest are dropped. */
 const SOUND_UNITS_MAX = 512;
@@ -44,7 +47,7 @@ interface Timed {
   readonly ticks: number;
 }
 
-/** The units have the times of the session, from 0 on. */
+/** Makes fragments of units, whose times are those of the session, from 0 on. */
 export class Fragmenter {
   readonly #options: FragmenterOptions;
   readonly #decodeTimes: DecodeTimes;
@@ -53,7 +56,7 @@ export class Fragmenter {
   #pictures: Timed[] = [];
   #sound: Timed[] = [];
   #lastSoundMs = -Infinity;
-  /** As MP4 carries it; null before the first unit, and for what it cannot carry. */
+  /** The sound as MP4 carries it; null before the first unit, and for what it cannot carry. */
   #carried: ClipSound | null = null;
   /** Ticks of the last picture that had one after it. */
   #pictureTicks = VIDEO_TICKS_PER_MS * 40;

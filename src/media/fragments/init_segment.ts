@@ -9,7 +9,7 @@ import { type ClipSound, openFile, soundCodecName } from "../live/clip_file.ts";
 /** What the tracks of a fragmented MP4 are. */
 export interface Tracks {
   readonly codec: ClipCodec;
-  /** As in the parameter `codecs` of a media type (RFC 6381), such as `avc1.42e01f`. */
+  /** Codec of the video as in the parameter `codecs` of a media type (RFC 6381), such as `avc1.42e01f`. */
   readonly videoCodec: string;
   /** A configuration record, or parameter sets as Annex B. */
   readonly codecData: Uint8Array<ArrayBuffer>;

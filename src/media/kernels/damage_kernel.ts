@@ -24,9 +24,9 @@ const EXPORTS: ExportKinds<DamageExports> = {
   sumLeaves: "function",
 };
 
-/** Bytes of the codes of a frame: there are at most so many measures. */
+/** Bytes for the codes of a frame: there are at most so many measures. */
 export const CODE_STRIDE = 32;
-/** Numbers of each measure. */
+/** How many numbers each measure becomes. */
 export const PER_MEASURE = 8;
 
 /** Room for the codes of the newest frames, which the caller fills, and for trees. Allocates nothing per frame. */

@@ -1,6 +1,6 @@
 /** The rows of the frame filter as nine typed arrays of one length, one for each signal. */
 
-/** Used for the ring in the module's memory, and in rows. */
+/** One typed array for each signal, used for the ring in the module's memory, and in rows. */
 export interface FilterColumns {
   readonly ptsMs: Float64Array<ArrayBuffer>;
   readonly perceptualHash: BigUint64Array<ArrayBuffer>;

@@ -23,7 +23,7 @@ export interface FrameSignals {
   flickerScore: number;
   ghostingScore: number;
   noiseVarianceScore: number;
-  /** NaN until it is final, `cutLookahead` frames later. */
+  /** The cut score; NaN until it is final, `cutLookahead` frames later. */
   cutScore: number;
 }
 
@@ -111,7 +111,7 @@ export class FrameFilter {
   readonly cutLookahead: number;
   /** What the detectors of ranges need of the newest frame; the next one overwrites it. */
   readonly rangeMeasures: RangeMeasures;
-  /** What the detector of faults needs of it, MEASURE_COUNT values. */
+  /** What the detector of faults needs of the newest frame, MEASURE_COUNT values. */
   readonly artifactMeasures: Float32Array;
 
   readonly #module: FilterExports;
@@ -120,7 +120,7 @@ export class FrameFilter {
   readonly #ringSize: number;
   /** Which frames of the ring are rows. */
   readonly #isRow: Uint8Array;
-  /** Null where no rows are kept. */
+  /** What collects rows; null where none are kept. */
   readonly #collector: RowCollector | null;
   readonly #artifacts = new ArtifactDetector();
   #frames = 0;
@@ -163,14 +163,14 @@ export class FrameFilter {
     return this.#frames;
   }
 
-  /** Those of them that are rows. */
+  /** How many of the frames pushed since `reset` are rows. */
   get rows(): number {
     return this.#rows;
   }
 
   /**
-   * What part of which picture the next frames were reduced from, for damage that shows a codec's blocks. Null: not known. It stays
-   * when a new stream is started.
+   * Tells what part of which picture the next frames were reduced from, for damage that shows a codec's
+   * blocks; null where it is not known. This stays when a new stream is started.
    */
   setRegion(region: Region | null): void {
     // A part that does not begin on the grid of the largest blocks has a grid of its own.

@@ -66,7 +66,10 @@ const EXPORTS: ExportKinds<GateExports> = {
 };
 
 export interface GateRunOptions {
-  /** Continue after the frames of the previous call, with its reference and its window. Default false. */
+  /**
+   * Whether to continue after the frames of the previous call, with its reference and its window. Default
+   * false.
+   */
   readonly resume?: boolean;
   /**
    * Whether a kept frame becomes the reference at once; default true. With false it becomes the reference when `keep` is called

@@ -54,9 +54,9 @@ export const STATS = { sum: 0, moved: 1, step: 2, change: 3, least: 4, most: 5 }
 
 /** Places in `numbers` after `measureWays`: cells that differ and how many of them went straight; then sums: see there. */
 export const WAYS = { changed: 0, straight: 1, sudden: 2, color: 3, all: 4 } as const;
-/** After `measureMixes`. */
+/** Places in `numbers` after `measureMixes`. */
 export const MIXES = { fromMix: 0, fromParts: 1, fromTime: 2, bends: 3 } as const;
-/** After `fitSlide`. */
+/** Places in `numbers` after `fitSlide`. */
 export const SLIDE = { slide: 0, moved: 1, middle: 2, wipe: 3, pan: 4, sharpness: 5 } as const;
 const NUMBERS = 8;
 const SUM_PLACES = 4;
@@ -66,15 +66,15 @@ export class HistoryKernel {
   readonly frames: number;
   /** CELLS values for each slot: 240 of luma, then those of chroma. */
   readonly cells: Uint16Array<ArrayBuffer>;
-  /** LUMA_CELLS values. */
+  /** LUMA_CELLS values for each slot: how much each luma cell moved. */
   readonly moves: Uint16Array<ArrayBuffer>;
-  /** PROFILE_VALUES values. */
+  /** PROFILE_VALUES values for each slot. */
   readonly profiles: Int16Array<ArrayBuffer>;
-  /** See STATS. */
+  /** Results of `measure`: see STATS. */
   readonly stats: Int32Array<ArrayBuffer>;
-  /** See WAYS, MIXES and SLIDE. */
+  /** Results of the other methods that measure: see WAYS, MIXES and SLIDE. */
   readonly numbers: Float64Array<ArrayBuffer>;
-  /** After `addMoves`: for each place, of each luma cell the sum of its moves. */
+  /** Results of `addMoves`: for each place, the sum of the moves of each luma cell. */
   readonly cellSums: readonly Uint32Array<ArrayBuffer>[];
   readonly #module: HistoryExports;
 
@@ -111,9 +111,9 @@ export class HistoryKernel {
   }
 
   /**
-   * Of the cells that differ by more than `most` between two frames: fills `numbers` with how many there are, how many of them went most
-   * of their way without turning back, and the sum of the longest step of each as a share of its way. Then the sums of the differences of
-   * the chroma cells, and of all.
+   * Fills `numbers` about the cells that differ by more than `most` between two frames: how many there are,
+   * how many of them went most of their way without turning back, and the sum of the longest step of each as
+   * a share of its way. Then the sums of the differences of the chroma cells, and of all.
    */
   measureWays(one: number, other: number, most: number): void {
     this.#module.measureWays(one, other, most);

@@ -18,7 +18,10 @@ export async function loadKernel<Exports>(name: string, kinds: ExportKinds<Expor
   return checked(name, instance.exports, kinds);
 }
 
-/** The same at once, for a small module: it is read and compiled in less than a millisecond. */
+/**
+ * Does what `loadKernel` does, but at once, for a small module: it is read and compiled in less than a
+ * millisecond.
+ */
 export function loadKernelNow<Exports>(name: string, kinds: ExportKinds<Exports>): Exports {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Deno.readFileSync(fileOf(name))));
   return checked(name, exports, kinds);

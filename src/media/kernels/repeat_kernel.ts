@@ -40,7 +40,7 @@ const EXPORTS: ExportKinds<RepeatExports> = {
   seek: "function",
 };
 
-/** Differences above what is asked for, in `fits`; more than any difference. */
+/** What `fits` has for a difference above the most that was asked for; more than any difference. */
 export const FAR = 0x3fffffff;
 const LAGS = 304;
 
@@ -50,17 +50,17 @@ const LAGS = 304;
  */
 export const COUNTS = { difference: 0, middle: 1, least: 2, telling: 3 } as const;
 
-/** Allocates nothing per frame. */
+/** Room for the blocks of the newest `ring` frames, and comparisons of them. Allocates nothing per frame. */
 export class RepeatKernel {
   /** Frame i has 60 values from (i % `ring`) * BLOCK_STRIDE on. */
   readonly blocks: Uint16Array<ArrayBuffer>;
-  /** A power of two: frames that are kept. */
+  /** How many frames are kept, a power of two. */
   readonly ring: number;
-  /** After `seek`: by lag, the difference to the frame so many before. */
+  /** Results of `seek`: by lag, the difference to the frame so many before. */
   readonly fits: Int32Array<ArrayBuffer>;
   /** The lags of `fits` that are no worse than those beside them. */
   readonly minima: Uint16Array<ArrayBuffer>;
-  /** After `count`, see COUNTS. */
+  /** Results of `step` and `trace`: see COUNTS. */
   readonly counts: Int32Array<ArrayBuffer>;
   readonly #module: RepeatExports;
 
@@ -86,9 +86,10 @@ export class RepeatKernel {
   }
 
   /**
-   * The sum of the differences of all blocks of a frame to those of the one `lag` before, both of the newest `ring`. Where that is `most` at
-   * most, fills `counts` for this frame: it tells the lag where the middle one of its differences to the frames between is `variation` at
-   * least, and that to the frame `lag` before is that `share` of it at most.
+   * Sum of the differences of all blocks of a frame to those of the frame `lag` before, both of the newest
+   * `ring`. Where it is at most `most`, fills `counts` for this frame. The frame tells the lag where the
+   * middle one of its differences to the frames between is at least `variation`, and its difference to the
+   * frame `lag` before is at most `share` of that.
    */
   step(frame: number, lag: number, most: number, variation: number, share: number): number {
     return this.#module.step(frame, lag, most, variation, share);

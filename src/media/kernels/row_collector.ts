@@ -40,7 +40,7 @@ export function copyRows(target: CollectedRows, source: CollectedRows, at: numbe
  */
 export class RowCollector {
   #rows = newRows(INITIAL_ROWS);
-  /** The same memory as the hashes, because a BigInt would be an object per row. */
+  /** The memory of the hashes as halves, because a BigInt would be an object per row. */
   #hashHalves = new Uint32Array(this.#rows.perceptualHash.buffer);
   #count = 0;
   #bestScore = 0;

@@ -2,12 +2,13 @@
 
 import { PLANE_HEIGHT, PLANE_WIDTH } from "./frame_planes.ts";
 
-/** So many lines of a picture at least, if it has them, are averaged for a line of its reduced frame. */
+/** Least number of lines of a picture, if it has them, that are averaged for a line of its reduced frame. */
 const LINES_EACH = 1.5;
 
 /**
- * 1 where all lines of a picture, or of a region of one, are averaged; 2 for every other one, 4 for every fourth one, and so on.
- * A scaler waits for the memory of each line that it reads: all 1080 would cost a sixth of a decode, every fourth one a fourteenth.
+ * How many lines lie from one that is averaged to the next, for a picture, or a region of one, of this
+ * height: 1 takes all lines, 2 every other one, 4 every fourth one, and so on. A scaler waits for the memory
+ * of each line that it reads: all 1080 would cost a sixth of a decode, every fourth one a fourteenth.
  */
 export function lineStep(height: number): number {
   let step = 1;

@@ -32,10 +32,13 @@ export interface ClipSound {
 
 export interface ClipFile {
   readonly mp4: Uint8Array<ArrayBuffer>;
-  /** Of the first frame that is shown, and the end of the last one, milliseconds with their fraction. */
+  /**
+   * Time of the first frame that is shown, milliseconds with their fraction; `endPtsMs` is the end of the
+   * last one.
+   */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
-  /** As in the parameter `codecs` of a media type (RFC 6381): `avc1.42e01f, opus`. */
+  /** Value of the parameter `codecs` of a media type (RFC 6381): `avc1.42e01f, opus`. */
   readonly codec: string;
   readonly hasSound: boolean;
   readonly formats: StreamFormats;
@@ -49,9 +52,12 @@ export interface SegmentPlace {
   readonly isContinued: boolean;
 }
 
-/** A source of 25 frames a second has one such frame, and the length of a single frame is not known. */
+/**
+ * Length of a single frame, milliseconds: its own is not known, and a source of 25 frames a second has frames
+ * as long as this.
+ */
 const LONE_FRAME_MS = 40;
-/** So many of the last steps from unit to unit tell how long the last one is. */
+/** How many of the last steps from unit to unit tell how long the last unit is. */
 const LAST_STEPS = 9;
 
 /**
@@ -128,7 +134,9 @@ export function carriedSound(sound: ClipSound, frame: Uint8Array): ClipSound | n
   return codecData && { ...sound, codecData };
 }
 
-/** Without pictures that are shown before the first key frame: what they refer to is not there. */
+/**
+ * The units without the pictures that are shown before the first key frame: what these refer to is not there.
+ */
 function shownFrames(units: readonly CopiedUnit[]): CopiedUnit[] {
   const video = units.filter(({ isVideo }) => isVideo);
   const startMs = video[0]?.ptsMs ?? 0;
@@ -160,7 +168,7 @@ function shortHash(...facts: readonly (string | number)[]): string {
 }
 
 interface Interval {
-  /** From the start of the clip, seconds. */
+  /** Time from the start of the clip, seconds. */
   readonly at: number;
   readonly duration: number;
 }
@@ -169,7 +177,7 @@ function intervalOf(ptsMs: number, ends: ReadonlyMap<number, number>, startPtsMs
   return { at: (ptsMs - startPtsMs) / 1000, duration: (ends.get(ptsMs)! - ptsMs) / 1000 };
 }
 
-/** Some sources send their parameter sets beside the stream only. */
+/** A unit with the parameter sets before it: some sources send them beside the stream only. */
 export function withParameterSets(
   data: Uint8Array<ArrayBuffer>,
   { codec, codecData }: Pick<ClipStreams, "codec" | "codecData">,
@@ -178,7 +186,7 @@ export function withParameterSets(
   return joinedBytes(codecData, data);
 }
 
-/** As in the parameter `codecs` of a media type. */
+/** The name of the sound's codec in the parameter `codecs` of a media type. */
 export function soundCodecName({ codec, codecData }: ClipSound): string {
   if (codec === "opus") return "opus";
   // The object type is the first five bits of an AudioSpecificConfig.
@@ -191,7 +199,7 @@ export async function openFile(
   { videoCodec, size, index = "in-memory" }: {
     readonly videoCodec: string;
     readonly size: Extent;
-    /** Before the media, or in fragments. */
+    /** Where the index lies: before the media, or in fragments. */
     readonly index?: "in-memory" | "fragmented";
   },
 ) {

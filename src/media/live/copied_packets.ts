@@ -16,7 +16,7 @@ export interface CopiedUnit {
   readonly data: Uint8Array<ArrayBuffer>;
   /** When it is shown or heard, milliseconds with their fraction. */
   readonly ptsMs: number;
-  /** Of a keyframe whose size is known. */
+  /** Size of the picture, of a keyframe whose size is known; else null. */
   readonly size: Extent | null;
 }
 
@@ -35,16 +35,22 @@ export interface PacketSink {
 }
 
 const READ_BYTES = 64 << 10;
-/** A source sends some seventy packets a second, and to be woken for each costs more than what it brings. */
+/**
+ * Pause between two reads, milliseconds. A source sends some seventy packets a second, and to be woken for
+ * each would cost more than it brings.
+ */
 const REST_MS = 50;
-/** Where nobody waits for the packets. */
+/** Pause between two reads where nobody waits for the packets, milliseconds. */
 const LONG_REST_MS = 250;
-/** So much may come in a rest; the socket holds twice as much before ffmpeg, and with it the decode, has to wait. */
+/**
+ * Bytes that may come in a pause; the socket holds twice as much before ffmpeg, and with it the decode, has
+ * to wait.
+ */
 const REST_BYTES = 48 << 10;
-/** At the start it rests for a part of the time for which it has read. */
+/** At the start a pause is the time for which it has read so far, divided by this. */
 const START_SHARE = 8;
 const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
-/** Of what is no packet, such as a header; the header of a packet is short. */
+/** Longest element that is no packet, such as a header; the header of a packet is short. */
 const ELEMENT_BYTES_MAX = UNIT_BYTES_MAX + 4096;
 
 /** Reads to the end, even where the bytes are no longer understood. It rests between reads, for less long where much comes. */
@@ -83,7 +89,10 @@ class PacketReader {
   #at = 0;
   #end = 0;
   #isAnnounced = false;
-  /** A picture is missing, and those that follow are made of it. */
+  /**
+   * Whether packets are left out until the next key frame: a picture is missing, and those that follow are
+   * made of it.
+   */
   #waitsForKeyframe = false;
   #isBroken = false;
 

@@ -6,7 +6,7 @@ import { NutError, NutReader } from "../formats/nut.ts";
 
 /** A decoded frame in YUV 4:2:0: the planes one after the other, rows without padding. */
 export interface FramePixels extends Extent {
-  /** Luma is 0 to 255 and not 16 to 235. */
+  /** Whether luma is 0 to 255 and not 16 to 235. */
   readonly isFullRange: boolean;
   /** The size that was decoded, before the picture was scaled down. */
   readonly sourceExtent: Extent;
@@ -38,7 +38,7 @@ export class FrameRing {
   readonly #frames: number;
   readonly #reader = new NutReader();
   #slots: Slot[] = [];
-  /** The size that the slots are for; null while the bytes are in one that is for none. */
+  /** The size that the slots are for; null while the bytes are in a slot that is for none. */
   #extent: Extent | null = null;
   #slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
   #next = 0;
@@ -71,7 +71,10 @@ export class FrameRing {
     bytes: Uint8Array,
     { isFullRange, sizeOf }: {
       readonly isFullRange: boolean;
-      /** Of the frame of this time, null while it is not known; `first` is the size in the header of the stream, and `fits` says which sizes have as many bytes. */
+      /**
+       * Size of the frame of this time, null while it is not known. `first` is the size in the header of the
+       * stream, and `fits` says which sizes have as many bytes.
+       */
       readonly sizeOf: (pts: number, first: Extent, fits: (frame: Extent) => boolean) => PictureSize | null;
     },
     onPixels: (pixels: FramePixels, time: StreamTime) => void,
@@ -138,12 +141,12 @@ export class FrameRing {
   }
 }
 
-/** A frame waits for room for its size, by `resize`, or until that is known (null). */
+/** A frame that waits for room for its size, by `resize`; null: it waits until its size is known. */
 export interface UnplacedFrame {
   readonly size: PictureSize | null;
 }
 
-/** `pts * numerator / denominator` seconds. */
+/** Unit of times in a stream: a time is `pts * numerator / denominator` seconds. */
 export interface StreamTime {
   readonly pts: number;
   readonly numerator: number;

@@ -25,12 +25,18 @@ const ENCODERS_DEFAULT = 4;
 /** Frames that may wait in all encoders together; for each there is a copy of its pixels. */
 const WAITING_MAX = 16;
 const DEADLINE_MS = 2_000;
-/** On a busy machine an ffmpeg may need longer than a frame may wait, and started anew it would need as long again. */
+/**
+ * Longest wait for the first JPEG of an ffmpeg, milliseconds. On a busy machine it may need longer to start
+ * than a frame may wait, and started anew it would need as long again.
+ */
 const START_MS = 10_000;
 const IDLE_MS = 30_000;
 const ERROR_BYTES = 4 << 10;
 
-/** If all are in use and another size is needed, the idle encoder that was not used for longest is replaced. */
+/**
+ * The encoders, one for each size and range. If all are in use and another size is needed, the idle encoder
+ * that was not used for longest is replaced.
+ */
 export class JpegEncoderPool implements AsyncDisposable {
   readonly #options: JpegEncoderPoolOptions;
   readonly #encoders = new Map<string, JpegEncoder>();
@@ -233,7 +239,10 @@ class JpegEncoder {
     }
   }
 
-  /** Frames that have waited since the start would wait for ever in one that hangs. */
+  /**
+   * Ends the encoder if its start takes too long: frames that have waited since the start would wait for ever
+   * in one that hangs.
+   */
   async #limitStart(): Promise<void> {
     if (!await pause(this.#world, START_MS, this.#gone.signal)) return;
     if (this.isStarting && !this.isIdle) this.end();

@@ -59,7 +59,7 @@ export interface LiveAnalysisOptions {
   readonly onRange?: (range: DetectedRange) => void;
 }
 
-/** The decision of the gate, and what else happens on this frame. See docs/frames.md#gate. */
+/** The decision of the gate on one frame, and what else happens on it. See docs/frames.md#gate. */
 export interface FrameDecision {
   readonly frame: DecodedFrame;
   readonly coordinates: ImageCoordinates;
@@ -71,7 +71,7 @@ export interface FrameDecision {
   readonly motion: number;
   readonly stability: number;
   readonly confidence: number;
-  /** The gate keeps it: `keep` or `discard` must follow. */
+  /** Whether the gate keeps the frame: `keep` or `discard` must follow. */
   readonly isKept: boolean;
   /** Whether the kept frames repeat themselves, and whether that began on this frame. See docs/live.md#loop-detector. */
   readonly isLooping: boolean;
@@ -90,16 +90,22 @@ export interface FrameDecision {
       };
     }
     | null;
-  /** The trigger loaded a signal that a live frame does not have. */
+  /** Whether the trigger loaded a signal that a live frame does not have. */
   readonly isTriggerSignalMissing: boolean;
 }
 
-/** A cut is decided five frames or so many milliseconds late, whichever comes first. See docs/frames.md#cut-score. */
+/**
+ * Milliseconds after which a cut is decided if five frames have not come by then. See
+ * docs/frames.md#cut-score.
+ */
 const CUT_DECISION_MS = 200;
 /** Frames that may wait for a decision; the pixels of more would leave the ring while they wait. */
 const WAITING_MAX = RING_FRAMES - 2;
 
-/** Where the analysed part of a frame lies: in the decoded picture for readers, in the scaled one for ourselves. */
+/**
+ * Where the analysed part of a frame lies: in the decoded picture, as readers are told, and in the scaled
+ * one, as it is read here.
+ */
 interface Place {
   readonly coordinates: ImageCoordinates;
   readonly region: Region;
@@ -111,7 +117,7 @@ interface Place {
 interface MeasuredFrame {
   readonly frame: DecodedFrame;
   readonly place: Place;
-  /** Its row in the filter. */
+  /** Row of the frame in the filter. */
   readonly row: number;
   readonly pushedMs: number;
 }
@@ -145,10 +151,10 @@ export class LiveAnalysis implements Disposable {
   readonly #lines: Uint8Array;
   readonly #reduced: Uint8Array;
   readonly #signals = emptyFrameSignals();
-  /** The gate takes columns: one row, which is reused for each frame. */
+  /** Columns of one row, as the gate takes columns; reused for each frame. */
   readonly #row: SignalColumns & FilterColumns = { count: 1, ...newColumns(1) };
   readonly #frameIndex = new Float64Array(1);
-  /** Null where nobody wants them. */
+  /** What finds ranges; null where nobody wants them. */
   readonly #ranges: LiveRanges | null;
   #isResumed = false;
   /** The first row behind the last gap. */
@@ -161,7 +167,7 @@ export class LiveAnalysis implements Disposable {
   #assumed: Reference[] = [];
   #isDeciding = false;
   #isDisposed = false;
-  /** Decides a frame that may be a cut when no later frames come. */
+  /** The alarm that decides a frame that may be a cut when no later frames come. */
   #wakeUp: Disposable | null = null;
   #place: Place | null = null;
 
@@ -189,7 +195,7 @@ export class LiveAnalysis implements Disposable {
     return analysis;
   }
 
-  /** Zone and trigger begin anew, with the frame that is decided next. */
+  /** Lets zone and trigger begin anew, with the frame that is decided next. */
   beginAgain(): void {
     const { zone, trigger } = this.#options;
     this.#kernels.zone?.begin({
@@ -335,7 +341,9 @@ export class LiveAnalysis implements Disposable {
     this.#isDeciding = false;
   }
 
-  /** Null while it is not known well enough; 0 stands for any score that is no cut. */
+  /**
+   * The cut score of a frame; null while it is not known well enough. 0 stands for any score that is no cut.
+   */
   #cutScoreOf({ row, pushedMs }: MeasuredFrame): number | null {
     const { filter } = this.#kernels;
     const isFinal = filter.count - row > filter.cutLookahead;

@@ -3,7 +3,7 @@
 import type { VideoCodec } from "../../model/live/offer.ts";
 import type { AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";
 
-/** By ffmpeg's name of the codec. See docs/live.md#codecs. */
+/** The codecs by ffmpeg's name. See docs/live.md#codecs. */
 const CODECS: Readonly<Partial<Record<keyof typeof DECODERS, VideoCodec>>> = {
   hevc: "h265",
   vp9: "vp9",
@@ -17,7 +17,7 @@ export class LiveCodecs {
     this.#ffmpeg = ffmpeg;
   }
 
-  /** Besides VP8 and H.264, which every ffmpeg decodes. Empty where ffmpeg does not answer. */
+  /** The codecs besides VP8 and H.264, which every ffmpeg decodes. Empty where ffmpeg does not answer. */
   async list(): Promise<readonly VideoCodec[]> {
     const facts = await this.#ffmpeg.facts();
     return Object.entries(CODECS).filter(([name]) => facts?.codecs.includes(name)).map(([, codec]) => codec);

@@ -15,13 +15,13 @@ import { type LiveEnd, LiveFfmpeg } from "./live_ffmpeg.ts";
 /** One access unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
 export interface EncodedUnit {
   readonly data: Uint8Array;
-  /** 90 kHz, not wrapping. */
+  /** Time of the unit in ticks of 90 kHz, not wrapping. */
   readonly rtpTimestamp: number;
   readonly isKeyframe: boolean;
-  /** Of a keyframe whose header has the size. */
+  /** Width in pixels, of a keyframe whose header has the size; else null. */
   readonly width: number | null;
   readonly height: number | null;
-  /** When its last packet came, epoch milliseconds; its frame gets the same. */
+  /** When the last packet of the unit came, epoch milliseconds; its frame gets the same. */
   readonly arrivedMs: number;
 }
 
@@ -30,10 +30,10 @@ export interface DecodedFrame {
   /** Counts the access units that were pushed, from 0, including those that gave no frame. */
   readonly frameIndex: number;
   readonly rtpTimestamp: number;
-  /** `rtpTimestamp` / 90, rounded. */
+  /** Time of the frame, milliseconds: `rtpTimestamp` / 90, rounded. */
   readonly ptsMs: number;
   readonly arrivedMs: number;
-  /** What the decoder says of it: bits of `REPORT`. */
+  /** What the decoder says of the frame: bits of `REPORT`. */
   readonly report: number;
   /** Available until `RING_FRAMES - 1` more frames have come. */
   readonly pixels: FramePixels;
@@ -48,11 +48,17 @@ export interface LiveDecoderOptions {
   readonly room: FrameRoom;
   /** Called while the decoder's output is read, so it must neither wait nor throw. */
   readonly onFrame: (frame: DecodedFrame) => void;
-  /** Nothing is decoded before the next keyframe, so the publisher should be asked for one. Repeated every second. */
+  /**
+   * Called where nothing is decoded before the next keyframe, so that the publisher should be asked for one.
+   * Repeated every second.
+   */
   readonly onKeyframeNeeded: () => void;
-  /** An ffmpeg failed, and another one starts with the keyframe that came. */
+  /** Called when an ffmpeg failed and another one starts with the keyframe that came. */
   readonly onRestarted: (reason: RestartReason) => void;
-  /** ffmpeg failed several times without giving a frame: this decoder has stopped and ignores further units. */
+  /**
+   * Called when ffmpeg failed several times without giving a frame: this decoder has stopped and ignores
+   * further units.
+   */
   readonly onFault: (message: string, reason: "unexpected_exit" | "spawn_failure") => void;
 }
 
@@ -75,14 +81,20 @@ export function liveMemoryBytes(width: number, height: number): number {
 
 const UNITS_QUEUED_MAX = LIMITS.live.videoUnitsQueued;
 const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
-/** 128 units of the size of large keyframes would need more memory than a session may use. */
+/**
+ * Most bytes of units that wait: 128 units of the size of large keyframes would need more memory than a
+ * session may use.
+ */
 const QUEUED_BYTES_MAX = 8 * 2 ** 20;
 /** The decoder is behind when more units than this wait for their frame and the oldest has waited for so long. */
 const IN_FLIGHT_MAX = 15;
 const LATE_MS = 500;
-/** The same while an ffmpeg starts: publishers send what they have held back at once, and a busy machine starts it slowly. */
+/**
+ * LATE_MS while an ffmpeg starts: publishers send what they have held back at once, and a busy machine starts
+ * it slowly.
+ */
 const START_LATE_MS = 2_000;
-/** An ffmpeg that gets units and gives no frame for so long has stalled. */
+/** Milliseconds after which an ffmpeg that gets units and gives no frame has stalled. */
 const STALL_MS = 5_000;
 /** A stall counts only while units come: the last one within this time. */
 const FED_MS = 2_000;
@@ -137,7 +149,7 @@ export class LiveDecoder implements AsyncDisposable {
   #lastPushMs = -Infinity;
   /** When the writing of the current unit began. */
   #writingSinceMs = 0;
-  /** Of the last keyframe that was written and has a size in its header. */
+  /** Size of the last keyframe that was written and has a size in its header. */
   #size: Extent | null = null;
 
   constructor(options: LiveDecoderOptions) {
@@ -199,7 +211,10 @@ export class LiveDecoder implements AsyncDisposable {
     return this.#isBehind(nowMs) ? this.#dropToKeyframe() : true;
   }
 
-  /** What came while ffmpeg started is no sign that it is slow: it is caught up with from the first frame on. */
+  /**
+   * Whether the decoder is behind. What came while ffmpeg started is no sign that it is slow: it is caught up
+   * with from the first frame on.
+   */
   #isBehind(nowMs: number): boolean {
     const oldest = this.#inFlight[0] ?? this.#queue[0];
     if (this.pending <= IN_FLIGHT_MAX || !oldest) return false;
@@ -216,7 +231,10 @@ export class LiveDecoder implements AsyncDisposable {
     return false;
   }
 
-  /** One ffmpeg decodes frames of one size only: what its decoder still holds back at a change must not wait for the pictures behind it. */
+  /**
+   * Whether a unit begins another size. One ffmpeg decodes frames of one size only: what its decoder still
+   * holds back at a change must not wait for the pictures behind it.
+   */
   #changesSize(unit: EncodedUnit): boolean {
     const size = sizeOf(unit);
     if (!size) return false;
@@ -338,7 +356,10 @@ export class LiveDecoder implements AsyncDisposable {
     });
   }
 
-  /** Another ffmpeg starts with the next keyframe, which may already be queued. */
+  /**
+   * Replaces an ffmpeg that has ended: another one starts with the next keyframe, which may already be
+   * queued.
+   */
   #onEnd(ffmpeg: LiveFfmpeg, { code, stderr, noRoomFor }: LiveEnd): void {
     if (this.#ffmpeg !== ffmpeg || this.#closing.signal.aborted) return;
     if (NOT_STARTED.includes(code)) {
@@ -390,7 +411,7 @@ export class LiveDecoder implements AsyncDisposable {
   }
 }
 
-/** Of a keyframe that has it in its header. */
+/** The size of a keyframe that has it in its header; else null. */
 function sizeOf({ isKeyframe, width, height }: EncodedUnit): Extent | null {
   return isKeyframe && width !== null && height !== null ? { width, height } : null;
 }

@@ -16,7 +16,7 @@ import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.
 export interface LiveFfmpegOptions {
   readonly runner: ToolRunner;
   readonly world: World;
-  /** Of a `live_decode` the input comes through `write`. */
+  /** The job to run. The input of a `live_decode` comes through `write`. */
   readonly job: JobOf<"live_decode" | "live_pull">;
   /** The size of the first pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
   readonly sourceExtent?: Extent;
@@ -115,10 +115,10 @@ export class LiveFfmpeg {
     let buffer = new Uint8Array(RING_READ_BYTES);
     let isDescribed = false;
     let isLate = false;
-    /** The log does not come to the frames in time: it is not waited for again until it does. */
+    /** Whether the log does not come to the frames in time: then it is not waited for again until it does. */
     let isSilent = false;
     let frames = 0;
-    /** So many bytes end no more than one frame. */
+    /** Bytes that are read at once: so few that they end no more than one frame. */
     let pieceBytes = PIECE_BYTES;
     const described = this.#described, reports = this.#reports;
     try {
@@ -189,7 +189,7 @@ class NoRoom extends Error {
 /** What NUT has no field for, read from what ffmpeg says of its input and its output: colour range, size before scaling. */
 class StreamDescription {
   isFullRange = false;
-  /** Of the first video stream of the input; null where ffmpeg does not say. */
+  /** Size of the first video stream of the input; null where ffmpeg does not say. */
   inputExtent: Extent | null = null;
   readonly sizes = new PictureSizes();
   /** The beginning of a line whose end has not come. */
@@ -227,12 +227,15 @@ class StreamDescription {
 /** Longest wait for a report; a late one is not waited for again until it has come. */
 const REPORT_WAIT_MS = 60;
 const REPORT_POLL_MS = 2;
-/** A frame of 32x32 is longer. */
+/** Bytes that are read at once at first: a frame of 32x32 is longer. */
 const PIECE_BYTES = 1024;
-/** An ffmpeg that describes its output differently is taken for limited range, which nearly all video has. */
+/**
+ * Longest wait for ffmpeg's description of its output, milliseconds. Without one, limited range is assumed,
+ * which nearly all video has.
+ */
 const DESCRIPTION_WAIT_MS = 200;
 const ERROR_BYTES = 16 << 10;
 const LINE_MAX = 4 << 10;
-/** By then the log says of which size a frame is: a busy machine may read it late. */
+/** Longest wait until the log says which size a frame has, milliseconds: a busy machine may read it late. */
 const SIZE_WAIT_MS = 2_000;
 const NOTHING = new Uint8Array();

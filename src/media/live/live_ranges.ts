@@ -5,12 +5,21 @@ import type { RangeMeasures } from "../detection/frame_history.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import type { CutScores } from "../detection/range_sink.ts";
 
-/** The other detectors look back further than a live stream is kept, or need the end of what they find. */
+/**
+ * Detectors that work on live streams: the others look back further than a live stream is kept, or need the
+ * end of what they find.
+ */
 const LIVE_DETECTORS = ["freeze", "black", "flash"] as const;
-/** Places where the session's frame numbers jump; a range that began before the oldest one is off by what was dropped there. */
+/**
+ * Places that are kept where the session's frame numbers jump. A range that began before the oldest one is
+ * off by what was dropped there.
+ */
 const JUMPS_MAX = 256;
 
-/** From this row on, a frame of the session has the number of its row plus `offset`. */
+/**
+ * A jump of the frame numbers: from this row on, a frame of the session has the number of its row plus
+ * `offset`.
+ */
 interface Jump {
   readonly row: number;
   readonly offset: number;

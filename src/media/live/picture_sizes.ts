@@ -15,9 +15,12 @@ const FILTERED = /\bfilter -> pts:(-?\d+) /;
 /** Changes that are not seen in a frame yet. */
 const CHANGES_MAX = 16;
 
-/** The scaler says in the log what it makes from the next frame on. That comes before the frame, but through another pipe. */
+/**
+ * Follows sizes by the log: the scaler says in it what it makes from the next frame on. That comes before the
+ * frame, but through another pipe.
+ */
 export class PictureSizes {
-  /** That of the first frames, once they have come; then that of the newest one. */
+  /** Size of the first frames, once they have come; `#present` is that of the newest one. */
   #first: PictureSize | null = null;
   #present: PictureSize | null = null;
   #said: PictureSize | null = null;
@@ -41,8 +44,9 @@ export class PictureSizes {
   }
 
   /**
-   * That of the frame of this time; null where it is that of the first one. Frames of one time get later ones, so that those before a
-   * change seem to be behind it: `fits` says which frames they can be, null for the first one.
+   * Size of the frame of this time; null where it is the size of the first frame. Of frames
+   * with the same time all but the first get a later one, so that those before a change seem to be behind it:
+   * `fits` says which sizes a frame can have, null for that of the first one.
    */
   of(pts: number, fits: (frame: Extent | null) => boolean): PictureSize | null {
     for (let next = this.#changes[0]; next && next.fromPts <= pts; next = this.#changes[0]) {

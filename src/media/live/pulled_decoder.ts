@@ -36,18 +36,23 @@ export interface PulledDecoderOptions {
   readonly onEnded: (reason: string) => void;
 }
 
-/** A source without frames for so long has ended. Covers a slow start, and cameras that send a picture now and then. */
+/**
+ * Milliseconds without a frame after which a source has ended. Covers a slow start, and cameras that send a
+ * picture now and then.
+ */
 const SILENCE_MS = 30_000;
 const WATCH_MS = 1_000;
 /**
- * An ffmpeg whose source sends nothing for 10 s ends as if the source had: only the time tells. A little less, as the last frame may
- * come late out of the decoder.
+ * Milliseconds without a frame after which the end of an ffmpeg means that its source was silent: it ends
+ * after 10 s of silence as if the source had, and only the time tells. A little less than 10 s, as the last
+ * frame may come late out of the decoder.
  */
 const SILENT_END_MS = 9_000;
 
 /**
- * `frameIndex` counts frames from 0. `rtpTimestamp` is the time of the frame from the start of the source in 90 kHz. `arrivedMs` is when it was decoded. After a source has ended, a new decoder opens it again,
- * and its times begin at 0.
+ * Decodes a source until it ends. `frameIndex` counts frames from 0. `rtpTimestamp` is the time of the frame
+ * from the start of the source in 90 kHz. `arrivedMs` is when it was decoded. After a source has ended, a new
+ * decoder opens it again, and its times begin at 0.
  */
 export class PulledDecoder implements AsyncDisposable {
   readonly counts = { decoded: 0 };

@@ -6,7 +6,7 @@ import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.t
 export type BlockSink = (block: Uint8Array<ArrayBuffer>) => void;
 
 export const BLOCK_MS = 20;
-/** Mono, 16 kHz, 16 bits. */
+/** Bytes of a block: mono, 16 kHz, 16 bits. */
 const BLOCK_BYTES = BLOCK_MS * SIDECAR_SAMPLE_RATE_HZ / 1000 * SAMPLE_BYTES;
 const READ_BYTES = 64 << 10;
 

@@ -21,7 +21,7 @@ export class UnitRing {
   #bytesMax: number;
   #units: CopiedUnit[] = [];
   #bytes = 0;
-  /** Nothing from here on is forgotten for its age. */
+  /** Time from which on nothing is forgotten for its age. */
   #heldFromMs = Infinity;
   /** Key frames with which a part begins. */
   readonly #begins = new WeakSet<CopiedUnit>();
@@ -32,7 +32,7 @@ export class UnitRing {
     this.#keepMs = keepMs;
   }
 
-  /** Another bound, from the next unit on. */
+  /** Sets another bound of bytes, from the next unit on. */
   limit(bytesMax: number): void {
     this.#bytesMax = bytesMax;
   }
@@ -58,7 +58,7 @@ export class UnitRing {
     this.#isCut = false;
   }
 
-  /** The next key frame begins another part. */
+  /** Lets the next key frame begin another part. */
   cut(): void {
     this.#isCut = true;
   }
@@ -85,7 +85,10 @@ export class UnitRing {
     return this.#units.slice(at).filter(({ isVideo, ptsMs }) => isVideo || ptsMs >= startMs);
   }
 
-  /** Those of `from` that are in the part of the picture that is shown at `atMs`; none where that part is gone. */
+  /**
+   * The units of `from` that are in the same part as the picture that is shown at `atMs`; none where that
+   * part is gone.
+   */
   partFrom(fromMs: number, atMs: number): CopiedUnit[] {
     const units = this.from(fromMs);
     const begin = units.findLastIndex((unit) => this.#begins.has(unit) && unit.ptsMs <= atMs);

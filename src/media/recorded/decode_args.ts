@@ -25,7 +25,7 @@ export interface DecodeSubject {
   readonly coordinates: ImageCoordinates;
 }
 
-/** Only what the job of a decode has: callers pass requests with more. */
+/** The part of a request that the job of a decode needs: callers pass requests with more. */
 export function subjectOf({ input, info, plan, coordinates }: DecodeSubject): DecodeSubject {
   return { input, info, plan, coordinates };
 }
@@ -34,7 +34,7 @@ export function subjectOf({ input, info, plan, coordinates }: DecodeSubject): De
 export interface JpegSize {
   readonly width: number;
   readonly height: number;
-  /** Of ffmpeg's MJPEG encoder, 2 (best) to 31. */
+  /** Quantizer of ffmpeg's MJPEG encoder, 2 (best) to 31. */
   readonly quantizer: number;
 }
 
@@ -42,7 +42,7 @@ interface InputOptions {
   readonly seekS?: number;
   readonly byOneThread?: boolean;
   readonly log?: readonly string[];
-  /** What decodes; the CPU where it is absent. */
+  /** The hardware that decodes; absent for the CPU. */
   readonly hardware?: HardwareDecoder;
   readonly devices?: DecodeDevices;
 }
@@ -66,7 +66,10 @@ export function inputArgs(
   ];
 }
 
-/** Times are those of the container from its start on: ffmpeg closes no gap and corrects no jump, as `FrameClock` does, which sees more frames. */
+/**
+ * Options that keep the container's own times, from its start on: ffmpeg closes no gap and corrects no jump.
+ * `FrameClock` does that, which sees more frames.
+ */
 const OWN_CLOCK = ["-copyts", "-start_at_zero"];
 
 /**
@@ -91,7 +94,7 @@ export function planeOutput(
   subject: DecodeSubject,
   { fifoPath, maxFrames, selection, isOnDevice = false }: {
     readonly fifoPath: string;
-    /** Null: the reader closes the pipe, or all frames are written. */
+    /** How many frames are written; null where the reader closes the pipe, or all frames are written. */
     readonly maxFrames: number | null;
     readonly selection: FrameSelection | null;
     /** Whether decoded frames are in the memory of a device; false unless given. */
@@ -170,7 +173,10 @@ export function ownTimes(timeBase: string): string[] {
   return ["-fps_mode", "passthrough", "-enc_time_base", timeBase];
 }
 
-/** The selection, in which a frame has its number as its time. Comes first, so that no other filter works on frames that are dropped. */
+/**
+ * Filters that select frames and give each its number as its time. They come first, so that no other filter
+ * works on frames that are dropped.
+ */
 function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameSelection): string[] {
   const rate = isSampled ? SteadyRate.of(plan) : null;
   const chosen = `select='${select}'`;
@@ -179,12 +185,14 @@ function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameS
     : [chosen, ...numberingFilters(null)];
 }
 
-/** AVI and MP4 say nothing of the fields of MPEG-4, and ffmpeg knows of them from each frame alone. */
+/** Codec whose fields ffmpeg knows from each frame alone, as AVI and MP4 say nothing of them. */
 const FIELDS_BY_FRAME = "mpeg4";
 
 /**
- * Where the source declares fields, or only its frames do, one picture of the two of a frame, as a player shows it; frames that are flagged as progressive stay as they are.
- * It comes before any choice of frames, because it looks at the frames before and after. The number of frames stays, and so do their times.
+ * Filters that make one picture of the two fields of a frame, as a player shows it, where the source or only
+ * its frames declare fields. Frames that are flagged as progressive stay as they are. This comes before any
+ * choice of frames, because it looks at the frames before and after. The number of frames stays, and so do
+ * their times.
  */
 export function deinterlacing({ video }: MediaInfo): string[] {
   if (!video || Math.min(video.width, video.height) < LEAST_EDGE) return [];
@@ -192,10 +200,13 @@ export function deinterlacing({ video }: MediaInfo): string[] {
   return mayHaveFields ? [`bwdif=mode=send_frame:deint=interlaced`, `settb=${video.timeBase}`] : [];
 }
 
-/** ffmpeg's filter takes no smaller pictures. */
+/** Least edge of a picture in pixels: ffmpeg's filter takes no smaller ones. */
 const LEAST_EDGE = 4;
 
-/** `exact=1` allows odd positions and sizes where chroma has a lower resolution than luma. */
+/**
+ * Filter that cuts out the analysed region. `exact=1` allows odd positions and sizes where chroma has a lower
+ * resolution than luma.
+ */
 function cropping({ info, coordinates }: DecodeSubject): string[] {
   const { width, height, x, y } = coordinates.resolved_region;
   const isWhole = width === info.video!.width && height === info.video!.height;
@@ -221,7 +232,10 @@ function planeScaling(subject: DecodeSubject): string[] {
   ];
 }
 
-/** RGB in full range, with luma as in a gray picture. The scaler does not know the range of what it makes of Bayer patterns. */
+/**
+ * Filters that turn RGB into planes, in full range, with luma as in a gray picture. The scaler does not know
+ * the range of what it makes of Bayer patterns.
+ */
 function toPlanes(pixelFormat: string): string[] {
   return [
     ...(pixelFormat.startsWith("bayer") ? ["format=rgb24"] : []),
@@ -244,7 +258,7 @@ function jpegScaling({ info, coordinates }: DecodeSubject, { width, height }: Jp
 
 /** Pixel formats that have a luma plane; the others (RGB, palettes) have to be converted. */
 const HAS_LUMA_PLANE = /^(yuv|yuyv|uyvy|yvyu|nv\d|p[024]1\d|gray(?!f)|ya\d)/;
-/** Those of them that have no chroma. */
+/** Pixel formats that have a luma plane and no chroma. */
 const IS_GRAY = /^(gray|ya\d)/;
-/** One chroma sample for four of luma, as in our JPEGs. */
+/** Pixel formats with one chroma sample for four of luma, as in our JPEGs. */
 const SAME_GRID_AS_JPEG = /^(yuvj?420p|nv12)/;

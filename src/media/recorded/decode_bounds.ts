@@ -19,13 +19,18 @@ export interface DecodeScope {
 /** How much of ffmpeg's error output is kept. */
 export const DECODE_ERROR_BYTES = 8 << 10;
 
-/** Longest decode: this many times the length of the medium, plus a start, up to a maximum; for slow and busy machines. */
+/**
+ * Longest decode: the length of the medium times this, plus a start, up to a maximum. It is long for the sake
+ * of slow and busy machines.
+ */
 const DEADLINE_PER_MEDIA = 10;
 const DEADLINE_START_MS = 60_000;
 const DEADLINE_MAX_MS = 1_800_000;
-/** For a source that does not end; a caller waits for the answer all this time. */
+/**
+ * Longest decode of a source that does not end, milliseconds; a caller waits for the answer all this time.
+ */
 const ENDLESS_DEADLINE_MAX_MS = 600_000;
-/** For media of unknown length: the bytes of one millisecond of video at 0.8 Mbit/s. */
+/** Bytes of one millisecond of video at 0.8 Mbit/s, for media of unknown length. */
 const BYTES_PER_MS = 100;
 
 export function decodeDeadlineMs(scope: DecodeScope): number {
@@ -112,17 +117,23 @@ export function endOf(
   return warning === null ? {} : { source_warning: warning };
 }
 
-/** What a film in which something is damaged lacks in the middle, where its frames stop for so long. */
+/**
+ * Why a film in which something is damaged lacks a part in the middle, where its frames stop for a while;
+ * null where it lacks none.
+ */
 function holeIn({ info, plan }: DecodeScope, { longestMs }: DecodedLength): string | null {
   const usualMs = 1000 / Math.min(info.video?.averageFps ?? HOLE_FPS, expectedFps(plan));
   if (longestMs < Math.max(HOLE_MS, HOLE_FRAMES * usualMs)) return null;
   return `a part of it is damaged, and for up to ${(longestMs / 1000).toFixed(1)} s there is no frame`;
 }
 
-/** A shorter one is a few frames, which may be missing for other reasons; and the same in frames of a slow film. */
+/**
+ * Shortest gap that counts as a lost part, milliseconds; in a slow film HOLE_FRAMES frames. A shorter one is
+ * a few frames, which may be missing for other reasons.
+ */
 const HOLE_MS = 500;
 const HOLE_FRAMES = 5;
-/** For a film that does not say its rate. */
+/** Frames a second that are assumed for a film that does not say its rate. */
 const HOLE_FPS = 10;
 
 const CUT_OFF = "the file is cut off: it ends before its container does";

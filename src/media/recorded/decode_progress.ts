@@ -3,7 +3,7 @@
 export interface DecodeProgress {
   /** Frames that were decoded. */
   readonly frames: number;
-  /** The time of the last one in the media, whole milliseconds from the first frame. */
+  /** Time of the last frame in the media, whole milliseconds from the first frame. */
   readonly ptsMs: number;
 }
 

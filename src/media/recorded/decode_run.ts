@@ -66,15 +66,18 @@ export class DecodeRun implements AsyncDisposable {
   readonly jpegs: TimedJpeg[] = [];
   /** How ffmpeg ended; null until everything that it wrote is in `rows` and `jpegs`. */
   outcome: Omit<Outcome, "stdout"> | null = null;
-  /** The run has ended, or is about to, as the decoder told of damage; no row that has come is affected. */
+  /**
+   * Whether the run has ended, or is about to, as the decoder told of damage; no row that has come is
+   * affected.
+   */
   isDamaged = false;
-  /** With `outcome`: whether a frame came after `maxRows`. */
+  /** Whether a frame came after `maxRows`; known with `outcome`. */
   hasMore = false;
-  /** With `outcome`: what the detectors found, sorted by start. */
+  /** What the detectors found, sorted by start; known with `outcome`. */
   ranges: readonly DetectedRange[] = [];
-  /** With `outcome`: the times of all cuts, rising. */
+  /** The times of all cuts, rising; known with `outcome`. */
   cutsMs: readonly number[] = [];
-  /** With `outcome`: how much was decoded. */
+  /** How much was decoded; known with `outcome`. */
   length: DecodedLength = { endMs: 0, longestMs: 0 };
 
   readonly #host: DecodeHost;
@@ -85,7 +88,7 @@ export class DecodeRun implements AsyncDisposable {
   readonly #stallMs: number;
   #disposed: Promise<void> | null = null;
   #change = Promise.withResolvers<void>();
-  /** A bug, not a fault of the medium. */
+  /** An error in the reading: a bug, and no fault of the medium; null for none. */
   #failure: { readonly error: unknown } | null = null;
 
   private constructor(
@@ -187,7 +190,7 @@ export class DecodeRun implements AsyncDisposable {
     Atomics.notify(this.#control, CONTROL.granted);
   }
 
-  /** May be called several times; all calls wait for the same end. */
+  /** Ends the run and waits for its end. May be called several times; all calls wait for the same end. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.#disposed ??= this.#dispose();
   }

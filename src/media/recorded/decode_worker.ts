@@ -86,16 +86,17 @@ export interface DecodedLength {
  * ```
  */
 const CARRY_BYTES = 128 * 1024;
-/** Seven frames; one read more has room behind them. */
+/** Bytes of a batch: seven frames. One read more has room behind them. */
 const BATCH_BYTES = 720 * 1024;
-/** At most, whatever the pipe holds. */
+/** Most bytes of one read, whatever the pipe holds. */
 const READ_BYTES = 64 * 1024;
-/** Where a read takes longer, the source is slow, and its frames are judged as they come. */
+/** Milliseconds from which on a read is slow: then the source is, and its frames are judged as they come. */
 const SLOW_READ_MS = 20;
 
 /**
- * So many frames later the report of a frame is asked for: ffmpeg's log is read in larger pieces, a little later than the frames. Less
- * than the frames that a decision waits for, because it looks at reports behind the frame too.
+ * Frames that are read before the report of a frame is asked for, as ffmpeg's log is read in larger pieces, a
+ * little later than the frames. It is less than the frames that a decision waits for, because a decision
+ * looks at reports behind its frame too.
  */
 const REPORT_DELAY = 3;
 
@@ -193,7 +194,7 @@ class Intake {
   readonly #times: SourceTimes;
   #firstTicks = NaN;
   #longestMs = 0;
-  /** Frames that have come, and that were taken out of the clock. */
+  /** Frames that have come; `#timed` counts those whose time was taken out of the clock. */
   #come = 0;
   #timed = 0;
 
@@ -270,7 +271,7 @@ class Intake {
   }
 }
 
-/** Ends the reading at damage. */
+/** Thrown to end the reading at damage that the decoder told of. */
 class DamageTold extends Error {}
 
 class Reports {
@@ -309,9 +310,9 @@ class RowStream {
   readonly #order: StreamOrder;
   readonly #reports: Reports | null;
   readonly #control: Int32Array;
-  /** Rows that may be read before it is looked how many are granted. */
+  /** Rows that may be read before the Worker looks again how many are granted. */
   #readable: number;
-  /** Of the rows that were not sent yet; see `RowSources`. */
+  /** Frame numbers of the rows that were not sent yet, and below what else `RowSources` tells of them. */
   readonly #frames: number[] = [];
   readonly #timesS: number[] = [];
   readonly #beginnings: number[] = [];
@@ -329,18 +330,18 @@ class RowStream {
     Atomics.add(this.#control, CONTROL.reads, 1);
   }
 
-  /** ffmpeg has begun its filters with a frame. */
+  /** Notes that ffmpeg has begun its filters with a frame. */
   noteBeginning(frame: number): void {
     if (this.#beginnings.length < BEGINNINGS_MAX) this.#beginnings.push(frame);
   }
 
-  /** The next row. */
+  /** Notes the next row. */
   noteRow(frame: number, sourceS: number): void {
     this.#frames.push(frame);
     this.#timesS.push(sourceS);
   }
 
-  /** From here on times are not those of the source. */
+  /** Notes that from here on times are not those of the source. */
   noteUnsteady(): void {
     this.#isSteady = false;
   }
@@ -387,5 +388,8 @@ function buffersOf(rows: CollectedRows & { readonly count: number }): ArrayBuffe
   return Object.values(rows).flatMap((column) => typeof column === "number" ? [] : [column.buffer]);
 }
 
-/** Changes of a picture's format that are known by their frames: a film has few, and of more each batch would tell again. */
+/**
+ * Most changes of a picture's format that are known by their frames: a film has few, and each batch would
+ * tell all of them again.
+ */
 const BEGINNINGS_MAX = 256;

@@ -48,7 +48,7 @@ import { type DecodeWorker, DecodeWorkerPool, type ReadRows } from "./worker_poo
 
 export interface DecoderOptions {
   readonly runner: ToolRunner;
-  /** For named pipes; empty again after each decode. */
+  /** Folder for named pipes; empty again after each decode. */
   readonly tempDir: string;
   readonly world: World;
   /** Decodes at the same time, at least 1; more than there are processors only makes each slower. */
@@ -59,7 +59,7 @@ export interface DecoderOptions {
   readonly hardware?: Hardware;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
-  /** Of all work on media together; without it all is taken as it comes. */
+  /** Memory of all work on media together; without it all is taken as it comes. */
   readonly memory?: MemoryBudget;
   /** Refuses (503 `decoder_unusable`) what this machine's ffmpeg cannot do; everything is tried without it. */
   readonly trials?: Pick<ToolTrials, "require" | "requireDecoder">;
@@ -80,9 +80,9 @@ export interface DecodeRequest {
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
-  /** Sampled frames; the rest is not decoded. */
+  /** Most sampled frames; the rest is not decoded. */
   readonly maxFrames: number;
-  /** As fractions of the displayed frame; absent is the whole frame. */
+  /** Region to analyse, as fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
   /** Why a part of the source did not come, asked when all has ended; absent for a file. */
   readonly sourceFault?: () => string | null;
@@ -92,7 +92,9 @@ export interface DecodeRequest {
 }
 
 export interface DecodedSignals {
-  /** At least one frame. Times are exact, in milliseconds from the first frame, not rounded. */
+  /**
+   * Signals of the rows, at least one. Times are exact, in milliseconds from the first frame, not rounded.
+   */
   readonly signals: SignalColumns;
   /** What the detectors found, sorted by start. */
   readonly ranges: readonly DetectedRange[];
@@ -100,12 +102,12 @@ export interface DecodedSignals {
   readonly cutsMs: readonly number[];
   /** Whether `maxFrames` ended the decode, and not the source. */
   readonly isTruncated: boolean;
-  /** Pixels as displayed, before the crop. */
+  /** Width in pixels as displayed, before the crop. */
   readonly width: number;
   readonly height: number;
-  /** Of the source, by ffmpeg's name. */
+  /** Pixel format of the source, by ffmpeg's name. */
   readonly pixelFormat: string;
-  /** Absent where the source declares no fields. */
+  /** Order of the fields; absent where the source declares none. */
   readonly fieldOrder?: FieldOrder;
   readonly coordinates: ImageCoordinates;
   readonly decodeBackend: DecodeBackend;
@@ -126,16 +128,22 @@ export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
   readonly #decodes: PermitQueue;
   readonly #probes: PermitQueue;
-  /** Of cameras and playlists: one that is silent waits for nearly as long as a probe may take, and takes no CPU time. */
+  /**
+   * Permits for probes of cameras and playlists: a silent one waits for nearly as long as a probe may take,
+   * and takes no CPU time.
+   */
   readonly #streamProbes: PermitQueue;
-  /** For endless sources and streams, which are as fast as their source or consumer: long, but with little CPU time. */
+  /**
+   * Permits for endless sources and for streams. These are as fast as their source or consumer: long, but
+   * with little CPU time.
+   */
   readonly #streams: PermitQueue;
   readonly #pool: DecodeWorkerPool;
   readonly #known: ProbedFiles<MediaInfo>;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
 
-  /** Its Workers start with the first decode, and end some time after the last one. */
+  /** Makes a decoder, whose Workers start with the first decode and end some time after the last one. */
   constructor(options: DecoderOptions) {
     this.#options = options;
     this.#pool = new DecodeWorkerPool([options.tempDir], options.world);
@@ -292,8 +300,9 @@ export class Decoder implements AsyncDisposable {
   }
 
   /**
-   * What the hardware cannot decode to its end without an error, the CPU decodes from the beginning. What is damaged, one of its threads
-   * does: what several make of damage depends on their number, and on which of them is faster.
+   * Decodes a source. What the hardware cannot decode to its end without an error, the CPU decodes from the
+   * beginning. A damaged source is decoded by one thread: what several threads make of damage depends on
+   * their number, and on which of them is faster.
    */
   async #decode(
     runner: ToolRunner,
@@ -330,7 +339,10 @@ export class Decoder implements AsyncDisposable {
     return { ...rows, decodeBackend: "cpu-ffmpeg", end };
   }
 
-  /** Null where the decoder told of damage, unless it has one thread. Each has all of the time: one thread needs more of it. */
+  /**
+   * Decodes a source on the given device; null where the decoder told of damage, unless it has one thread.
+   * Each attempt has all of the time, as one thread needs more of it.
+   */
   async #decodeOn(
     { device, byOneThread }: DecodeOptions,
     runner: ToolRunner,
@@ -410,21 +422,27 @@ export class Decoder implements AsyncDisposable {
 type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress" | "sourceFault">;
 
 interface DecodeOptions {
-  /** Null for the CPU. */
+  /** The hardware that decodes; null for the CPU. */
   readonly device: HardwareDecoder | null;
   readonly byOneThread: boolean;
 }
 
-/** The outcome is null where the worker had all rows before ffmpeg ended. */
+/** What a decode gave. The outcome is null where the worker had all rows before ffmpeg ended. */
 type DecodedRows = ReadRows & { outcome: Outcome | null };
 
-/** Probes are short and wait for the disk more than they compute. */
+/** Probes at the same time for each decode: they are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
-/** So many silent cameras delay neither another one nor a file; each has a process of some 50 MB meanwhile. */
+/**
+ * Probes of streams at the same time: so many silent cameras delay neither another one nor a file. Each has a
+ * process of some 50 MB meanwhile.
+ */
 const STREAM_PROBES = 32;
-/** As many cameras at 25 frames a second as one processor decodes easily. */
+/** Streams for each decode: as many cameras at 25 frames a second as one processor decodes easily. */
 const STREAMS_PER_DECODE = 4;
-/** The one that decodes the medium, and one that decodes single frames again: see `FrameStream`. */
+/**
+ * Programs of a stream with JPEGs: one decodes the medium, and one decodes single frames again, see
+ * `FrameStream`.
+ */
 const PROGRAMS_WITH_JPEGS = 2;
 /** Longest wait for a permit: the streams that have one wait for their consumers, which may wait for a slow model. */
 const STREAM_WAIT_MS = 30_000;
@@ -440,7 +458,7 @@ function videoOf({ video }: MediaInfo): VideoStream {
   return video;
 }
 
-/** Of a file that nothing else is known of; null where it is gone. */
+/** The size of a file of which nothing else is known; null where the file is gone. */
 async function fileSize(path: string): Promise<MediaSize | null> {
   const sizeBytes = (await fileFacts(path))?.size;
   return sizeBytes === undefined ? null : { width: 0, height: 0, pixelFormat: "unknown", sizeBytes };

@@ -18,7 +18,7 @@ import type { JpegSize } from "./decode_args.ts";
 export class FrameChoice {
   /** ffmpeg's expression over the frame number n, true for the frames of this choice. */
   readonly select: string;
-  /** The same choice as data. */
+  /** The choice of `select` as data. */
   readonly selection: ChosenFrames;
   /** The number of JPEGs up to `maxFrames`. */
   readonly total: number;
@@ -106,7 +106,10 @@ function isInOneOf<Bound extends number | string>(
   return `if(lt(${value},${upper[0]![0]}),${isInOneOf(value, lower)},${isInOneOf(value, upper)})`;
 }
 
-/** Smaller than the finest tick of any container, larger than the rounding error of a double. */
+/**
+ * Tolerance of times, seconds: smaller than the finest tick of any container, larger than the rounding error
+ * of a double.
+ */
 const EPSILON_S = 2e-6;
 
 /**
@@ -129,7 +132,10 @@ export function quantizerOf(quality: number): number {
 }
 
 const DEFAULT_QUALITY = 80;
-/** ffmpeg's quantizer 10 corresponds to the standard tables without scaling, quality 50. */
+/** ffmpeg's quantizer for the standard tables without scaling, which is quality 50. */
 const QUANTIZER_PER_SCALE = 10;
-/** So that 1920 * (640 / 1920) is 640 and not a little less in binary arithmetic. */
+/**
+ * What is added before rounding down, so that 1920 * (640 / 1920) is 640 and not a little less in binary
+ * arithmetic.
+ */
 const ROUNDING = 1e-9;

@@ -5,11 +5,11 @@ import type { RowQueue } from "./row_queue.ts";
 import { numberIn } from "./source_times.ts";
 
 export class FrameJpegs {
-  /** A JPEG was too large to be kept. */
+  /** Whether a JPEG was too large to be kept. */
   hasOversize = false;
 
   readonly #rows: RowQueue;
-  /** By the number of the row. */
+  /** JPEGs by the number of the row. */
   readonly #byRow = new Map<number, Uint8Array<ArrayBuffer>>();
   /** JPEGs whose row has not come yet, each with the number of its frame since a beginning of ffmpeg's filters. */
   #unmatched: {
@@ -56,7 +56,9 @@ export class FrameJpegs {
     });
   }
 
-  /** A new run begins with the first frame of all; the JPEGs of rows that have come stay. */
+  /**
+   * To be called when a new run begins with the first frame of all; the JPEGs of rows that have come stay.
+   */
   restart(): void {
     this.#unmatched = [];
     this.#beginnings = 0;
@@ -74,5 +76,8 @@ export class FrameJpegs {
   }
 }
 
-/** What a model endpoint accepts of one image, with room to spare. Only pure noise above 1080p reaches it. */
+/**
+ * Most bytes of a JPEG: what a model endpoint accepts of one image, with room to spare. Only pure noise above
+ * 1080p reaches it.
+ */
 const JPEG_BYTES_MAX = 4 * 2 ** 20;

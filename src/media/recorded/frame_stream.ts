@@ -32,9 +32,9 @@ export interface FrameStreamRequest {
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
-  /** Sampled frames; the rest is not decoded. */
+  /** Most sampled frames; the rest is not decoded. */
   readonly maxFrames: number;
-  /** As fractions of the displayed frame; absent is the whole frame. */
+  /** Region to analyse, as fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
   /** Aborting ends the stream as disposing does; a pending `next` rejects with its reason. */
   readonly signal: AbortSignal;
@@ -64,20 +64,20 @@ export interface ChunkImageOptions {
 }
 
 export interface DecodedChunk {
-  /** From 0. */
+  /** Number of the chunk, from 0. */
   readonly index: number;
   /** Number of its first frame among all sampled frames. */
   readonly firstFrame: number;
-  /** Of this chunk only; `ptsMs` counts from the first frame of the medium. */
+  /** Signals of this chunk only; `ptsMs` counts from the first frame of the medium. */
   readonly signals: SignalColumns;
-  /** Of the chosen frames, ascending; empty without `images` in the request. */
+  /** JPEGs of the chosen frames, ascending; empty without `images` in the request. */
   readonly images: readonly ChunkImage[];
 }
 
 export interface ChunkImage {
   readonly frameIndex: number;
   readonly ptsMs: number;
-  /** Baseline, 4:2:0, full range, of even width and height, at most 4 MiB. */
+  /** The JPEG file: baseline, 4:2:0, full range, of even width and height, at most 4 MiB. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
@@ -96,10 +96,10 @@ export interface ChunkImage {
  */
 export class FrameStream implements AsyncDisposable {
   readonly coordinates: ImageCoordinates;
-  /** Pixels as displayed, before the crop. */
+  /** Width in pixels as displayed, before the crop. */
   readonly width: number;
   readonly height: number;
-  /** Of the source, by ffmpeg's name. */
+  /** Pixel format of the source, by ffmpeg's name. */
   readonly pixelFormat: string;
   /** Resolves when all resources are released: after the end, a failure, or disposing. */
   readonly closed: Promise<void>;
@@ -149,10 +149,10 @@ export class FrameStream implements AsyncDisposable {
   readonly #signal: AbortSignal;
   readonly #closed = Promise.withResolvers<void>();
   readonly #rows = new RowQueue();
-  /** Null for a stream without JPEGs. */
+  /** JPEGs that have come; null for a stream without JPEGs. */
   readonly #jpegs: FrameJpegs | null;
   #chunks = 0;
-  /** Calls of `next` take turns. */
+  /** The call of `next` that came last: calls take turns. */
   #turn: Promise<unknown> = Promise.resolve();
   #isOver = false;
   #failure: { readonly error: unknown } | null = null;
@@ -317,7 +317,10 @@ export class FrameStream implements AsyncDisposable {
     return { index: this.#chunks++, firstFrame, signals, images };
   }
 
-  /** After the last row: lets ffmpeg come to the frame after it, which shows whether the source goes on. */
+  /**
+   * Ends the run after the last row: lets ffmpeg come to the frame after it, which shows whether the source
+   * goes on.
+   */
   async #endRun(): Promise<void> {
     while (!this.#run.outcome && !isEndless(this.#request) && !this.#signal.aborted) {
       await this.#run.wait();
@@ -356,7 +359,7 @@ export class FrameStream implements AsyncDisposable {
     );
   }
 
-  /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
+  /** Decodes some frames again. Returns whether all of them were found; keeps no JPEG otherwise. */
   async #decodeFrames(
     jpegs: FrameJpegs,
     frames: readonly number[],
@@ -436,9 +439,15 @@ export class FrameStream implements AsyncDisposable {
 
 const BATCH_ROWS = 64;
 const READ_AHEAD_MAX = 512;
-/** Frames that refer to frames before the key frame of their own group decode correctly from the group before it. */
+/**
+ * Seconds that a seek goes back further: frames that refer to frames before the key frame of their own group
+ * decode correctly from the group before it.
+ */
 const SEEK_MARGIN_S = 1;
-/** Longer edge and quantizer for a JPEG that was too large: pure noise of this size has 2 MiB. */
+/**
+ * Longer edge in pixels for a JPEG that was too large, and below it the quantizer: pure noise of this size
+ * has 2 MiB.
+ */
 const SMALLER_EDGE = 2048;
 const SMALLER_QUANTIZER = 31;
 /** Pixels that the candidates of a chunk may have together: 32 frames of 1080p, some 10 MB of JPEG. */

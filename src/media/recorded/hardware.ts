@@ -15,14 +15,14 @@ export interface HardwareOptions {
   readonly world: World;
 }
 
-/** In this order `auto` tries them. */
+/** The hardware in the order in which `auto` tries it. */
 const ORDER: readonly HardwareDecoder[] = ["nvdec-cuda", "vaapi", "videotoolbox"];
 
-/** A driver that hangs is none. */
+/** Longest trial, milliseconds: a driver that hangs counts as none. */
 const DEADLINE_MS = 10_000;
 const TEXT_BYTES_MAX = 8 << 10;
 const LINE_MAX = 200;
-/** After so many decodes in a row that only the CPU could do, the hardware is tried no more. */
+/** Decodes in a row that only the CPU could do, after which the hardware is tried no more. */
 const FAILURES_MAX = 3;
 
 export class Hardware {
@@ -40,7 +40,10 @@ export class Hardware {
     return this.#failures >= FAILURES_MAX ? "cpu-ffmpeg" : this.#known;
   }
 
-  /** Null for the CPU. The first call tries what there is, and writes one line to the log unless there is nothing to try. */
+  /**
+   * The hardware that works here; null for the CPU. The first call tries what there is, and writes one line
+   * to the log unless there is nothing to try.
+   */
   find(): Promise<HardwareDecoder | null> {
     return this.#found ??= this.#find().then((found) => {
       this.#known = found ?? "cpu-ffmpeg";
@@ -58,7 +61,7 @@ export class Hardware {
     this.#failures = 0;
   }
 
-  /** The hardware gave no frames of a source, which the CPU decodes now. */
+  /** To be called where the hardware gave no frames of a source, which the CPU decodes now. */
   failed(hardware: HardwareDecoder, why: string): void {
     this.#failures++;
     const isLast = this.#failures === FAILURES_MAX;
@@ -87,7 +90,7 @@ export class Hardware {
     return null;
   }
 
-  /** Why it cannot be used; null where it can. */
+  /** Why the hardware cannot be used; null where it can. */
   async #tried(hardware: HardwareDecoder): Promise<string | null> {
     if (hardware === "nvdec-cuda" && this.#options.asked === "auto") {
       const miss = await this.#run({ kind: "list_gpus" }, "nvidia-smi lists no card");

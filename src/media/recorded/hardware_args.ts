@@ -3,7 +3,7 @@
 import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
 import type { MediaInfo } from "../probe.ts";
 
-/** How ffmpeg calls the device, and the format of frames in its memory. */
+/** ffmpeg's names of each hardware's device, and of the format of frames in its memory. */
 const NAMES: Readonly<Record<HardwareDecoder, { readonly device: string; readonly frames: string }>> = {
   "nvdec-cuda": { device: "cuda", frames: "cuda" },
   vaapi: { device: "vaapi", frames: "vaapi" },
@@ -13,10 +13,13 @@ const NAMES: Readonly<Record<HardwareDecoder, { readonly device: string; readonl
 /** The pixel format of fetched frames, by that of the source: the same samples in another order. */
 const FETCHED: Readonly<Record<string, string>> = { yuv420p: "nv12", yuv420p10le: "p010le" };
 
-/** What hardware decoders of the last ten years know; which of them a card has shows in the decode. */
+/** Codecs that hardware decoders of the last ten years know; which of them a card has shows in the decode. */
 const CODECS = ["h264", "hevc", "vp8", "vp9", "av1", "mpeg2video"];
 
-/** Whether it is worth trying: a rotated picture would be turned in the memory of the device, where no filter can. */
+/**
+ * Whether it is worth trying hardware on a source: a rotated picture would be turned in the memory of the
+ * device, where no filter can.
+ */
 export function maySuitHardware({ video }: MediaInfo): boolean {
   return video !== null && CODECS.includes(video.codec) && video.pixelFormat in FETCHED &&
     video.rotation === 0;
@@ -29,7 +32,10 @@ export function deviceArgs(hardware: HardwareDecoder, devices: DecodeDevices): s
   return ["-init_hw_device", `${device}=decoder${node === undefined ? "" : `:${node}`}`];
 }
 
-/** Frames stay on the device, so that ffmpeg cannot go over to the CPU in silence: without a device the filters fail. */
+/**
+ * Arguments for a decode on hardware. Frames stay on the device, so that ffmpeg cannot go over to the CPU in
+ * silence: without a device the filters fail.
+ */
 export function hardwareArgs(hardware: HardwareDecoder, devices: DecodeDevices): string[] {
   const { device, frames } = NAMES[hardware];
   return [
@@ -38,7 +44,7 @@ export function hardwareArgs(hardware: HardwareDecoder, devices: DecodeDevices):
   ];
 }
 
-/** Come before all filters that look at samples. */
+/** Filters that fetch frames from the device; they come before all filters that look at samples. */
 export function downloadFilters(pixelFormat: string): string[] {
   return ["hwdownload", `format=${FETCHED[pixelFormat]}`, `format=${pixelFormat}`];
 }

@@ -3,7 +3,7 @@
 import { CLOCK_LOOK_AHEAD } from "../../model/frames/frame_clock.ts";
 import { STACKED_FRAME_BYTES } from "../kernels/picture_lines.ts";
 
-/** One more comes before the first of those that wait leaves. */
+/** Frames that there is room for: one more comes before the first of those that wait leaves. */
 const SLOTS = CLOCK_LOOK_AHEAD + 1;
 
 /** A queue of frames, each with its own time. Its three megabytes are taken with the first frame that waits. */

@@ -4,7 +4,7 @@ import { type CollectedRows, copyRows, newRows, sliceRows } from "../kernels/row
 import type { CountedFrames } from "../windows/window_filters.ts";
 import type { RowBatch } from "./stream_order.ts";
 
-/** Frames are numbered from the first of the stream; the queue contains `[first, end)`. */
+/** The queue of rows. Frames are numbered from the first of the stream; the queue contains `[first, end)`. */
 export class RowQueue {
   /** The next row to take. */
   first = 0;
@@ -12,16 +12,19 @@ export class RowQueue {
   end = 0;
   /** The number of rows that this run has given. */
   #given = 0;
-  /** See `RowSources`. */
+  /** Frames with which ffmpeg's filters began: see `RowSources`. */
   beginnings: readonly number[] = [0];
   isSteady = true;
 
-  /** Of all rows that have come: the number of each among all decoded frames, and its time. */
+  /** Number of each row that has come among all decoded frames; `#timesMs` has the times of these rows. */
   readonly #frames: number[] = [];
   readonly #timesMs: number[] = [];
   readonly #batches: { readonly first: number; readonly batch: RowBatch }[] = [];
 
-  /** A new run begins with the first row of all. The rows that have come stay, and are not taken again. */
+  /**
+   * To be called when a new run begins with the first row of all. The rows that have come stay, and are not
+   * taken again.
+   */
   restart(): void {
     this.#given = 0;
   }
@@ -137,5 +140,5 @@ export class RowQueue {
   }
 }
 
-/** Callers round times to whole milliseconds. */
+/** Tolerance of times, milliseconds: callers round them to whole milliseconds. */
 const ROUNDING_MS = 0.6;

@@ -4,22 +4,22 @@ import type { MediaInfo } from "../probe.ts";
 
 /** Containers of broadcasts and recordings that are cut and joined as they are, so that their clocks jump. */
 const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
-/** A longer gap is a clock that was set forward, seconds. */
+/** Longest gap in seconds: behind a longer one the clock was set forward. */
 export const GAP_S = 10;
 
 /** What is known of the times of a source before they come. */
 export interface SourceClock {
-  /** Such as `1/90000`. */
+  /** Unit of the times in seconds, such as `1/90000`. */
   readonly timeBase: string;
-  /** The longest gap that is believed of frames, seconds; any unless given. */
+  /** The longest gap between frames that is believed, seconds; any unless given. */
   readonly gapMaxS?: number;
-  /** Its steps below 0 come as steps that are too large by so many ticks; 0 for a source that has none. */
+  /** Ticks by which steps below 0 are too large as they come; 0 for a source that has none. */
   readonly stepBackTicks: number;
-  /** Its times say nothing of a frame: only its rate may be known. */
+  /** Whether its times say nothing of a frame, so that only its rate may be known. */
   readonly isSilent: boolean;
 }
 
-/** Of a source with video. */
+/** What is known of the times of a source with video. */
 export function sourceClock({ formatName, video, mp4Clock }: MediaInfo): SourceClock {
   return {
     timeBase: video!.timeBase,
@@ -29,7 +29,10 @@ export function sourceClock({ formatName, video, mp4Clock }: MediaInfo): SourceC
   };
 }
 
-/** Times beyond it, in both directions, count as it: six days, more than any film, and small enough for exact numbers. */
+/**
+ * Most seconds of a time in both directions; a time beyond counts as this. Six days are more than any film,
+ * and small enough for exact numbers.
+ */
 const RANGE_S = 2 ** 19;
 
 /**
@@ -42,11 +45,11 @@ const RANGE_S = 2 ** 19;
  * ```
  */
 export class SourceTimes {
-  /** Of the frame that was read last, in the time base of the source. */
+  /** Time of the frame that was read last, in the time base of the source. */
   ticks = 0;
-  /** Whether ffmpeg's filters began with it: they count frames from there. */
+  /** Whether ffmpeg's filters began with the frame that was read last: they count frames from there. */
   isFirst = false;
-  /** Seconds = ticks * numerator / denominator. */
+  /** Numerator of the time base: seconds = ticks * numerator / denominator. */
   readonly numerator: number;
   readonly denominator: number;
 
@@ -63,7 +66,10 @@ export class SourceTimes {
     this.#range = Math.floor(RANGE_S * this.denominator / this.numerator);
   }
 
-  /** For ffmpeg, before any filter that works on pictures. */
+  /**
+   * Filter for ffmpeg that packs times into those of the pipe; it comes before any filter that works on
+   * pictures.
+   */
   get filter(): string {
     const range = this.#range;
     return `settb=${this.numerator}/${this.denominator},` +
@@ -82,7 +88,7 @@ export class SourceTimes {
   }
 }
 
-/** Of an output with `SourceTimes`, for ffmpeg: times of decoding that rise. */
+/** Options of ffmpeg for an output with `SourceTimes`: times of decoding that rise. */
 export const RISING_DECODE_TIMES: readonly string[] = ["-bsf:v", "setts=dts=N"];
 
 /**
@@ -97,7 +103,7 @@ const BEGINNING_UNIT_US = 250;
 const BEGINNINGS = 2 ** 29;
 const NUMBERS = 2 ** 22;
 
-/** The unit of those times. */
+/** Unit in seconds of the times that carry the numbers of frames. */
 export const NUMBERING_TIME_BASE = "1/1000000";
 
 /**

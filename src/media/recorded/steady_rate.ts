@@ -3,9 +3,9 @@
 import { type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 
 /**
- * Of the periods since the first frame, each gives the first frame from its start on, at the frame's own time. A frame that is
- * a little early, such as one whose time was rounded, counts as being on time. ffmpeg's own filter `fps` would repeat frames
- * where there is none.
+ * A rate of sampling. Of each period since the first frame, the first frame from its start on is taken, at
+ * the frame's own time. A frame that is a little early, such as one whose time was rounded, counts as being
+ * on time. ffmpeg's own filter `fps` would repeat frames where there is none.
  */
 export class SteadyRate {
   readonly #earlyText: string;
@@ -22,12 +22,15 @@ export class SteadyRate {
     this.#fps = Number(this.#fpsText);
   }
 
-  /** Null where every frame is taken. */
+  /** The rate of a plan; null where every frame is taken. */
   static of(plan: SamplingPlan): SteadyRate | null {
     return takesEveryFrame(plan) ? null : new SteadyRate(plan);
   }
 
-  /** 1 for the frames that are taken, in ffmpeg; over the time of a frame and that of the first one, by the names that a filter has for them. */
+  /**
+   * Expression for ffmpeg that is 1 for the frames that are taken. `time` and `start` are a filter's names
+   * for the time of a frame and that of the first one.
+   */
   expression(time = "T", start = "STARTT"): string {
     const period = `floor((${time}-${start}+${this.#earlyText})*${this.#fpsText})+1`;
     return `st(1,${period});st(2,gt(ld(1),ld(0)));st(0,max(ld(0),ld(1)));ld(2)`;

@@ -21,19 +21,24 @@ export interface RowSources {
 }
 
 export interface StreamOrder {
-  /** Two Int32: see `CONTROL`. */
+  /** Shared memory with two Int32: see `CONTROL`. */
   readonly control: SharedArrayBuffer;
-  /** A batch is sent when this many more rows are final, or no more are granted. */
+  /** Rows of a batch: it is sent when this many more rows are final, or no more are granted. */
   readonly batchRows: number;
-  /** No more rows than this will come, so the last ones are final without waiting for the end of the stream. */
+  /**
+   * The most rows that will come, so that the last ones are final without waiting for the end of the stream.
+   */
   readonly maxRows: number;
 }
 
 /** The two numbers in `StreamOrder.control`, which both sides can access while the worker blocks. */
 export const CONTROL = {
-  /** Index of: how many rows may be read in all. Whoever changes it calls `Atomics.notify`. */
+  /** Index of the number of rows that may be read in all. Whoever changes it calls `Atomics.notify`. */
   granted: 0,
-  /** Index of: how many reads gave bytes, so that the main thread can tell a slow stream from a dead one. */
+  /**
+   * Index of the number of reads that gave bytes, so that the main thread can tell a slow stream from a dead
+   * one.
+   */
   reads: 1,
   bytes: 8,
   /** The value of `granted` that ends the reading. */

@@ -7,12 +7,18 @@ import type { SignalColumns } from "../../model/frames/signals.ts";
 import type { DecodedLength, DecodeOrder, DecodeReport } from "./decode_worker.ts";
 import type { RowBatch } from "./stream_order.ts";
 
-/** A Worker without an order ends after this time: each takes the memory of a runtime, and a new one starts in 0.1 s. */
+/**
+ * Milliseconds after which a Worker without an order ends: each takes the memory of a runtime, and a new one
+ * starts in 0.1 s.
+ */
 const IDLE_MS = 60_000;
 
 /** Keeps idle workers for a while, because each new one starts a thread and compiles a module. */
 export class DecodeWorkerPool implements Disposable {
-  /** The one that was given back last is at the end, and is taken first, so that the others can end. */
+  /**
+   * Workers without an order. The one that was given back last is at the end, and is taken first, so that the
+   * others can end.
+   */
   readonly #idle: { readonly worker: DecodeWorker; readonly ending: Disposable }[] = [];
   readonly #readable: readonly string[];
   readonly #world: Sleeper;
@@ -49,7 +55,7 @@ export class DecodeWorkerPool implements Disposable {
 
 /** What an order gave. */
 export interface ReadRows {
-  /** Empty for a stream, whose rows were sent before. */
+  /** Signals of the rows; empty for a stream, whose rows were sent before. */
   readonly signals: SignalColumns;
   /** What the detectors found in all frames that were read, sorted by start; also for a stream. */
   readonly ranges: readonly DetectedRange[];
@@ -63,7 +69,7 @@ export interface ReadRows {
 /** The progress of one order; `finished` also rejects when `opened` does. */
 export interface Reading {
   readonly opened: Promise<void>;
-  /** Null: the decoder told of damage, and the order stops at it. */
+  /** What the order gave; null where the decoder told of damage and the order stops at it. */
   readonly finished: Promise<ReadRows | null>;
 }
 

@@ -4,40 +4,47 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { REPORT, type ReportWriter } from "./frame_reports.ts";
 
 /**
- * Makes ffmpeg log to its error output, with the level of each line, all that is read here. `repeat`: equal lines are not counted
- * together. The lines of the decoder are at the level `info`, and of lost references H.264 speaks at the level `debug` only.
+ * Options with which ffmpeg logs to its error output all that is read here, with the level of each line.
+ * `repeat`: equal lines are not counted together. The lines of the decoder are at the level `info`; only at
+ * the level `debug` does H.264 tell of lost references.
  */
 export const REPORTING = ["-nostats", "-v", "repeat+level+debug", "-debug_ts"];
 
-/** The same where all of it goes to the file of {@link reportsTo}, and errors to the error output as well. */
+/**
+ * Options with which all of ffmpeg's log goes to the file of {@link reportsTo}, and errors to the error
+ * output as well.
+ */
 export const REPORTING_TO_FILE = ["-nostats", "-v", "repeat+level+error", "-debug_ts"];
-/** `AV_LOG_DEBUG`. */
+/** Number of ffmpeg's level `AV_LOG_DEBUG`. */
 const DEBUG_LEVEL = 48;
 
-/** Variables of the environment that make ffmpeg write its log to a file or a pipe as well: a line at a time, not in pieces of a line. */
+/**
+ * Variables of the environment that make ffmpeg write its log to a file or a pipe as well: there it comes a
+ * line at a time, not in pieces of a line.
+ */
 export function reportsTo(path: string): Readonly<Record<string, string>> {
   const name = path.replace(/[\\':]/g, "\\$&").replaceAll("%", "%%");
   return { FFREPORT: `file=${name}:level=${DEBUG_LEVEL}` };
 }
 
-/** The longest line that is looked at; of longer ones the rest goes where their beginning went. */
+/** Most bytes of a line that are looked at; the rest of a longer one goes where its beginning went. */
 const LINE_BYTES = 16 << 10;
 const NEWLINE = 10, SPACE = 32, OPEN = 91, CLOSE = 93, DIGIT_0 = 48, MINUS = 45;
-/** `AV_PICTURE_TYPE_I` and `AV_PICTURE_TYPE_B`. */
+/** Numbers of ffmpeg's `AV_PICTURE_TYPE_I` and `AV_PICTURE_TYPE_B`. */
 const INTRA = 1, BIDIRECTIONAL = 3;
 
 const FRAME = bytesOf("decoder -> ");
 const PACKET = bytesOf("demuxer+ffmpeg -> ist_index:");
 const OF_VIDEO = bytesOf(" type:video ");
 const H264 = bytesOf("[h264 @ 0x");
-/** Decoders that say what they miss, or give no frame that is made of it. */
+/** Decoders that say which references they miss, or give no frame that is made of a missing one. */
 const TELLING = [H264, bytesOf("[hevc @ 0x"), bytesOf("[libdav1d @ 0x")];
 /** Decoders that make a picture of any bytes. */
 const SILENT = [bytesOf("[hevc @ 0x"), bytesOf("[vp8 @ 0x")];
 /** A message for the decoder that comes before slices. */
 const ANNOUNCEMENT = bytesOf("nal_unit_type: 6(SEI)");
 const STREAM = bytesOf("  Stream #");
-/** The profiles from High on, in the list of the input's streams. */
+/** How the list of the input's streams names H.264 with a profile from High on. */
 const CAREFUL = bytesOf(": Video: h264 (High");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
@@ -46,7 +53,10 @@ const SCALER = bytesOf("[Parsed_scale_");
 const SCALED = bytesOf(" -> w:");
 const FILTERED = bytesOf("filter -> pts:");
 const VIDEO_TIMES = bytesOf(" time_base:1/90000");
-/** In version 5 at the level `debug`, in later ones a warning. */
+/**
+ * How ffmpeg says that it closed a jump of the clock: in version 5 at the level `debug`, in later ones as a
+ * warning.
+ */
 const JUMP = bytesOf("timestamp discontinuity");
 const CORRUPT = bytesOf("corrupt decoded frame");
 const CORRUPT_IN_STREAM = bytesOf("corrupt decoded frame in stream ");
@@ -58,14 +68,14 @@ const LOST_REFERENCE = [
   "Could not find ref with POC",
 ].map(bytesOf);
 /**
- * How H.264 says that a frame is not there that it was to forget. No picture is made of that, and it is said of undamaged films that were
- * cut and joined inside an open group of pictures.
+ * How H.264 says that it was to forget a frame that is not there. No picture is made of such a frame, and it
+ * is said of undamaged films that were cut and joined inside an open group of pictures.
  */
 const FORGETS_NOTHING = bytesOf("mmco: unref short failure");
-/** How the lines of the filter begin that chooses frames, which writes them in pieces, and how they end. */
+/** How the lines of the filter that chooses frames begin, which are written in pieces, and how they end. */
 const CHOICE = ["n:", " interlace_type:"].map(bytesOf);
 const CHOICE_END = bytesOf(" -> select:");
-/** What errors say, of those that have no level of their own. */
+/** Words of errors that have no level of their own. */
 const ERROR_WORDS = [
   "[error] ",
   "[fatal] ",
@@ -84,7 +94,7 @@ const ERROR_WORDS = [
 /** How the lines begin that `-debug_ts` adds for packets and frames. */
 const TIMES = ["decoder", "demuxer", "encoder", "filter", "muxer"].map(bytesOf);
 
-/** Panic, fatal, error, warning and info; anything above is `detail`. */
+/** Level of a line: panic, fatal and error count as `error`; all that says more than `info` is `detail`. */
 type LineLevel = "error" | "warning" | "info" | "detail";
 const LEVELS: Readonly<Record<string, LineLevel>> = {
   panic: "error",
@@ -119,22 +129,28 @@ export class DecoderLog {
   /** Whether the beginning of the present line was judged, because it was too long. */
   #isInside = false;
   /**
-   * Whether the present line is kept, or the last one: a line without a level belongs to it. Before the first level nobody speaks but what
-   * starts ffmpeg.
+   * Whether the present line is kept, or the last one: a line without a level belongs to the line before.
+   * Before the first level only what starts ffmpeg speaks.
    */
   #isKept = true;
-  /** Whether a packet has come for the decoder: what is told before is of the search for streams, or a text of the film. */
+  /**
+   * Whether a packet has come for the decoder. What is told before comes from the search for streams, or is a
+   * text of the film.
+   */
   #hasPackets = false;
   /** Bits that each report has. */
   #common: number = REPORT.isReported;
-  /** Of the next frame. */
+  /** Bits of the report of the next frame. */
   #report: number = REPORT.isReported;
   #kept: Uint8Array[] = [];
 
-  /** The scaler has said of a size, and has not given a picture of it. */
+  /** Whether the scaler has told of a size, and has not given a picture of it yet. */
   #hasScaled = false;
 
-  /** Without reports, it says what is kept only. With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
+  /**
+   * Makes a reader of one log. Without reports, it only says what is kept. With `keepsInfo`, information
+   * about inputs and outputs is kept as well, with warnings.
+   */
   constructor(reports: ReportWriter | null, { keepsInfo }: { readonly keepsInfo: boolean }) {
     this.#reports = reports;
     this.#keepsInfo = keepsInfo;
@@ -253,9 +269,10 @@ export class DecoderLog {
   }
 
   /**
-   * Some lines are written in pieces, and another thread may put its own line between two of them, of which nothing tells the level then.
-   * Of such a line all is noted that can be told by its words. Decoders mostly tell of an error in several lines, and one of them is enough.
-   * Before the first packet there are no threads yet, but texts of the film.
+   * Notes what an inserted line tells. Some lines are written in pieces, and another thread may put its own
+   * line between two of them; then nothing tells its level. All is noted that its words tell. Decoders mostly
+   * tell of an error in several lines, and one of them is enough. Before the first packet there are no
+   * threads yet, but texts of the film.
    */
   #noteInserted(bytes: Uint8Array, text: number, end: number): void {
     if (!this.#hasPackets) return;
@@ -269,7 +286,7 @@ export class DecoderLog {
     this.#noteFrameWithin(bytes, text - 1, end);
   }
 
-  /** The list of the output's streams is written in pieces, too. */
+  /** Notes the frame within a line of the list of the output's streams, which is written in pieces, too. */
   #noteFrameWithin(bytes: Uint8Array, text: number, end: number): void {
     if (!this.#hasPackets) return;
     const at = indexOf(bytes, FRAME, text + 1, end);
@@ -338,7 +355,10 @@ function isTime(bytes: Uint8Array, at: number, end: number): boolean {
   return TIMES.some((word) => beginsWith(bytes, at, end, word));
 }
 
-/** Said by a decoder; in version 5 behind the name of the input, which may be anything, and before the number of the stream. */
+/**
+ * Whether a decoder says that a frame is corrupt. In version 5 this comes behind the name of the input, which
+ * may be anything, and before the number of the stream.
+ */
 function isCorrupt(bytes: Uint8Array, { start, level, text, end }: LinePlace): boolean {
   if (level > start) return beginsWith(bytes, text, end, CORRUPT);
   let last = end - 1;

@@ -5,27 +5,36 @@ import { unlessChanged } from "../../base/wait.ts";
 /** Bits of a report. A frame of which nothing is known has none of them. */
 export const REPORT = {
   isReported: 1,
-  /** Parts of it could not be decoded and were invented. */
+  /** Parts of the frame could not be decoded and were invented. */
   isCorrupt: 2,
-  /** It refers to no other frame. */
+  /** The frame refers to no other frame. */
   isKey: 4,
-  /** It was made of a frame before it and one behind it. */
+  /** The frame was made of a frame before it and one behind it. */
   isBidirectional: 8,
   /** Since the frame before it was given, the decoder has missed a frame that another one refers to. */
   isReferenceLost: 16,
-  /** All of it is coded without other frames, though later ones may refer to what was before it, unless it is a key frame. */
+  /**
+   * All of the frame is coded without other frames. Unless it is a key frame, later ones may refer to what
+   * was before it.
+   */
   isIntra: 32,
-  /** Its decoder says when a frame is missed that another one refers to. */
+  /** The decoder of the frame says when it misses a frame that another one refers to. */
   tellsLosses: 64,
-  /** Its encoder takes care, so that a new shot refers to little of what was before it. */
+  /** The encoder of the frame takes care that a new shot refers to little of what was before it. */
   isCareful: 128,
-  /** Something is said before it about the stream, such as that a renewal of the picture begins, bit by bit. */
+  /**
+   * Something was said about the stream before the frame, such as that a renewal of the picture begins, bit
+   * by bit.
+   */
   isAnnounced: 256,
-  /** Its decoder takes changed bytes for what was sent, and says nothing. */
+  /** The decoder of the frame takes changed bytes for what was sent, and says nothing. */
   isSilent: 512,
-  /** The clock of its container has jumped, and ffmpeg has closed the jump. */
+  /** The clock of the container has jumped before the frame, and ffmpeg has closed the jump. */
   isJump: 1024,
-  /** An error was told since the frame before it: of this frame, or of a later one where several threads decode. */
+  /**
+   * An error was told since the frame before: it is of this frame, or of a later one where several threads
+   * decode.
+   */
   isAfterError: 2048,
 } as const;
 
@@ -52,7 +61,10 @@ export function newReports(): SharedArrayBuffer {
   return new SharedArrayBuffer(REPORT_BYTES);
 }
 
-/** The writing side. Of what the other side could have changed it believes nothing: a wrong wish costs time only. */
+/**
+ * The writing side. It believes nothing that the other side could have changed: a wrong number of wanted
+ * reports costs time only.
+ */
 export class ReportWriter {
   readonly #state: Int32Array<SharedArrayBuffer>;
   readonly #slots: Uint16Array;
@@ -64,7 +76,7 @@ export class ReportWriter {
     this.#slots = new Uint16Array(reports, STATE_BYTES, SLOTS);
   }
 
-  /** Ends a `wait`, and later ones at once. */
+  /** Ends a `wait`; later ones end at once. */
   stopWaiting(): void {
     this.#waits = false;
     Atomics.notify(this.#state, WANTED);
@@ -83,12 +95,12 @@ export class ReportWriter {
     this.#tell(++this.#count);
   }
 
-  /** A frame has left the filters. */
+  /** Notes that a frame has left the filters. */
   noteFiltered(): void {
     Atomics.add(this.#state, FILTERED, 1);
   }
 
-  /** The log tells of the size of the pictures from the next frame on. */
+  /** Notes that the log tells of the size of the pictures from the next frame on. */
   noteScaled(): void {
     Atomics.add(this.#state, SCALED, 1);
   }
@@ -109,7 +121,7 @@ export class ReportReader {
   readonly #state: Int32Array<SharedArrayBuffer>;
   readonly #slots: Uint16Array;
   #next = 0;
-  /** A report did not come in time: from then on nobody waits, and no frame has one. */
+  /** Whether a report did not come in time: from then on nobody waits, and no frame has one. */
   #isLost = false;
 
   constructor(reports: SharedArrayBuffer) {
@@ -133,12 +145,14 @@ export class ReportReader {
     return this.#takeFrom(Atomics.load(this.#state, STATE));
   }
 
-  /** Frames that have left the filters, as far as the log was read: each is told before its bytes come. */
+  /**
+   * Frames that have left the filters, as far as the log was read: it tells of each before its bytes come.
+   */
   get filtered(): number {
     return Atomics.load(this.#state, FILTERED);
   }
 
-  /** How often the log has told of a size of the pictures up to there. */
+  /** How often the log, as far as it was read, has told of a size of the pictures. */
   get scaled(): number {
     return Atomics.load(this.#state, SCALED);
   }
@@ -148,7 +162,7 @@ export class ReportReader {
     return this.#next;
   }
 
-  /** Whether the report of the next frame is still to come, for whom may not block. */
+  /** Whether the report of the next frame is still to come; for readers that may not block. */
   get isAwaited(): boolean {
     return this.#isAwaited(Atomics.load(this.#state, STATE));
   }

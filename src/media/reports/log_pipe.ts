@@ -6,12 +6,15 @@ import type { Fifo } from "../fifo.ts";
 import { DecoderLog } from "./decoder_log.ts";
 import { ReportWriter } from "./frame_reports.ts";
 
-/** The capacity of a pipe: about 45 frames' worth of ffmpeg's log. */
+/** Bytes that the pipe holds: about 45 frames' worth of ffmpeg's log. */
 const PIECE_BYTES = 64 << 10;
-/** The log is read after this time even if nobody waits for a report, as a full pipe stops ffmpeg; later where there is little in it. */
+/**
+ * Milliseconds after which the log is read even if nobody waits for a report, as a full pipe stops ffmpeg.
+ * Where there is little in it, the pause becomes longer.
+ */
 const PAUSE_MS = 10;
 const PAUSE_MAX_MS = 40;
-/** Less than two frames' worth, which nobody waits for yet, and more than three. */
+/** Bytes of less than two frames' log, which nobody waits for yet, and of more than three. */
 const LITTLE_BYTES = 2 << 10, MUCH_BYTES = 4 << 10;
 /** Longest wait for the rest of the log when the program has ended: it is in the pipe. */
 const REST_MS = 5_000;

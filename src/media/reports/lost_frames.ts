@@ -9,31 +9,37 @@ const KEPT = 64;
 export const AHEAD = 5;
 /** The steps between frames before a gap from which the steady one is taken, an odd number. */
 const STEPS = 9;
-/** A gap is longer than the steady step by this factor. */
+/** How many times the steady step a gap is at least. */
 const GAP = 1.5;
-/** Steps that differ by less than this share of the steady one leave it as it is. */
+/** Share of the steady step: steps that differ from it by less leave it as it is. */
 const UNSTEADY = 0.3;
 /**
- * A decoder with many threads, which also sorts the frames, misses a reference so many frames before the frame behind the gap
- * is shown.
+ * Most frames from the report of a missed reference to the frame behind the gap: a decoder with many threads,
+ * which also sorts the frames, tells of it so early.
  */
 const LOSS_FRAMES = 32;
-/** Mean change of luma between frames from which on it shows that references are wrong. */
+/** Mean change of luma between frames, in levels, from which on wrong references show. */
 const LOST_MIN = 0.06;
 
-/** Where no decoder tells of it, longer gaps are pauses. */
+/** Most steps of a gap where no decoder tells of losses: a longer one is a pause. */
 const SILENT_STEPS_MAX = 12;
-/** A stream with more than one gap in so many frames before leaves frames out. */
+/** Frames in which a stream may have one gap: with more gaps, its encoder leaves frames out. */
 const RARE_FRAMES = 30;
 const SILENT_MIN = 0.15;
-/** Frames of which the usual change is taken. */
+/** Frames whose changes say what is usual. */
 const USUAL = 4;
 /** Straight edges that come with a frame, in thousandths of the places: at least, and for each level of its change of luma. */
 const EDGES_MIN = 3;
 const EDGES_FOR_CHANGE = 2;
-/** What is lost goes on to be missed: a frame changes at most this times as much as those behind it. */
+/**
+ * A frame behind a loss changes at most this times as much as those behind it: what is lost goes on to be
+ * missed.
+ */
 const LIKE_LATER = 1.3;
-/** The same beside the frames before it; and beside their change over two steps, which is what a picture shows that was left out. */
+/**
+ * LIKE_LATER for the frames before it; LIKE_TWO_STEPS is that for their change over two steps, which a
+ * picture shows whose frame before was only left out.
+ */
 const LIKE_ONE_STEP = 1.15;
 const LIKE_TWO_STEPS = 0.64;
 /** Two steps of a motion that goes on steadily change the picture at most this times as much as one. */
@@ -61,14 +67,17 @@ export class LostFrames {
   readonly #ptsMs = new Float64Array(KEPT);
   readonly #reports = new Uint16Array(KEPT);
   readonly #steps = new Float64Array(STEPS);
-  /** Frames whose reports have come. */
+  /** How many frames have their reports. */
   #reported = 0;
   #pushed = 0;
   #steadyMs = NaN;
-  /** Frames made of both neighbours in a row up to the last frame that was judged, and the most in a row. */
+  /**
+   * Frames made of both neighbours in a row, up to the last frame that was judged; `#longestRow` is the most
+   * in a row.
+   */
   #row = 0;
   #longestRow = 0;
-  /** The newest frame before which a reference was missed, and the last two frames behind gaps. */
+  /** The newest frame before which a reference was missed. Below are the last two frames behind gaps. */
   #missedAt = -Infinity;
   #gapAt = -Infinity;
   #gapBefore = -Infinity;
@@ -103,12 +112,15 @@ export class LostFrames {
     return this.#ptsMs[frame % KEPT]!;
   }
 
-  /** Bits of `REPORT`; 0 where no report has come. */
+  /** Bits of `REPORT` of a frame; 0 where no report has come. */
   reportOf(frame: number): number {
     return frame < this.#reported ? this.#reports[frame % KEPT]! : 0;
   }
 
-  /** Judges the next frame: whether frames were lost just before it that it was made of, and it is seen. */
+  /**
+   * Judges the next frame: whether frames that it was made of were lost just before it, and the picture shows
+   * it.
+   */
   step(frame: number): boolean {
     const report = this.reportOf(frame);
     if ((report & REPORT.isReferenceLost) !== 0) this.#missedAt = frame;
@@ -159,7 +171,10 @@ export class LostFrames {
     return this.#stepMs(frame) > GAP * this.#steadyMs;
   }
 
-  /** Whether more frames are missing than those between two others that may have stood there, of which nothing is made. */
+  /**
+   * Whether a frame that others are made of is among the missing ones: more are missing than could stand
+   * between two others, of which nothing is made.
+   */
   #isReferenceAmong(frame: number, missing: number): boolean {
     let row = this.#row + missing;
     for (let next = frame; next <= frame + AHEAD && next < this.#pushed; next++) {
@@ -169,7 +184,10 @@ export class LostFrames {
     return row > this.#longestRow;
   }
 
-  /** Whether the frames behind it may yet show that frames were lost before a frame, of whose loss no decoder tells. */
+  /**
+   * Whether later frames may yet show that frames were lost before this one, where no decoder tells of
+   * losses.
+   */
   isOpen(frame: number): boolean {
     const report = this.reportOf(frame);
     if (report === 0 || (report & (REPORT.tellsLosses | REPORT.isKey | REPORT.isIntra)) !== 0) return false;

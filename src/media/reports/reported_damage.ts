@@ -4,21 +4,30 @@ import { REPORT } from "./frame_reports.ts";
 import { AHEAD, LostFrames } from "./lost_frames.ts";
 import { type ArtifactMeasures, MEASURES } from "../detection/faults/artifact_measures.ts";
 
-/** Damage lasts no longer: a stream that never begins anew renews its picture bit by bit. */
+/** Longest damage, milliseconds: a stream without key frames renews its picture bit by bit. */
 const LONGEST_MS = 12_000;
-/** What was invented in parts of a frame is drawn over sooner, bit by bit. */
+/** Longest damage of invented parts, milliseconds: they are drawn over sooner, bit by bit. */
 const CONCEALED_LONGEST_MS = 4_000;
 
-/** A stream that says something so often does not announce renewals. */
+/** Frames between two announcements: a stream that says something more often does not announce renewals. */
 const ANNOUNCED_FRAMES = 5;
-/** One renewal may have begun before the damage, and the next one begins where this one ends. */
+/**
+ * Announced renewals that end damage: one may have begun before the damage, and the next one begins where it
+ * ends.
+ */
 const RENEWALS = 2;
-/** What a careful encoder takes over from the shot before is damaged in the first new shot; in the second one nothing is left of it. */
+/**
+ * New shots of a careful encoder that end damage: what the first one takes over from the shot before is
+ * damaged, and in the second one nothing is left of that.
+ */
 const CAREFUL_CUTS = 2;
-/** Mean change of luma from which on it shows that parts were invented: what does not move is invented as it was. */
+/**
+ * Mean change of luma, in levels, from which on invented parts show: what does not move is invented as it
+ * was.
+ */
 const CONCEALED_MIN = 0.13;
 
-/** How sure it is. */
+/** How sure damage is that the decoder reports. */
 const OWN_SCORE = 0.98;
 const LATER_SCORE = 0.94;
 const EARLIER_SCORE = 0.8;
@@ -37,14 +46,16 @@ const EARLIER_SCORE = 0.8;
 export class ReportedDamage {
   readonly #measures: ArtifactMeasures;
   readonly #lost: LostFrames;
-  /** Until when the damage lasts that goes on, at most; NaN for none. */
+  /** Latest end of the damage that goes on, milliseconds; NaN for none. */
   #untilMs = NaN;
-  /** Whether only the picture told of it. */
+  /** Whether only the picture told of the damage. */
   #isShown = false;
-  /** Renewals since it began, and the newest frame before which something was announced. */
+  /**
+   * Renewals since the damage began. `#announcedAt` is the newest frame before which something was announced.
+   */
   #renewals = 0;
   #announcedAt = -Infinity;
-  /** New shots of a careful encoder since it began. */
+  /** New shots of a careful encoder since the damage began. */
   #carefulCuts = 0;
 
   constructor(measures: ArtifactMeasures) {
@@ -100,8 +111,8 @@ export class ReportedDamage {
   }
 
   /**
-   * The picture shows that a frame is damaged, the one that was judged last. Where the decoder does not notice changed bytes, what is made
-   * of the frame is damaged too.
+   * To be called where the picture shows that the frame that was judged last is damaged. Where the decoder
+   * does not notice changed bytes, what is made of the frame is damaged too.
    */
   show(frame: number): void {
     if (!Number.isNaN(this.#untilMs) || !this.isSilent(frame)) return;
@@ -125,7 +136,7 @@ export class ReportedDamage {
     return this.#isShown && !Number.isNaN(this.#untilMs);
   }
 
-  /** The picture shows that damage of which only the picture told is over. */
+  /** To be called where the picture shows that damage is over of which only the picture told. */
   heal(): void {
     this.#untilMs = NaN;
   }

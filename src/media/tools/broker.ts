@@ -18,7 +18,10 @@ import { type Ends, endsOf, inputOf, invocationOf, type Reporting, socketEnds } 
 export interface BrokerOptions {
   readonly tools: Tools;
   readonly places: JobPlaces;
-  /** In which ffmpeg and ffprobe run; or finds it, for the first job, and every job waits until it is found. */
+  /**
+   * The cage in which ffmpeg and ffprobe run. Or a function that finds it, for the first job, and every job
+   * waits until it is found.
+   */
   readonly cage: Cage | (() => Promise<Cage>);
   readonly world: World;
   /** Makes named pipes and widens them, and is disposed with the broker; null where mkfifo makes them, as narrow as pipes are. */
@@ -28,21 +31,26 @@ export interface BrokerOptions {
 }
 
 const PROGRAMS_MAX_DEFAULT = 1024;
-/** Of these, programs of live Workers: a hundred sessions and the encoders of each Worker need a third. */
+/**
+ * Share of the programs that live Workers may have: a hundred sessions and the encoders of each Worker need a
+ * third of them.
+ */
 const LIVE_SHARE = 0.5;
 /** Live Workers at the same time, those that are closing included. */
 const CONNECTIONS_MAX = 64;
 /**
- * A program whose output is read while it runs ends after this time at the latest, even when whoever should watch it does not.
- * A live session may take weeks; its decoder is then replaced like any other that ends. A timer takes 24 days at most.
+ * Longest life of a program whose output is read while it runs, milliseconds: it ends then even when whoever
+ * should watch it does not. A live session may take weeks; its decoder is then replaced like any other that
+ * ends. A timer takes 24 days at most.
  */
 const LIFE_MAX_MS = 20 * 24 * 3600 * 1000;
 /**
- * What the pipe of a decode's frames holds: ten frames. ffmpeg would otherwise stop for each frame until the Worker has read it, which took
- * a quarter of the time of a decode of 480p; so it stops only where the Worker waits for something else for as long.
+ * Bytes that the pipe of a decode's frames holds: ten frames. ffmpeg would otherwise stop for each frame
+ * until the Worker has read it, which took a quarter of the time of a decode of 480p. With this it stops only
+ * where the Worker waits for something else for as long.
  */
 const PLANE_PIPE_BYTES = 1 << 20;
-/** Refusals of a connection that are logged. */
+/** Refusals of a connection that are logged at most. */
 const LOGGED_MAX = 100;
 
 /**
@@ -60,7 +68,7 @@ export class Broker implements AsyncDisposable {
   readonly #programsMax: number;
   readonly #programs = { service: 0, live: 0 };
   readonly #logPipes: LogPipes;
-  /** From the first job on. */
+  /** What programs run in; known from the first job on. */
   #surroundings: Promise<Surroundings> | null = null;
   #isClosed = false;
 
@@ -123,7 +131,7 @@ export class Broker implements AsyncDisposable {
 /** What programs run in. */
 interface Surroundings {
   readonly cage: Cage;
-  /** Null where the cage has none. */
+  /** The forwarder; null where the cage has none. */
   readonly forwarder: Forwarder | null;
 }
 
@@ -307,7 +315,10 @@ class Connection {
     if (job.kind === "decode") this.#options.pipes?.widen(job.planes.pipe, PLANE_PIPE_BYTES);
   }
 
-  /** For recorded media, as long as there are few; the decoders of live ones say little, and at once. */
+  /**
+   * The pipe for the log of a decode of recorded media, as long as there are few; null otherwise. The
+   * decoders of live media say little, and at once.
+   */
   async #logPipeOf({ job, reports }: Performed, signal: AbortSignal): Promise<LogPipe | null> {
     if (!reports || job.kind !== "decode") return null;
     return await this.#options.logPipes.make(reports, signal);
@@ -374,7 +385,10 @@ function reportingOf({ reports }: Performed, logPipe: LogPipe | null): Reporting
   return reports && { reports, logPipe: logPipe?.path ?? null };
 }
 
-/** A live Worker that was taken over cannot read recorded media: it gets streams of the relays only. */
+/**
+ * Whether a job is one of live sessions. A live Worker that was taken over cannot read recorded media: it
+ * gets streams of the relays only.
+ */
 function isLiveJob(job: ToolJob): boolean {
   switch (job.kind) {
     case "live_decode":
@@ -393,7 +407,7 @@ function makeFile(path: string): void {
   file.close();
 }
 
-/** Of an order that may have any form. */
+/** The number of an order that may have any form; 0 for none. */
 function idOf(data: unknown): number {
   const id = (data as { id?: unknown } | null)?.id;
   return Number.isSafeInteger(id) ? id as number : 0;

@@ -10,14 +10,14 @@ import { ToolSocket } from "./tool_socket.ts";
 
 export interface BrokerClientOptions {
   readonly port: MessagePort;
-  /** For the sockets; they are removed as soon as they are connected. */
+  /** Folder for the sockets, which are removed as soon as they are connected. */
   readonly socketDir: string;
   readonly world: Pick<World, "randomBytes">;
 }
 
 /** A connection for another Worker. */
 export interface BrokerConnection {
-  /** To be transferred to the Worker. */
+  /** The port to transfer to the Worker. */
   readonly port: MessagePort;
   /** Kills what runs for the Worker; to be called when it has ended. */
   close(): void;
@@ -98,7 +98,7 @@ export class BrokerClient implements ToolRunner, Disposable {
     return { port: port2, close: () => this.#send(id, { type: "disconnect" }) };
   }
 
-  /** What still runs is not told about any more. */
+  /** Ends the client: what still runs is not told about any more. */
   [Symbol.dispose](): void {
     this.#options.port.close();
     for (const [id, take] of [...this.#waiting]) {

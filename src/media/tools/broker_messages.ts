@@ -6,20 +6,23 @@ import type { Outcome } from "../process.ts";
 import { runJob, streamJob } from "./job.ts";
 
 const id = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
-/** More than the longest WAV; everything longer comes through a pipe, a socket or a file. */
+/**
+ * Bytes of output that a job may have: more than the longest WAV. Everything longer comes through a pipe, a
+ * socket or a file.
+ */
 const maxStdoutBytes = z.int().min(0).max(8 << 20);
 const reports = z.instanceof(SharedArrayBuffer).refine(({ byteLength }) => byteLength === REPORT_BYTES)
   .nullable().default(null);
 const nice = z.int().min(0).max(19).default(0);
 const maxStderrBytes = z.int().min(0).max(64 << 10);
-/** More than the longest window of Opus. */
+/** Most bytes of input: more than the longest window of Opus. */
 const INPUT_BYTES_MAX = 4 << 20;
-/** As long as the longest decode. */
+/** Longest deadline, milliseconds: that of the longest decode. */
 const DEADLINE_MAX_MS = 1_800_000;
 
 /** What a Worker asks for. */
 const brokerOrder = z.discriminatedUnion("type", [
-  /** Answered by `done`, `refused` or `failed`. */
+  /** Order to run a job to its end. Answered by `done`, `refused` or `failed`. */
   z.strictObject({
     type: z.literal("run"),
     id,
@@ -31,7 +34,10 @@ const brokerOrder = z.discriminatedUnion("type", [
     nice,
     input: z.instanceof(Uint8Array).refine(({ length }) => length <= INPUT_BYTES_MAX).nullable(),
   }),
-  /** Answered by `stderr`, any number of times, and `done`. Its output and input are sockets on which the Worker listens. */
+  /**
+   * Order to start a job. Answered by `stderr`, any number of times, and `done`. Its output and input are
+   * sockets on which the Worker listens.
+   */
   z.strictObject({
     type: z.literal("start"),
     id,
@@ -44,15 +50,18 @@ const brokerOrder = z.discriminatedUnion("type", [
     wantsStderr: z.boolean(),
   }),
   z.strictObject({ type: z.literal("kill"), id, why: z.enum(["killed", "out_of_time", "out_of_space"]) }),
-  /** Another Worker gets a connection of its own, for jobs of live sessions only; the port comes with the message. */
+  /**
+   * Order to give another Worker a connection of its own, for jobs of live sessions only; the port comes with
+   * the message.
+   */
   z.strictObject({ type: z.literal("connect"), id }),
-  /** That Worker has ended: everything that runs for it is killed. */
+  /** Order when the Worker of a connection has ended: everything that runs for it is killed. */
   z.strictObject({ type: z.literal("disconnect"), id }),
 ]);
 
 export type BrokerOrder = z.infer<typeof brokerOrder>;
 
-/** Values in an order: the longest list of frames, and everything else. */
+/** Most values in an order: the longest list of frames, and everything else. */
 const VALUES_MAX = 4096;
 const TEXT_CHARS_MAX = 64 << 10;
 
@@ -62,7 +71,7 @@ export function orderIn(data: unknown): BrokerOrder | null {
   return brokerOrder.safeParse(data).data ?? null;
 }
 
-/** Looks at no more than `VALUES_MAX` values, whatever the data is. */
+/** Whether data has no more than `VALUES_MAX` values; no more are looked at. */
 function isSmall(data: unknown): boolean {
   const left = [data];
   let values = 0;

@@ -6,7 +6,10 @@ import type { ForwarderTools } from "./forwarder.ts";
 import type { SystemFiles } from "./system_files.ts";
 import type { Touches } from "./templates.ts";
 
-/** Plain data, found once at start by `cage_probe.ts`. From the strongest level to the weakest. */
+/**
+ * What is put around a decoder, from the strongest level to the weakest. Plain data, found once at start by
+ * `cage_probe.ts`.
+ */
 export type Cage =
   | {
     readonly level: "bubblewrap";
@@ -26,7 +29,7 @@ export type Cage =
   }
   | {
     readonly level: "limits";
-    /** setpriv with its options; empty where it is not installed. */
+    /** The program setpriv with its options; empty where it is not installed. */
     readonly setpriv: readonly string[];
     readonly starters: Starters | null;
   }
@@ -55,15 +58,15 @@ export function streamsOf(cage: Cage): Streams {
 
 export type CageLevel = Cage["level"];
 
-/** Programs run with their limits only. */
+/** The cage of the level `off`: programs run with their limits only. */
 export const NO_CAGE: Cage = { level: "off" };
 
 /** What a caged program opens. */
 export type OpenedInside = Omit<Touches, "makesIn" | "isCaged">;
 
 /**
- * What is put around `program` when it is started. What reads nothing that comes from others is not caged. `joining` are
- * the words of the forwarder that give it the network of a stream.
+ * What is put around `program` when it is started. A program that reads nothing from others is not caged.
+ * `joining` are the words of the forwarder that give it the network of a stream.
  */
 export function enclosureOf(
   cage: Cage,
@@ -101,7 +104,10 @@ function cagedBy(cage: Cage, program: string, opened: OpenedInside, joining: rea
   }
 }
 
-/** Null where there is none, and for a decode on hardware, whose drivers need calls that the filter refuses. */
+/**
+ * The program that sets the system-call filter; null where there is none, and for a decode on hardware, whose
+ * drivers need calls that the filter refuses.
+ */
 function starterFor(
   { starters }: { readonly starters: Starters | null },
   { devices, usesLoopback }: OpenedInside,
@@ -114,13 +120,13 @@ function networkOf(usesLoopback: boolean): CageNetwork {
   return usesLoopback ? "loopback" : "none";
 }
 
-/** prlimit, setpriv and the starter replace themselves by the program. */
+/** Facts about prlimit, setpriv and the starter, which replace themselves by the program. */
 const REPLACES = { givesSignalsAsCodes: false, hasProcesses: false } as const;
 
-/** Its number inside; outside it stays the user of the service. */
+/** The user inside of the cage; outside it stays the user of the service. */
 const NOBODY = "65534";
 
-/** bubblewrap reads the filter from descriptor 3. */
+/** A line of shell that gives bubblewrap its filter, which it reads from descriptor 3. */
 const WITH_FILTER = 'exec "$@" 3< "$0"';
 
 /**

@@ -38,13 +38,16 @@ export interface FoundCage {
   readonly filterMiss: string | null;
 }
 
-/** A level does not work here. The message is the reason. */
+/** Says that a level does not work here. The message is the reason. */
 class Miss extends Error {}
 
 const TRIAL_PORT = 8000;
-/** Of the processor; a busy machine may take longer, and its cage must not be weaker for that. */
+/**
+ * Seconds of processor time of a trial; a busy machine may take longer, and its cage must not be weaker for
+ * that.
+ */
 const TRIAL_CPU_SECONDS = 10;
-/** Far more than a list of abilities needs. */
+/** Memory of a trial: far more than a list of abilities needs. */
 const TRIAL_MEMORY: MemoryLimits = { stackBytes: 2 ** 23, dataBytes: 2 ** 32, addressSpaceBytes: 2 ** 32 };
 const TRIAL_DEADLINE_MS = TRIAL_CPU_SECONDS * 1000 * BUSY_FACTOR;
 const OUTPUT_BYTES_MAX = 64 * 1024;
@@ -116,7 +119,7 @@ async function bubblewrap(
   return { cage, filterMiss: null };
 }
 
-/** Of each network the file of this processor. */
+/** The file for this processor, for each network. */
 function filesIn(filterDir: string, kind: "bpf" | "starter"): Starters {
   const file = (network: keyof Starters) => `${filterDir}/${Deno.build.arch}-${network}.${kind}`;
   return { none: file("none"), loopback: file("loopback") };
@@ -172,7 +175,10 @@ async function strongestOf<C extends Extract<Cage, { starters: unknown }>>(
   throw miss;
 }
 
-/** no_new_privs, and of root's capabilities only the one by which it reads the files of other users. */
+/**
+ * Options of setpriv: no_new_privs, and of root's capabilities only the one by which it reads the files of
+ * other users.
+ */
 const NO_PRIVILEGES = [
   ...["--pdeathsig", "KILL", "--no-new-privs"],
   ...["--bounding-set=-all,+dac_override", "--inh-caps=-all", "--ambient-caps=-all"],

@@ -113,7 +113,10 @@ export function unshareWords(
   ];
 }
 
-/** What the kernel counts is all threads of the namespace. It counts none of root's. */
+/**
+ * Adds the limit of threads. The kernel counts all threads of the namespace together. It counts none of
+ * root's.
+ */
 function withThreads(bounds: readonly string[]): string[] {
   return [`--nproc=${threadsMax()}`, ...bounds];
 }

@@ -12,7 +12,7 @@ export interface ForwarderCommand {
   readonly entry: string;
 }
 
-/** Plain data. The programs are those of util-linux. */
+/** Programs of util-linux that the forwarder needs, as plain data. */
 export interface ForwarderTools {
   readonly unshare: string;
   readonly setpriv: string;
@@ -58,11 +58,14 @@ export interface ForwarderOptions {
   readonly world: World;
 }
 
-/** A start of Deno on a busy machine, and some. */
+/** Longest wait for an answer, milliseconds: a start of Deno on a busy machine, and some more. */
 const ANSWER_DEADLINE_MS = 10_000;
 const STDERR_BYTES_MAX = 4096;
 
-/** Its process is started with the first job that needs it, and again with the next one after it has ended. */
+/**
+ * The forwarder. Its process is started with the first job that needs it, and again with the next one after
+ * it has ended.
+ */
 export class Forwarder implements AsyncDisposable {
   readonly #options: ForwarderOptions;
   #running: Running | null = null;
@@ -73,7 +76,10 @@ export class Forwarder implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Errors: the process does not start, makes no namespace, or does not answer in time; the reason of `signal`. */
+  /**
+   * Gives a job its network. Errors: the process does not start, makes no namespace, or does not answer in
+   * time; the reason of `signal`.
+   */
   async open(
     { socket, port }: { readonly socket: string; readonly port: number },
     signal: AbortSignal,
@@ -120,7 +126,7 @@ export class Forwarder implements AsyncDisposable {
 
 type NetworkOfJob = Extract<ForwarderAnswer, { type: "opened" }>;
 
-/** One process. */
+/** One process of the forwarder. */
 class Running {
   readonly #tool: RunningTool;
   readonly #orders: WritableStreamDefaultWriter<Uint8Array>;

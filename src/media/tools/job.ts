@@ -5,17 +5,17 @@ import { HARDWARE_DECODERS } from "../../base/program_paths.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { FIELD_ORDERS } from "../../model/frames/field_order.ts";
 
-/** Above what any caller may ask for, and small enough for ffmpeg's own numbers. */
+/** A count: above what any caller may ask for, and small enough for ffmpeg's own numbers. */
 const count = z.int().min(0).max(2 ** 31 - 1);
 const positive = count.min(1);
 const edge = z.int().min(1).max(65_536);
 const offset = z.int().min(0).max(65_536);
 const timeMs = z.number().min(0).max(1e12);
 const rate = z.number().gt(0).max(1e6);
-/** Of times: seconds as a ratio. */
+/** Unit of times: seconds as a ratio. */
 const timeBase = z.string().regex(/^[1-9][0-9]{0,9}\/[1-9][0-9]{0,9}$/);
 const fraction = z.number().min(0).max(1.001);
-/** Long enough for every path that Linux opens. */
+/** A path: long enough for every one that Linux opens. */
 const path = z.string().min(1).max(4096);
 
 const extent = z.strictObject({ width: edge, height: edge });
@@ -39,7 +39,7 @@ const video = z.strictObject({
   fieldOrder: z.enum(FIELD_ORDERS).optional(),
 });
 
-/** See `MediaInfo`. */
+/** Whether the edit list is left out, see `MediaInfo`. */
 const ignoresEdits = z.literal(true).optional();
 
 const info = z.strictObject({
@@ -59,7 +59,7 @@ const info = z.strictObject({
   mp4Clock: z.enum(["silent", "steps_back", "unordered"]).optional(),
 });
 
-/** See `MediaSize`. */
+/** Size of pictures, see `MediaSize`. */
 const size = z.strictObject({
   width: offset,
   height: offset,
@@ -105,30 +105,33 @@ const seek = z.strictObject({
   beginMs: z.number().min(-1e12).max(1e12),
   counted: z.strictObject({ first: count, count: positive, intervalMs: timeMs.gt(0) }).nullable(),
 });
-/** As long as the longest decode. */
+/** A deadline in milliseconds, up to that of the longest decode. */
 const deadlineMs = positive.max(1_800_000);
 const clip = { input, info, deadlineMs, file: path, clipBytesMax: positive };
 
 /** Jobs whose output is short, and given when they have ended. */
 const RUN_JOBS = [
-  /** A named pipe at `path`. */
+  /** Makes a named pipe at `path`. */
   z.strictObject({ kind: z.literal("make_pipe"), path }),
-  /** What an input contains, as JSON. */
+  /** Tells what an input contains, as JSON. */
   z.strictObject({
     kind: z.literal("probe"),
     input,
-    /** A live source, of which only the streams are asked, and not how many frames a second it has. */
+    /**
+     * Whether the input is a live source, of which only the streams are asked, and not how many frames a
+     * second it has.
+     */
     isWatched: z.literal(true).optional(),
     ignoresEdits,
-    /** Of the file. */
+    /** Bytes of the file. */
     sizeBytes: info.shape.sizeBytes.optional(),
   }),
   z.strictObject({ kind: z.literal("list_decoders") }),
-  /** The NVIDIA graphics cards, a line each. */
+  /** Lists the NVIDIA graphics cards, a line each. */
   z.strictObject({ kind: z.literal("list_gpus") }),
   /** Opens a hardware decoder, and nothing else. */
   z.strictObject({ kind: z.literal("open_device"), hardware }),
-  /** The time of the first frame. */
+  /** Tells the time of the first frame. */
   z.strictObject({
     kind: z.literal("first_frame"),
     input,
@@ -138,39 +141,42 @@ const RUN_JOBS = [
     size,
     deadlineMs,
   }),
-  /** Samples of the sound of a window. */
+  /** Gives the samples of the sound of a window. */
   z.strictObject({ kind: z.literal("wav"), input, info, durationMs: timeMs.gt(0), seek, deadlineMs }),
-  /** A window as an MP4 in `file`, encoded. */
+  /** Writes a window as an MP4 into `file`, encoded. */
   z.strictObject({
     ...{ kind: z.literal("encode_clip"), ...clip, coordinates, withAudio: z.boolean(), seek },
     durationMs: timeMs.gt(0),
   }),
-  /** The packets of a part of a source, listed. */
+  /** Lists the packets of a part of a source. */
   z.strictObject({
     ...{ kind: z.literal("list_packets"), input, streamIndex: count.max(10_000), deadlineMs },
     ignoresEdits,
     size,
-    /** On the container's clock. */
+    /** The part to list, on the container's clock. */
     part: z.strictObject({ fromMs: z.number().min(-1e12).max(1e15), toMs: z.number().min(-1e12).max(1e15) }),
   }),
-  /** A window as an MP4 in `file`, its packets copied and listed. */
+  /** Writes a window as an MP4 into `file`, with its packets copied and listed. */
   z.strictObject({
     kind: z.literal("copy_clip"),
     ...clip,
     range: z.strictObject({ seekMs: timeMs, packets: positive }),
   }),
-  /** A JPEG, which is its input, at most so wide. */
+  /** Makes a JPEG, which is its input, at most so wide. */
   z.strictObject({ kind: z.literal("scale_picture"), width: positive.max(LIMITS.picture.width.maximum) }),
-  /** Samples of Ogg Opus, which is its input. */
+  /** Gives the samples of Ogg Opus, which is its input. */
   z.strictObject({ kind: z.literal("opus_samples") }),
 ] as const;
 
-/** Recorded media: frames go into the pipe `planes`, all or chosen ones, and JPEGs of chosen frames to the output. */
+/**
+ * Decodes recorded media: frames go into the pipe `planes`, all or chosen ones, and JPEGs of chosen frames to
+ * the output.
+ */
 const decode = z.strictObject({
   kind: z.literal("decode"),
   subject: z.strictObject({ input, info, plan, coordinates }),
   seekS: z.number().min(0).max(1e9),
-  /** What decodes; null for the CPU. */
+  /** The hardware that decodes; null for the CPU. */
   hardware: hardware.nullable(),
   /** Whether one thread decodes: what it makes of damage is the same each time. */
   byOneThread: z.boolean(),
@@ -187,22 +193,22 @@ const decode = z.strictObject({
 /** Jobs whose output is read while they run. */
 const STREAM_JOBS = [
   decode,
-  /** A publisher's video as IVF on its input; frames come out. */
+  /** Decodes a publisher's video, which comes as IVF on its input; frames come out. */
   z.strictObject({
     kind: z.literal("live_decode"),
     codec: z.enum(["vp8", "h264", "h265", "vp9", "av1"]),
     maxFrame: extent,
   }),
   /**
-   * A source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into one socket, its packets as
-   * they are into another, if there are such sockets.
+   * Decodes a source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into
+   * one socket, its packets as they are into another, if there are such sockets.
    */
   z.strictObject({
     ...{ kind: z.literal("live_pull"), input, streamIndex: count.max(10_000).nullable() },
     ...{ isPaced: z.boolean(), maxFrame: extent, soundSocket: path.nullable() },
     copy: z.strictObject({ socket: path, withSound: z.boolean() }).nullable().optional(),
   }),
-  /** Raw frames in, JPEGs out. */
+  /** Makes JPEGs of raw frames, which come on its input. */
   z.strictObject({ kind: z.literal("encode_jpegs"), ...extent.shape, isFullRange: z.boolean() }),
 ] as const;
 

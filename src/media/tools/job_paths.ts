@@ -6,7 +6,7 @@ import type { MediaInput } from "../input.ts";
 import type { StreamsBy } from "./cage.ts";
 import type { RunJob, StreamJob } from "./job.ts";
 
-/** A job or a message breaks a rule. The message of the error is for the log. */
+/** Says that a job or a message breaks a rule. The message of the error is for the log. */
 export class JobRefused extends Error {
   override readonly name = "JobRefused";
 }
@@ -110,7 +110,9 @@ async function checkedInput(
   return { ...input, path: real };
 }
 
-/** The relays of `remote/sources/`. Without a fragment, user name, space or control character. */
+/**
+ * Addresses of the relays of `remote/sources/`: without a fragment, user name, space or control character.
+ */
 const RELAYED = {
   hls: /^http:\/\/127\.0\.0\.1:\d{1,5}\/[\w.\/-]*$/,
   mjpeg: /^http:\/\/127\.0\.0\.1:\d{1,5}\/[\w.\/-]*$/,
@@ -140,7 +142,10 @@ function checkThere(path: string, made: Made, places: JobPlaces): void {
   if (!isRight) throw new JobRefused(`there is no such ${made}`);
 }
 
-/** Null for what is not there. At once: on a busy machine each turn to another thread costs milliseconds. */
+/**
+ * What the file system says of a file; null for what is not there. Asked at once, as on a busy machine each
+ * turn to another thread costs milliseconds.
+ */
 function factsOf(path: string): Deno.FileInfo | null {
   try {
     return Deno.lstatSync(path);

@@ -13,22 +13,22 @@ import type { ToolRunner } from "./runner.ts";
 import { invocationOf } from "./templates.ts";
 
 /**
- * Each pipe that is read takes one of the 32 threads with which the runtime reads files (Deno 2.9), whether something is in it or not.
- * Of further decodes the error output is read.
+ * Pipes that are read at the same time. Each takes one of the 32 threads with which the runtime reads files
+ * (Deno 2.9), whether something is in it or not. Of further decodes the error output is read.
  */
 const PIPES_MAX = 16;
-/** Beside the temporary folder, which live Workers may write. */
+/** Name of the folder. It is beside the temporary folder, which live Workers may write. */
 const FOLDER = "log-pipes";
 
 export interface LogPipesOptions {
   readonly tools: Tools;
   readonly places: Pick<JobPlaces, "tempDir">;
-  /** Makes them; null where a program does. */
+  /** What makes the pipes; null where a program does. */
   readonly pipes: NativePipes | null;
   readonly world: World;
 }
 
-/** The folder is made when it is needed, and removed at the end. */
+/** The pipes for logs. Their folder is made when it is needed, and removed at the end. */
 export class LogPipes implements AsyncDisposable {
   readonly #options: LogPipesOptions;
   readonly #directory: string;
@@ -64,7 +64,7 @@ export class LogPipes implements AsyncDisposable {
     this.#hasFolder = false;
   }
 
-  /** Without what a killed process may have left there. */
+  /** Makes the folder, without what a killed process may have left there. */
   #makeFolder(): void {
     if (this.#hasFolder) return;
     try {

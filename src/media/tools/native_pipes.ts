@@ -6,10 +6,10 @@ import { cText } from "../../base/bytes.ts";
 const OPENING = 2 | 0o4000 | linuxNoFollow() | 0o2000000;
 /** Linux's number of `F_SETPIPE_SZ`. */
 const SET_PIPE_SIZE = 1031;
-/** Only this user may open it. */
+/** Mode of a pipe: only this user may open it. */
 const MODE = 0o600;
 
-/** May be disposed more than once. */
+/** Calls of the C library for pipes. May be disposed more than once. */
 export interface NativePipes extends Disposable {
   /** Makes a pipe. Throws where that is not possible, as where something is at the path already. */
   make(path: string): void;
@@ -20,7 +20,7 @@ export interface NativePipes extends Disposable {
   widen(path: string, bytes: number): void;
 }
 
-/** Null where native code may not be used, or is not that of Linux with glibc. */
+/** The calls for pipes; null where native code may not be used, or is not that of Linux with glibc. */
 export function openNativePipes(): NativePipes | null {
   if (Deno.build.os !== "linux" || Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return null;
@@ -54,7 +54,7 @@ export function openNativePipes(): NativePipes | null {
   }
 }
 
-/** It is another number on ARM. */
+/** Linux's number of `O_NOFOLLOW`, which is another one on ARM. */
 function linuxNoFollow(): number {
   return Deno.build.arch === "aarch64" ? 0o100000 : 0o400000;
 }

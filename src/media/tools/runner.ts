@@ -17,7 +17,7 @@ export interface JobOptions {
   readonly input?: Uint8Array<ArrayBuffer>;
   /** Where the reports of a decode's frames go; see `frame_reports.ts`. Absent for none; other jobs have none. */
   readonly reports?: SharedArrayBuffer;
-  /** From 0, the default, to 19: how much the program leaves the processors to others. */
+  /** How much the program leaves the processors to others: from 0, the default, to 19. */
   readonly nice?: number;
 }
 
@@ -27,13 +27,16 @@ export interface StreamOptions {
   readonly maxStderrBytes: number;
   /** Called with each part of the error output as soon as it comes, also with what is dropped. */
   readonly onStderr?: (part: Uint8Array) => void;
-  /** As in {@link JobOptions}. */
+  /** Where the reports of a decode's frames go, as in {@link JobOptions}. */
   readonly reports?: SharedArrayBuffer;
-  /** As in {@link JobOptions}. */
+  /** How much the program leaves the processors to others, as in {@link JobOptions}. */
   readonly nice?: number;
 }
 
-/** In the service the client of the broker; in tests of the media code a runner in the same isolate. */
+/**
+ * Runs jobs: in the service the client of the broker, in tests of the media code a runner in the same
+ * isolate.
+ */
 export interface ToolRunner {
   /** Runs a job to its end. Rejects only when the program cannot be started or `signal` aborts. */
   run(job: RunJob, options: JobOptions): Promise<Outcome>;

@@ -21,10 +21,10 @@ export interface SystemFiles {
 const LINKER_CACHE = "/etc/ld.so.cache";
 const DEADLINE_MS = 10_000;
 const OUTPUT_BYTES_MAX = 256 * 1024;
-/** Links that lead from one to the next. */
+/** Most links that lead from one to the next. */
 const LINKS_MAX = 16;
 
-/** Errors: the reason, for the log. */
+/** What the programs need to start. Errors: the reason, for the log. */
 export async function systemFilesOf(programs: readonly string[], world: World): Promise<SystemFiles> {
   const reals: Record<string, string> = {};
   const folders = new Set<string>();
@@ -43,7 +43,7 @@ export async function systemFilesOf(programs: readonly string[], world: World): 
   };
 }
 
-/** Its linker and its libraries; none for a program without a linker. */
+/** The linker and the libraries of a program; none for a program without a linker. */
 async function librariesOf(program: string, world: World): Promise<string[]> {
   const linker = await linkerOf(program);
   if (linker === null) return [];

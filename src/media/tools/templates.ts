@@ -39,9 +39,9 @@ export interface Invocation {
   readonly touches: Touches;
   readonly hasStdin: boolean;
   readonly hasStdout: boolean;
-  /** Besides what every program gets. */
+  /** Variables of its environment, besides what every program gets. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Reads its error output; absent where that has errors only. */
+  /** What reads its error output; absent where that has errors only. */
   readonly log?: DecoderLog;
 }
 
@@ -60,7 +60,7 @@ export interface Touches {
   readonly writes: readonly string[];
   /** The device files that it uses. */
   readonly devices: readonly string[];
-  /** False for a program that reads nothing that comes from others. */
+  /** Whether the program is caged; false for one that reads nothing that comes from others. */
   readonly isCaged: boolean;
   /** The folder in which it makes a new pipe; null for all programs but mkfifo. */
   readonly makesIn: string | null;
@@ -197,16 +197,22 @@ interface Bounds {
   readonly work: ToolWork;
   readonly cpuSeconds: number;
   readonly fileBytes?: number;
-  /** Of what it decodes; absent where that is not known. */
+  /** Size of the pictures that the program decodes; absent where that is not known. */
   readonly size?: MediaSize | null;
 }
 
-/** Twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first frames on all processors. */
+/**
+ * Seconds of processor time of a probe: twice LIMITS.ingest.probeTimeoutMs, as ffprobe decodes the first
+ * frames on all processors.
+ */
 const PROBE_CPU_SECONDS = 20;
 const QUERY_CPU_SECONDS = 5;
 const OPUS_CPU_SECONDS = 10;
 const PICTURE_CPU_SECONDS = 5;
-/** ffmpeg writes a whole packet before it checks the length of the file; the kernel's limit is above that. */
+/**
+ * Bytes by which the kernel's limit of a file is above ffmpeg's: ffmpeg writes a whole packet before it
+ * checks the length.
+ */
 const FILE_SLACK_BYTES = 64 << 10;
 
 function boundsOf(job: ToolJob): Bounds {
@@ -299,10 +305,16 @@ function argsOf(
   }
 }
 
-/** Of all streams of a file: some seconds, enough to tell 23.976 from 24 frames a second. Of a stream, one second is read. */
+/**
+ * Packets of a file, of all its streams, that are read to tell its rate: some seconds, enough to tell 23.976
+ * from 24 frames a second. Of a stream, one second is read.
+ */
 const PACKETS_READ = 200;
 
-/** Its streams are known with the first picture; ffmpeg would wait for twenty to tell how many there are in a second. */
+/**
+ * Options for a source whose streams are known with the first picture; ffmpeg would wait for twenty to tell
+ * how many there are in a second.
+ */
 const FIRST_PICTURE = ["-fpsprobesize", "0"];
 
 function probeArgs({ input, isWatched, ignoresEdits }: JobOf<"probe">): string[] {
@@ -328,7 +340,7 @@ function probeArgs({ input, isWatched, ignoresEdits }: JobOf<"probe">): string[]
   ];
 }
 
-/** One frame of no picture at all, as ffmpeg opens a device only for some work. */
+/** Arguments that decode one frame of no picture at all, as ffmpeg opens a device only for some work. */
 function openDeviceArgs(
   { hardware }: JobOf<"open_device">,
   { output }: Ends,
@@ -368,7 +380,7 @@ function selectionOf(select: ChosenFrames): FrameSelection {
   return { select: selectText(select), isSampled: select.by === "chunks" };
 }
 
-/** Decodes as the signals are decoded, so that the same frame is the first one. */
+/** Arguments that decode as for signals, so that the same frame is the first one. */
 function firstFrameArgs(job: JobOf<"first_frame">, { output }: Ends): string[] {
   const { input, streamIndex, timeBase } = job;
   return [
@@ -403,7 +415,7 @@ function wavArgs(job: JobOf<"wav">, { output }: Ends): string[] {
 
 const AUDIO_BITS_PER_SECOND = 96_000;
 
-/** H.264 with the fastest preset of x264, because a clip is used once. */
+/** Arguments that encode a clip: H.264 with the fastest preset of x264, because a clip is used once. */
 function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
   const { info, seek, durationMs, coordinates, withAudio } = job;
   const graphs = [videoGraph(info, seek, durationMs, coordinates)];
@@ -422,7 +434,7 @@ function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
   ];
 }
 
-/** From the key frame before the part to its end, in the order of decoding. */
+/** Arguments that list packets: from the key frame before the part to its end, in the order of decoding. */
 function listPacketsArgs(job: JobOf<"list_packets">, { output }: Ends): string[] {
   const { input, streamIndex, part } = job;
   return [
@@ -439,7 +451,7 @@ function listPacketsArgs(job: JobOf<"list_packets">, { output }: Ends): string[]
   ];
 }
 
-/** Copies the packets of a range into the file, and lists them for `isRange`. */
+/** Arguments that copy the packets of a range into the file, and list them for `isRange`. */
 function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
   const { input, info, range: { seekMs, packets } } = job;
   const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-frames:v", String(packets)];
@@ -451,7 +463,7 @@ function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
   ];
 }
 
-/** `-fs` limits the length of the file where there is no `prlimit`. */
+/** Options of an MP4 file. `-fs` limits its length where there is no `prlimit`. */
 function clipFile({ file, clipBytesMax }: Pick<JobOf<"copy_clip">, "file" | "clipBytesMax">): string[] {
   return [
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-movflags", "+faststart"],
@@ -459,7 +471,7 @@ function clipFile({ file, clipBytesMax }: Pick<JobOf<"copy_clip">, "file" | "cli
   ];
 }
 
-/** The height follows, even. A picture is never made wider. */
+/** Arguments that scale a picture. The height follows, even. A picture is never made wider. */
 function pictureArgs({ width }: JobOf<"scale_picture">, { input, output }: Ends): string[] {
   return [
     ...["-nostdin", "-v", "error", "-threads", "1", ...DECODED_MAX, "-f", "jpeg_pipe", "-i", input],
@@ -530,8 +542,9 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
 const INTERLEAVE_US = 200_000;
 
 /**
- * Takes away what the clock of a camera has jumped by, added up; a jump is more than 10 s from one picture or sound to the next. Without
- * it times would stand still after a jump back until the clock has come where it was, and hours of silence fill a jump forward.
+ * Expression for times without the jumps of a camera's clock: it takes away all that the clock has jumped by.
+ * A jump is more than 10 s from one picture or sound to the next. With the jumps, times would stand still
+ * after a jump back until the clock has come where it was, and hours of silence would fill a jump forward.
  */
 function withoutJumps(forwardS = JUMP_S): string {
   const step = "T-PREV_INT";
@@ -540,13 +553,17 @@ function withoutJumps(forwardS = JUMP_S): string {
 }
 
 const JUMP_S = 10;
-/** Forward, where times are those at which JPEGs come: a shorter one is a camera that sends a picture now and then. */
+/**
+ * Least jump forward, in seconds, where times are those at which JPEGs come: a shorter one is a camera that
+ * sends a picture now and then.
+ */
 const JPEG_JUMP_S = 60;
 
 /**
- * The same for packets, whose time of decoding always grows: behind a jump the next one comes `step` after the one before, in its own ticks.
- * ffmpeg knows no time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT. Behind a
- * jump it is shown after all pictures before the jump.
+ * Filter that takes the jumps of a camera's clock out of the times of packets, whose time of decoding always
+ * grows. Behind a jump the next packet comes `step` after the one before, in its own ticks. ffmpeg knows no
+ * time of the first picture of a stream whose pictures are reordered, and a packet without one would end NUT.
+ * Behind a jump such a picture is shown after all pictures before the jump.
  */
 function packetTimes(step: string): string {
   const jumped = `st(0,ld(0)+if(gt(N,0)*gt(abs(DTS-PREV_INDTS)*TB,10),DTS-PREV_INDTS-${step},0))`;
@@ -558,8 +575,8 @@ const PICTURE_TIMES = packetTimes("0.04/TB");
 const SOUND_TIMES = packetTimes("if(gt(PREV_INDURATION,0),PREV_INDURATION,0.02/TB)");
 
 /**
- * The packets of the video from the first keyframe on, and all of the first sound stream, as ffmpeg 7.1 calls no AAC of RTSP a keyframe.
- * See `readPackets`.
+ * Arguments that copy the packets of the video from the first keyframe on, and all of the first sound stream,
+ * as ffmpeg 7.1 calls no AAC of RTSP a keyframe. See `readPackets`.
  */
 function copyArgs({ socket, withSound }: { socket: string; withSound: boolean }, stream: string): string[] {
   const sound = withSound ? ["-map", "0:a:0", "-bsf:a", SOUND_TIMES, "-copyinkf:a"] : ["-an"];
@@ -572,7 +589,7 @@ function copyArgs({ socket, withSound }: { socket: string; withSound: boolean },
   ];
 }
 
-/** The first sound stream, from time 0 of the source on; silence fills gaps. */
+/** Arguments for the first sound stream, from time 0 of the source on; silence fills gaps. */
 function soundArgs(socket: string): string[] {
   return [
     ...["-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
@@ -586,7 +603,7 @@ function soundArgs(socket: string): string[] {
   ];
 }
 
-/** One frame out for each unit in, without delay: see `LiveFfmpeg`. */
+/** Arguments of a live decode: one frame out for each unit in, without delay, see `LiveFfmpeg`. */
 function liveArgs({ input, stream, setpts, maxFrame, output, log }: {
   readonly input: readonly string[];
   /** ffmpeg's name of the stream that is decoded, such as `0:v:0`. */
@@ -609,13 +626,14 @@ function liveArgs({ input, stream, setpts, maxFrame, output, log }: {
   ];
 }
 
-/** Longer edges are scaled down: the limit of `PlaneReducer`. */
+/** Longest edge of a live frame in pixels, the limit of `PlaneReducer`: longer ones are scaled down. */
 const EDGE_MAX = 8192;
 
 /**
- * Passes frames of up to `width * height` pixels unchanged, whatever their shape, and scales larger ones down. Both ranges are
- * declared as full, so that the scaler does not stretch samples. See docs/frames.md#signals. Where the size changes within one
- * stream, so do the frames, because of `-noautoscale`, and the scaler says it in the log: see `PictureSizes`.
+ * Filter that passes frames of up to `width * height` pixels unchanged, whatever their shape, and scales
+ * larger ones down. Both ranges are declared as full, so that the scaler does not stretch samples. See
+ * docs/frames.md#signals. Where the size changes within one stream, so do the frames, because of
+ * `-noautoscale`, and the scaler says it in the log: see `PictureSizes`.
  */
 function liveScale({ width, height }: Extent): string {
   const share = `min(1,min(sqrt(${width * height}/(iw*ih)),${EDGE_MAX}/max(iw,ih)))`;
@@ -624,7 +642,10 @@ function liveScale({ width, height }: Extent): string {
   return `scale=${size}:flags=area:in_range=full:out_range=full,format=yuv420p`;
 }
 
-/** JPEG is full range, most video is not. The size does not change, so the fastest method of the scaler is exact. */
+/**
+ * Arguments that encode JPEGs. JPEG is full range, most video is not. The size does not change, so the
+ * fastest method of the scaler is exact.
+ */
 function jpegArgs({ width, height, isFullRange }: JobOf<"encode_jpegs">, { input, output }: Ends): string[] {
   const range = `scale=in_range=${isFullRange ? "full" : "limited"}:out_range=full:flags=neighbor`;
   return [

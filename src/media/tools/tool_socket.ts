@@ -6,7 +6,7 @@ import { socketName } from "./job_paths.ts";
 
 export class ToolSocket {
   readonly path: string;
-  /** Null when the program has ended without connecting. */
+  /** The connection of the program; null when it has ended without connecting. */
   readonly connection: Promise<Deno.UnixConn | null>;
   readonly #listener: Deno.UnixListener;
   #isOpen = true;

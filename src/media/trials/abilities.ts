@@ -21,7 +21,7 @@ export type WriteFile = (path: string, bytes: Uint8Array<ArrayBuffer>) => Promis
 /** What trials need. */
 export interface TrialBench {
   readonly runner: ToolRunner;
-  /** The film and what is made of it lie here, and are removed. */
+  /** Folder for the film and what is made of it, which are removed again. */
   readonly tempDir: string;
   /** Makes a new file. */
   readonly writeFile: WriteFile;
@@ -31,13 +31,15 @@ export interface TrialBench {
 }
 
 interface AbilityRow {
-  /** Completes "ffmpeg cannot …". */
+  /** What the ability does; completes "ffmpeg cannot …". */
   readonly does: string;
-  /** Throws {@link Unable} where it fails. */
+  /** Tries the ability. Throws {@link Unable} where it fails. */
   readonly attempt: (bench: TrialBench) => Promise<void>;
 }
 
-/** A program failed, or ended without what it should have made. The message is what it said last. */
+/**
+ * Says that a program failed, or ended without what it should have made. The message is what it said last.
+ */
 export class Unable extends Error {
   override readonly name = "Unable";
 }
@@ -177,7 +179,10 @@ async function withFilm(bench: TrialBench, use: (film: Film) => Promise<void>): 
   }
 }
 
-/** The JPEGs, if any. The frames are read and dropped, as a pipe may be narrower than one of them. */
+/**
+ * Decodes the film; gives the JPEGs, if any. The frames are read and dropped, as a pipe may be narrower than
+ * one of them.
+ */
 async function decode(
   bench: TrialBench,
   { input, info }: Film,
@@ -225,7 +230,7 @@ async function run(bench: TrialBench, job: RunJob, options: TrialOptions = {}): 
   return outcome;
 }
 
-/** Its output, which must not be empty. */
+/** The output of a job, which must not be empty. */
 async function made(
   bench: TrialBench,
   job: RunJob,
@@ -237,7 +242,7 @@ async function made(
   return stdout;
 }
 
-/** As `made`, for a job whose output is read while it runs. */
+/** The output of a job that is read while it runs, which must not be empty. */
 async function streamed(
   bench: TrialBench,
   job: StreamJob,
@@ -261,7 +266,10 @@ function hasJpeg(bytes: Uint8Array): boolean {
   return bytes.some((byte, at) => byte === JPEG_BEGINS[0] && bytes[at + 1] === JPEG_BEGINS[1]);
 }
 
-/** A machine that was too busy says nothing about its programs: then it is no {@link Unable}. */
+/**
+ * The error of a program that failed. A machine that was too busy says nothing about its programs: then it is
+ * no {@link Unable}.
+ */
 function failureOf(outcome: Omit<Outcome, "stdout">, { tempDir }: TrialBench): Error {
   const { end, code, stderr } = outcome;
   if (end === "out_of_time" || end === "out_of_cpu") return new Error(`no end after ${DEADLINE_MS / 1000} s`);

@@ -20,19 +20,22 @@ export interface ToolTrialsOptions {
 /** What a program of the machine cannot do. */
 export interface ToolFault {
   readonly ability: Ability;
-  /** Such as "make a clip of a film". */
+  /** What the program cannot do, such as "make a clip of a film". */
   readonly cannot: string;
   /** What the program said last. */
   readonly reason: string;
 }
 
-/** Trials for which nobody waits leave the processors to others. */
+/** Priority of trials for which nobody waits: they leave the processors to others. */
 const NICE = 15;
-/** A trial that did not end well is made again after this time: whoever installs another ffmpeg needs no restart. */
+/**
+ * Milliseconds after which a trial that did not end well is made again: whoever installs another ffmpeg needs
+ * no restart.
+ */
 const AGAIN_AFTER_MS = 60_000;
 
 interface Verdict {
-  /** Null where it works, or where the trial had no result. */
+  /** What the program cannot do; null where it works, or where the trial had no result. */
   readonly fault: ToolFault | null;
   readonly works: boolean;
   readonly atMs: number;

@@ -40,7 +40,7 @@ import {
 
 export interface ExtractorOptions {
   readonly runner: ToolRunner;
-  /** For the one file that ffmpeg writes for each clip; empty again after each. */
+  /** Folder for the one file that ffmpeg writes for each clip; empty again after each. */
   readonly tempDir: string;
   readonly world: World;
   /** Extractions at the same time, at least 1. */
@@ -49,10 +49,10 @@ export interface ExtractorOptions {
   readonly isShared?: boolean;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
-  /** Of all work on media together; without it all is taken as it comes. */
+  /** Memory of all work on media together; without it all is taken as it comes. */
   readonly memory?: MemoryBudget;
   readonly metrics?: Metrics;
-  /** For tests; default LIMITS.localAudio.clipBytesMax. */
+  /** Most bytes of a clip, for tests; default LIMITS.localAudio.clipBytesMax. */
   readonly clipBytesMax?: number;
 }
 
@@ -62,7 +62,7 @@ export interface FilmClock {
   readonly isSteady: boolean;
   /** When the film ends; null while that is not known. */
   readonly endMs: number | null;
-  /** Up to when frames are known. */
+  /** Time up to which frames are known, milliseconds. */
   readonly knownMs: number;
   /** The frames from the one at a time up to another time; null where none begins there. */
   framesIn(startMs: number, endMs: number): CountedFrames | null;
@@ -72,13 +72,22 @@ export interface WindowRequest {
   /** For whom the window is cut; see `PermitQueue`. */
   readonly principalKey?: string | undefined;
   readonly input: MediaInput;
-  /** From `Decoder.probe`. If all windows of a source pass the same object, its first frame is searched only once. */
+  /**
+   * What `Decoder.probe` gave. If all windows of a source pass the same object, its first frame is searched
+   * only once.
+   */
   readonly info: MediaInfo;
-  /** From the first video frame, as the times of frame signals. Milliseconds, rounded or exact. */
+  /**
+   * Start of the window in milliseconds from the first video frame, like the times of frame signals; rounded
+   * or exact.
+   */
   readonly startMs: number;
   /** What is known of the times of its frames; absent where they are those of the source. */
   readonly clock?: FilmClock;
-  /** Above 0; of a clip, up to LIMITS.mediaWindow.lengthMs.maximum. The window is cut off at the end of the source. */
+  /**
+   * Length of the window in milliseconds, above 0; of a clip, up to LIMITS.mediaWindow.lengthMs.maximum. The
+   * window is cut off at the end of the source.
+   */
   readonly durationMs: number;
   readonly signal: AbortSignal;
 }
@@ -92,26 +101,26 @@ export interface ClipRequest extends WindowRequest {
 export interface Clip {
   /** An MP4 file of at most LIMITS.localAudio.clipBytesMax, with its index at the start. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Without the wait for a permit. */
+  /** Milliseconds that the work took, without the wait for a permit. */
   readonly extractionMs: number;
-  /** Of the source; null in a clip without sound. */
+  /** Number of the source's audio streams; null in a clip without sound. */
   readonly audioStreams: number | null;
-  /** Of the first audio stream; null in a clip without sound. */
+  /** Channels of the first audio stream; null in a clip without sound. */
   readonly audioChannels: number | null;
   /** Whether the mono track of the clip was mixed from several streams or channels; null in a clip without sound. */
   readonly audioMixed: boolean | null;
 }
 
 export interface WavWindow {
-  /** Mono, 16 kHz, 16 bits, at most LIMITS.localAudio.wavBytesMax. */
+  /** A WAV file: mono, 16 kHz, 16 bits, at most LIMITS.localAudio.wavBytesMax. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of the samples. */
+  /** Length of the samples, milliseconds. */
   readonly durationMs: number;
-  /** Without the wait for a permit. */
+  /** Milliseconds that the work took, without the wait for a permit. */
   readonly extractionMs: number;
 }
 
-/** Reported as `media_extraction_failed:<reason>`. */
+/** Why a window could not be cut out, reported as `media_extraction_failed:<reason>`. */
 export type ExtractionFailure =
   /** The source is damaged there, or contains what ffmpeg cannot decode. */
   | "ffmpeg_failed"
@@ -127,7 +136,7 @@ export type ExtractionFailure =
   /** Too many callers wait already, or the service is closing. */
   | "saturated";
 
-/** A window could not be cut out. The message is for logs: it is short and names no path. */
+/** Says that a window could not be cut out. The message is for logs: it is short and names no path. */
 export class ExtractionFailed extends Error {
   override readonly name = "ExtractionFailed";
 
@@ -334,7 +343,10 @@ export class Extractor implements AsyncDisposable {
     return await falls;
   }
 
-  /** 0 for a source without video, because its times count from its start. */
+  /**
+   * Time of the first frame on the container's clock; 0 for a source without video, because its times count
+   * from its start.
+   */
   async #firstFrameMs({ input, info, signal, runner }: Admitted<WindowRequest>): Promise<number> {
     if (!info.video) return 0;
     const known = this.#firstFrames.get(info);
@@ -363,8 +375,8 @@ export class Extractor implements AsyncDisposable {
   }
 
   /**
-   * The packets of the window without encoding, or null. They are listed while they are copied, and the copy is used only if
-   * they are the expected ones; otherwise the caller encodes.
+   * A clip with the packets of the window without encoding, or null. They are listed while they are copied,
+   * and the copy is used only if they are the expected ones; otherwise the caller encodes.
    */
   async #copied(
     request: Admitted<ClipRequest>,
@@ -393,7 +405,10 @@ export class Extractor implements AsyncDisposable {
     }
   }
 
-  /** A list that fails is an empty one, so that its windows are encoded and it is not tried again for each. */
+  /**
+   * The list of packets around a window. A list that fails is an empty one, so that its windows are encoded
+   * and it is not tried again for each.
+   */
   async #packetList(
     { input, info, signal, runner }: Admitted<ClipRequest>,
     window: SourceWindow,
@@ -417,7 +432,7 @@ export class Extractor implements AsyncDisposable {
     return list;
   }
 
-  /** Runs a job that writes into a file of its own; the bytes of the file and of stdout. */
+  /** Runs a job that writes into a file of its own; gives the bytes of the file and of stdout. */
   async #written(
     { signal, runner }: Admitted<ClipRequest>,
     jobOf: (file: string) => JobOf<"encode_clip" | "copy_clip">,
@@ -460,14 +475,20 @@ function deadlineOf(window: SourceWindow, seek: SeekPlan): number {
   return Math.min(DEADLINE_MAX_MS, DEADLINE_START_MS + Math.round(readMs * DEADLINE_PER_MEDIA));
 }
 
-/** Callers that may wait for a permit. Each is a chunk of an open request, and the service bounds the number of those earlier. */
+/**
+ * Most callers that may wait for a permit. Each is a chunk of an open request, and the service bounds the
+ * number of those earlier.
+ */
 const WAITERS_MAX = 4096;
-/** Longest extraction: this many times the length of the media that is read, plus a start; for slow and busy machines. */
+/**
+ * Longest extraction: the length of the media that is read times this, plus a start. It is long for the sake
+ * of slow and busy machines.
+ */
 const DEADLINE_PER_MEDIA = 10;
 const DEADLINE_START_MS = 60_000;
 const DEADLINE_MAX_MS = 1_800_000;
 const ERROR_BYTES = 8 << 10;
-/** Two minutes at 120 frames a second, 72 bytes a line. */
+/** Most bytes of a list of packets: two minutes at 120 frames a second, 72 bytes a line. */
 const PACKET_LIST_BYTES = 1 << 20;
 
 function refuseFailure(outcome: Outcome): void {

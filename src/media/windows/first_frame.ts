@@ -33,5 +33,5 @@ export async function firstFrameMs(
   return timeMs === undefined ? outcome : timeMs - startMs;
 }
 
-/** Some comments and the line of one frame. */
+/** Most bytes of the list: some comments and the line of one frame. */
 const LIST_BYTES_MAX = 4096;

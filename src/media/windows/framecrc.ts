@@ -1,10 +1,10 @@
 /** Reads the lists of packets or frames that ffmpeg's `framecrc` output writes. */
 
 export interface Packet {
-  /** When its frame is shown, milliseconds. */
+  /** When the frame of the packet is shown, milliseconds. */
   readonly timeMs: number;
   readonly isKey: boolean;
-  /** The container says that it is decoded and not shown. */
+  /** Whether the container says that the packet is decoded and not shown. */
   readonly isHidden: boolean;
 }
 

@@ -19,7 +19,9 @@ export function isCopyable(
     video!.pixelFormat === "yuv420p";
 }
 
-/** The part of a source that is listed at once. All in milliseconds from the start of the container. */
+/**
+ * The part of a source that is listed at once. All times are in milliseconds from the start of the container.
+ */
 export interface ListedPart {
   readonly fromMs: number;
   readonly toMs: number;
@@ -46,7 +48,10 @@ export function partFor(window: SourceWindow, { durationMs, sizeBytes }: MediaIn
 
 const PART_MS = 60_000;
 const PART_BYTES = 32 * 2 ** 20;
-/** Longer than frames are moved in the order of decoding, but at very low rates. */
+/**
+ * Milliseconds that a list goes on beyond its part: longer than frames are moved in the order of decoding,
+ * except at very low rates.
+ */
 const MARGIN_MS = 2_000;
 
 /** What a listing of a part says. */
@@ -112,7 +117,7 @@ export function copyRange(window: SourceWindow, { packets, isLast }: PacketList)
   };
 }
 
-/** H.264 moves a frame by at most this many places in the order of decoding. */
+/** Most places by which H.264 moves a frame in the order of decoding. */
 const REORDERED_MAX = 17;
 /**
  * ffmpeg seeks to the last key frame before the position, which it takes to be up to 130 ms earlier where frames are moved in

@@ -7,14 +7,17 @@ import type { MediaInfo } from "../probe.ts";
 import { deinterlacing } from "../recorded/decode_args.ts";
 import { GAP_S } from "../recorded/source_times.ts";
 
-/** All in milliseconds. */
+/** Where a window lies in its source. All times are in milliseconds. */
 export interface SourceWindow {
-  /** From the first frame of the source, as the times of frames are counted. */
+  /** Start of the window, counted from the first frame of the source, as the times of frames are. */
   readonly startMs: number;
   readonly durationMs: number;
-  /** When that first frame is shown, counted from the start of the container. */
+  /** When the first frame of the source is shown, counted from the start of the container. */
   readonly firstFrameMs: number;
-  /** Its frames by number, where times of the source do not tell which they are; null where they do. */
+  /**
+   * The frames of the window by number, where times of the source do not tell which they are; null where they
+   * do.
+   */
   readonly counted: CountedFrames | null;
   /** Whether a seek may end at another moment that has the same time. */
   readonly isAmbiguous: boolean;
@@ -61,9 +64,14 @@ export function seekPlan(window: SourceWindow, input: MediaInput, info: MediaInf
   return { seekMs, beginMs, counted };
 }
 
-/** Opus needs 80 ms before the first correct sample, AAC and MP3 one or two of their frames. */
+/**
+ * Milliseconds that a seek goes further back for sound: Opus needs 80 ms before the first correct sample, AAC
+ * and MP3 one or two of their frames.
+ */
 const AUDIO_LEAD_MS = 250;
-/** Key frames are seldom further apart than ten seconds. */
+/**
+ * Milliseconds that a seek goes further back for a key frame: these are seldom more than ten seconds apart.
+ */
 const KEY_FRAME_LEAD_MS = 12_000;
 const INDEXED = /^(mov|matroska|avi|asf)\b/;
 /** Video without a container, or with a very simple one: ffmpeg counts its frames to get times, so it cannot seek in it. */
@@ -71,8 +79,9 @@ const BARE_STREAM =
   /^(h26[134]|hevc|m4v|mpegvideo|mjpeg|vc1|obu|av1|ivf|dirac|yuv4mpegpipe|gif|apng|rm|swf)\b/;
 
 /**
- * AVI has no presentation times. Where frames are coded out of order, ffmpeg guesses their times from the frames before, and
- * after a seek they are one frame late.
+ * Whether the times of a source after a seek are guessed. AVI has no presentation times. Where frames are
+ * coded out of order, ffmpeg guesses their times from the frames before, and after a seek they are one frame
+ * late.
  */
 function hasGuessedTimes({ formatName, video }: MediaInfo): boolean {
   return formatName === "avi" && video !== null && REORDERED.test(video.codec);
@@ -91,14 +100,14 @@ export function readFrom(timeMs: number): readonly string[] {
   return [...CONTAINER_TIMES, "-seek_timestamp", "1", "-ss", seconds(timeMs)];
 }
 
-/** ffmpeg's options before `-i`. */
+/** ffmpeg's options before `-i` that seek. */
 export function seekArgs({ seekMs }: SeekPlan, { startMs = 0 }: MediaInfo): readonly string[] {
   return seekMs > 0 ? [...readFrom(startMs + seekMs), "-noaccurate_seek"] : CONTAINER_TIMES;
 }
 
 /**
- * Callers round times to whole milliseconds, up or down. So a frame that is shown up to this much after the start of a window
- * is its first frame. Frames are further apart than that.
+ * How late, in milliseconds, a frame may be shown after the start of a window and still be its first frame:
+ * callers round times to whole milliseconds, up or down. Frames are further apart than that.
  */
 export const START_TOLERANCE_MS = 1;
 
@@ -134,13 +143,13 @@ export function videoGraph(
     ",format=yuv420p[v]";
 }
 
-/** The frames at evenly spread times. */
+/** Filters that take the frames by number, and show them at evenly spread times. */
 function countedFrames(info: MediaInfo, { first, count, intervalMs }: CountedFrames): string {
   return `[0:${info.video!.streamIndex}]settb=1/${VIDEO_CLOCK_HZ},` +
     `trim=start_frame=${first}:end_frame=${first + count},setpts='N*${seconds(intervalMs)}/TB'`;
 }
 
-/** `beginMs` is on the container's clock. */
+/** Filters that take the frames that are shown in the window; `beginMs` is on the container's clock. */
 function shownFrames(info: MediaInfo, beginMs: number, durationMs: number): string {
   const shownMs = beginMs + START_TOLERANCE_MS;
   return [
@@ -159,7 +168,7 @@ function shownFrames(info: MediaInfo, beginMs: number, durationMs: number): stri
   ].join(";");
 }
 
-/** Longer than anything that is decoded before a window. */
+/** Seconds for which a frame is held: longer than anything that is decoded before a window. */
 const HOLD_SECONDS = 1_000_000;
 
 /**
@@ -195,12 +204,13 @@ export function audioGraph(
 
 const AAC_FRAME_SAMPLES = 1024;
 
-/** Times of sound that differ by less from those that are expected are rounded, seconds. */
+/** Seconds by which times of sound may differ from those that are expected and count as rounded. */
 const FALL_S = 0.1;
 
 /**
- * The times of sound without what its clock has jumped by, added up: the sound goes on as the frames do. A gap is left as it is, unless it is
- * long or ends a jump back; and a fall that ends a gap was the end of a wrong time.
+ * Filter that takes out of the times of sound all that its clock has jumped by: the sound goes on as the
+ * frames do. A gap is left as it is, unless it is long or ends a jump back. A fall that ends a gap was the
+ * end of a wrong time.
  */
 function withoutJumps(): string {
   // 0: what is taken away, 1: the last gap that was left, 2: the last jump that was taken away, 3: the present step.

@@ -1,9 +1,24 @@
-/** Request bodies of ingest and analyze: their shapes. The rules about values are checked by the flows. */
+/** What ingest and analyze take and answer: shapes; the flows check the rules. See docs/api.md#ingest. */
 
 import * as z from "zod";
+import { LIMITS } from "../../contract/limits.ts";
 import { boundedList } from "../schemas/bounded_list.ts";
-import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
+import { markerEmitted } from "../events/analysis_payloads.ts";
 import {
+  count,
+  fps,
+  markerFields,
+  positive,
+  samplingPolicy,
+  sourceEndFields,
+  text,
+} from "../events/payload_shapes.ts";
+import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
+import { frameMetadata } from "../published/frame_metadata.ts";
+import { namedEnum } from "../schemas/named_shapes.ts";
+import { answer, requestIdField, runIdField } from "./answer_fields.ts";
+import {
+  body,
   callName,
   countWithin,
   modelId,
@@ -12,12 +27,10 @@ import {
   sourceUri,
   videoStreamIndex,
 } from "../schemas/described_fields.ts";
-import { LIMITS } from "../../contract/limits.ts";
-import { namedEnum } from "../schemas/named_shapes.ts";
 
 const MAX_U64 = 18446744073709551615n;
 
-export const INGEST_BODY = z.strictObject({
+export const INGEST_BODY = body("IngestRequest", {
   source_uri: sourceUri,
   sampling_policy: samplingPolicyName,
   fixed_fps: z.number().meta({ ...LIMITS.sampling.fps }).nullish().describe(
@@ -57,7 +70,7 @@ const CALLER_FRAME = z.strictObject({
   artifact_kind: namedEnum("ArtifactKind", ARTIFACT_KINDS).optional(),
 });
 
-export const ANALYZE_BODY = z.strictObject({
+export const ANALYZE_BODY = body("AnalyzeRequest", {
   model: modelId,
   mode: runMode,
   stream_id: callName,
@@ -82,3 +95,31 @@ export const ANALYZE_BODY = z.strictObject({
 
 export type AnalyzeBody = z.infer<typeof ANALYZE_BODY>;
 export type CallerFrame = z.infer<typeof CALLER_FRAME>;
+
+export const INGESTED = answer("IngestResponse", () => ({
+  request_id: requestIdField,
+  run_id: runIdField,
+  status: z.literal("processing"),
+  decoded_frames: positive.describe("Frames that were kept and have signals"),
+  truncated: z.boolean().describe("Whether `max_frames` ended the decode, and not the source"),
+  ...sourceEndFields,
+  source_uri: text,
+  sampling_policy: samplingPolicy,
+  source_fps: fps.nullable().describe("Null when the source does not say"),
+  sample_fps: fps,
+}));
+
+/** A marker as an analysis answers with it; the events of markers may have more fields. */
+export const MARKER = answer("Marker", () => markerFields);
+
+export const ANALYZED = answer("AnalyzeResponse", () => ({
+  request_id: requestIdField,
+  run_id: runIdField,
+  generated: count.describe("How many rows `metadata` has"),
+  ...sourceEndFields,
+  metadata: z.array(frameMetadata),
+  markers: z.array(MARKER()),
+}));
+
+/** A marker as it was stored: of reason with its index, of a live session with its session. */
+export const STORED_MARKER = answer("StoredMarker", () => markerEmitted);

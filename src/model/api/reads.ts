@@ -1,8 +1,12 @@
-/** Requests of the routes that read the timeline. */
+/** What the routes that read the timeline take and answer: shapes. See docs/api.md#reading-events. */
 
 import * as z from "zod";
+import { count, jsonObject, open, positive, text } from "../events/payload_shapes.ts";
+import { STORED_MARKER } from "./analysis.ts";
+import { answer, pageCursorField, requestIdField, runIdField } from "./answer_fields.ts";
+import { body } from "../schemas/described_fields.ts";
 
-export const QUERY_BODY = z.strictObject({
+export const QUERY_BODY = body("QueryRequest", {
   run_id: z.string(),
   kind: z.string().nullish(),
   from_seq: z.int().nonnegative().nullish(),
@@ -23,3 +27,59 @@ export interface DecodeRange {
 export interface SignalsQuery extends DecodeRange {
   readonly points?: number | undefined;
 }
+
+/** The payload of each kind is described in `webhooks`; one that is no JSON object reads as `{ raw }`. */
+export const TIMELINE_EVENT = answer("TimelineEvent", () => ({
+  seq: positive.describe("Grows within one data directory; usable as a cursor"),
+  pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
+  kind: text,
+  payload: jsonObject,
+}));
+
+export const EVENTS_READ = answer("EventsResponse", () => ({
+  request_id: requestIdField,
+  run_id: runIdField,
+  events: z.array(TIMELINE_EVENT()),
+  next_cursor: pageCursorField,
+}));
+
+export const MARKERS_READ = answer("MarkersResponse", () => ({
+  request_id: requestIdField,
+  run_id: runIdField,
+  markers: z.array(STORED_MARKER()),
+  next_cursor: pageCursorField,
+}));
+
+const bins = () =>
+  open({
+    min: z.array(z.number().nullable()),
+    max: z.array(z.number().nullable()),
+    mean: z.array(z.number().nullable()),
+  });
+
+/** All arrays are of one length. */
+export const SIGNALS_READ = answer("SignalsResponse", () => ({
+  request_id: requestIdField,
+  run_id: runIdField,
+  source_seq: positive.nullable().describe(
+    "The `frames_decoded` event; null for a run that has decoded nothing",
+  ),
+  sample_fps: z.number().positive().nullable().describe(
+    "Sampled frames a second of media time; null without a decode",
+  ),
+  last_pts_ms: count.nullable().describe(
+    "Media time of the last frame of the whole decode, milliseconds; null without one",
+  ),
+  frames: count.describe("Frames of the range"),
+  pts_ms: z.array(count).describe("Media time of the first frame of each bin that has frames, milliseconds"),
+  counts: z.array(positive).describe("Frames of each bin"),
+  signals: z.record(z.string(), bins()).describe(
+    "By the name of the signal; null where no frame of a bin has it",
+  ),
+}));
+
+export const QUERIED = answer("QueryResponse", () => ({
+  request_id: requestIdField,
+  query: open({ run_id: runIdField, kind: z.string().nullable(), from_seq: count.nullable() }),
+  matches: z.array(TIMELINE_EVENT()),
+}));

@@ -1,11 +1,17 @@
-/** Request body of reason: its shape. The rules about values are in model/reason/request.ts. */
+/** What reason takes and answers: shapes; the rules are in model/reason/request.ts. */
 
 import * as z from "zod";
-import { DETECTOR_NAMES } from "./analysis.ts";
-import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
-import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../events/media_mode.ts";
 import { LIMITS } from "../../contract/limits.ts";
+import { failedChunksFields } from "../events/analysis_payloads.ts";
+import { count, durationMs, fps, open, sourceEndFields, tokenFields } from "../events/payload_shapes.ts";
+import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../events/media_mode.ts";
+import { frameMetadata } from "../published/frame_metadata.ts";
+import { named, namedEnum } from "../schemas/named_shapes.ts";
+import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
+import { DETECTOR_NAMES, MARKER } from "./analysis.ts";
+import { answer, requestIdField, runIdField } from "./answer_fields.ts";
 import {
+  body,
   callName,
   countWithin,
   modelId,
@@ -16,7 +22,6 @@ import {
   textWithin,
   videoStreamIndex,
 } from "../schemas/described_fields.ts";
-import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /** An integer from 0. The parser makes a bigint of one beyond 2^53. */
 const UNSIGNED = z.union([z.int().nonnegative(), z.bigint().nonnegative()], {
@@ -49,7 +54,7 @@ const LOCAL_AUDIO = named(
   }),
 );
 
-export const REASON_BODY = z.strictObject({
+export const REASON_BODY = body("ReasonRequest", {
   source_uri: sourceUri,
   model: modelId,
   mode: runMode,
@@ -112,3 +117,21 @@ export const REASON_BODY = z.strictObject({
 });
 
 export type ReasonBody = z.infer<typeof REASON_BODY>;
+
+export const REASONED = answer("ReasonResponse", () => ({
+  request_id: requestIdField,
+  run_id: runIdField,
+  generated: count.describe("How many rows were computed, whether or not `metadata` has them"),
+  markers_emitted: count,
+  decoded_frames: count,
+  truncated: z.boolean().describe("Whether `max_frames` ended the decode, and not the source"),
+  ...sourceEndFields,
+  sample_fps: fps,
+  lag_p95_ms: durationMs,
+  lag_p99_ms: durationMs,
+  tokens: open({ ...tokenFields, inference_latency_ms: durationMs, chunks_analyzed: count }),
+  ...failedChunksFields,
+  frame_metadata_included: z.boolean(),
+  metadata: z.array(frameMetadata),
+  markers: z.array(MARKER()),
+}));

@@ -1,8 +1,13 @@
-/** Named sources as callers see them. */
+/** Named sources and their recordings as callers see them, and what their routes take and answer. */
 
 import * as z from "zod";
+import { count, open, positive, text } from "../events/payload_shapes.ts";
+import { CLIP_SOUND_STATES } from "../live/recording/record_plan.ts";
+import { namedEnum } from "../schemas/named_shapes.ts";
+import { SOURCE_KINDS, type SourceKind } from "../sources/source_file.ts";
+import { answer, nextCursorField, requestIdField, runIdField } from "./answer_fields.ts";
+import { body } from "../schemas/described_fields.ts";
 import type { RecordingLook } from "./recordings.ts";
-import type { SourceKind } from "../sources/source_file.ts";
 
 export const SOURCE_STATES = ["connecting", "live", "gap", "disabled", "failed"] as const;
 /**
@@ -20,7 +25,7 @@ export interface ArmedLook {
   readonly next_change_ms: number | null;
 }
 
-export const ARM_BODY = z.strictObject({
+export const ARM_BODY = body("ArmRequest", {
   for_seconds: z.int().nullish().describe("For how long; until the schedule changes next unless given"),
 });
 export type ArmBody = z.infer<typeof ARM_BODY>;
@@ -45,3 +50,67 @@ export interface NamedSourceLook {
   /** How the source is recorded; null where it is not. */
   readonly recording: RecordingLook | null;
 }
+
+const nextChange = () =>
+  count.nullable().describe(
+    "When it changes next, as far as is known, epoch milliseconds; null for not by itself",
+  );
+
+const ARMED_BY = ["schedule", "call"] as const;
+
+export const ARMED_SOURCE = answer("ArmedSource", () => ({
+  request_id: requestIdField,
+  name: text,
+  armed: z.boolean(),
+  armed_by: namedEnum("ArmedBy", ARMED_BY),
+  next_change_ms: nextChange(),
+}));
+
+export const NAMED_SOURCE = answer("NamedSource", () => ({
+  name: text,
+  source_uri: text.describe("What a `source_uri` may be to name it"),
+  kind: z.enum(SOURCE_KINDS).describe("How its media come"),
+  live: z.boolean().describe("Whether it is always watched"),
+  state: z.enum(SOURCE_STATES).describe(
+    "`disabled`: nobody watches it at the moment; `failed`: it could not be connected to, and is asked again",
+  ),
+  run_id: runIdField.nullable().describe("The caller's run that watches it"),
+  last_frame_age_ms: count.nullable().describe("To the second; null before the first frame"),
+  reason: z.string().nullable().describe("Why it gives no frames; null while it does"),
+  armed: z.boolean().nullable().describe("Whether an always-on camera is armed; null for any other source"),
+  armed_by: namedEnum("ArmedBy", ARMED_BY).nullable(),
+  next_change_ms: nextChange(),
+  recording: open({
+    hours: positive.describe("After how many hours a segment goes"),
+    bytes: positive.nullable().describe("Beyond so many bytes the oldest segments go"),
+    newest_end_at_ms: count.nullable().describe("The end of the newest segment; null before the first"),
+  }).nullable().describe("How it is recorded all day; null where it is not"),
+}));
+
+export const NAMED_SOURCES = answer(
+  "NamedSourceList",
+  () => ({ request_id: requestIdField, sources: z.array(NAMED_SOURCE()) }),
+);
+
+export const RECORDED_SEGMENT = answer("RecordedSegment", () => ({
+  segment_id: text.describe("When it begins, unique within its source"),
+  start_at_ms: count.describe("Wall time; segments without a gap between them touch"),
+  end_at_ms: count,
+  run_id: runIdField.nullable().describe("The caller's run that was open when it began"),
+  start_pts_ms: z.int().describe("Media time of its first frame, as events of the run count it"),
+  end_pts_ms: z.int().describe("The end of its last frame"),
+  bytes: positive,
+  codec: text.describe("By RFC 6381, such as `avc1.42e01f, opus`"),
+  sound: namedEnum("ClipSound", CLIP_SOUND_STATES).describe(
+    "`not_supported`: MP4 cannot carry it to browsers",
+  ),
+  video_format: text.describe("Segments of the same formats fit into one export"),
+  sound_format: text.nullable().describe("Null without sound"),
+}));
+
+export const RECORDED_SEGMENTS = answer("RecordedSegmentList", () => ({
+  request_id: requestIdField,
+  source: text,
+  segments: z.array(RECORDED_SEGMENT()).describe("Oldest first"),
+  next_cursor: nextCursorField,
+}));

@@ -1,9 +1,14 @@
-/** Fields of request bodies with what the published schemas say of them: the rules themselves are checked by the flows. */
+/** How request bodies are named, and their fields with what schemas say of them; the flows check the rules. */
 
 import * as z from "zod";
 import { LIMITS, type Range } from "../../contract/limits.ts";
 import { MODES } from "../mode.ts";
 import { named } from "./named_shapes.ts";
+
+/** The shape of a request body by its name in the API description; it has these fields alone. */
+export function body<Shape extends z.ZodRawShape>(name: string, fields: Shape) {
+  return named(name, z.strictObject(fields));
+}
 
 /** An optional number between two ends that belong to the range. */
 export function numberWithin(range: Range, unlessGiven: string | number, meaning = "") {

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import type { ZodType } from "zod";
-import { OPERATIONS } from "../../../src/http/description/openapi.ts";
-import { type Example, JSON_TYPE } from "../../../src/http/description/operation.ts";
-import { refusalsOf } from "../../../src/http/description/refusals.ts";
-import { ROUTES } from "../../../src/http/app.ts";
 import { REFUSALS } from "../../../src/contract/refusal.ts";
+import { ROUTES } from "../../../src/http/routes/route_table.ts";
+import type { Example } from "../../../src/http/description/openapi.ts";
+import { refusalsOf } from "../../../src/http/description/refusals.ts";
+import { JSON_TYPE } from "../../../src/http/route/route.ts";
 import { EVENTS } from "../../../src/model/events/event_table.ts";
 import { CONTRACT } from "../../house/contract.ts";
 import { DESCRIPTION, faultOfBody, faultOfHead } from "../../support/http/described_answers.ts";
@@ -35,11 +35,11 @@ Deno.test("every route is described with the statuses of its row, and nothing el
   }
   const count = Object.values(DESCRIPTION.paths).flatMap((operations) => Object.keys(operations)).length;
   assert.equal(count, CONTRACT.routes.length);
-  assert.equal(Object.keys(OPERATIONS).length, CONTRACT.routes.length, "a description without a route");
+  assert.equal(ROUTES.length, CONTRACT.routes.length, "a route without a row of the contract");
 });
 
 Deno.test("no two operations have one name", () => {
-  const ids = Object.values(OPERATIONS).map(({ id }) => id);
+  const ids = ROUTES.map(({ id }) => id);
   assert.deepEqual(ids.filter((id, at) => ids.indexOf(id) !== at), []);
 });
 
@@ -54,7 +54,7 @@ Deno.test("every part of a path is a parameter, and every refusal has the codes 
       [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name),
       path,
     );
-    for (const status of refusalsOf(route, OPERATIONS[`${route.method} ${route.path}`]!)) {
+    for (const status of refusalsOf(route)) {
       const name = operation.responses[status].$ref.split("/").pop();
       const codes = Object.values(REFUSALS).filter((row) => row.status === status).map(({ code }) => code);
       const text = JSON.stringify(DESCRIPTION.components.responses[name]);
@@ -122,10 +122,9 @@ Deno.test("every JSON route has an example, and every example is as described", 
   const examples: Record<string, Example> = JSON.parse(
     Deno.readTextFileSync(new URL("../../../fixtures/api_examples.json", import.meta.url)),
   );
-  for (const { method, path } of ROUTES) {
+  for (const { method, path, answers, body: given } of ROUTES) {
     const key = `${method} ${path}`;
-    const operation = OPERATIONS[key]!;
-    const isJson = Object.values(operation.answers).some(({ content }) => content?.[JSON_TYPE]);
+    const isJson = Object.values(answers).some(({ content }) => content?.[JSON_TYPE]);
     assert.equal(key in examples, isJson && path !== "/openapi.json", key);
     if (!isJson || path === "/openapi.json") continue;
     const { request, status, answer } = examples[key]!;
@@ -135,7 +134,7 @@ Deno.test("every JSON route has an example, and every example is as described", 
       null,
       key,
     );
-    const body = operation.body?.[JSON_TYPE] as ZodType | undefined;
+    const body = given?.[JSON_TYPE] as ZodType | undefined;
     assert.equal(request !== undefined, body !== undefined, key);
     if (body) assert.ok(body.safeParse(request).success, key);
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { basename, dirname, join } from "node:path";
-import { ReceivedBodies } from "../../../src/http/received_body.ts";
-import { firstFilePart } from "../../../src/http/upload_form.ts";
+import { ReceivedBodies } from "../../../src/http/requests/received_body.ts";
+import { firstFilePart } from "../../../src/http/requests/upload_form.ts";
 import { LIMITS } from "../../../src/contract/limits.ts";
 import { BOUNDARY, filePart, form, joined, type Part } from "../../support/http/multipart.ts";
 import { openFiles, RawConnection } from "../../support/http/raw_http.ts";
@@ -411,7 +411,7 @@ function callOf(body: ReadableStream<Uint8Array>, world = new ManualClock()) {
   return {
     request: { raw: new Request("http://localhost/v1/upload", { method: "POST", headers, body }) },
     caller: { principalKey: "a" },
-    bodies: new ReceivedBodies(world),
+    use: { bodies: new ReceivedBodies(world) },
   };
 }
 

@@ -1,7 +1,7 @@
 /** Events and markers as CSV, JSON lines, WebVTT and EDL, each read back and compared with the JSON answer. */
 
 import assert from "node:assert/strict";
-import { preferredType } from "../../../src/http/formats/accept.ts";
+import { preferredType } from "../../../src/http/answers/accept.ts";
 import type { Marker } from "../../../src/model/frames/marker.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
 import { needing, OPENTIMELINEIO, OPENTIMELINEIO_PYTHON } from "../../support/needs.ts";

@@ -1,5 +1,6 @@
 /**
- * Records one good request and answer of each route as the examples of the API description:
+ * Records one good request and answer of each route without one as its example in the API description; where the
+ * file has an example, it stays until somebody removes it:
  *
  *     API_EXAMPLES=fixtures/api_examples.json ./scripts/test test/http/route_contract_test.ts
  *     ./scripts/deno run -A scripts/build_schemas.ts
@@ -11,7 +12,7 @@
 import { ownerPrefix } from "../../../src/model/identifiers.ts";
 import { fileURLToPath } from "node:url";
 import { PrincipalNames } from "../../../src/model/principal_names.ts";
-import type { Example } from "../../../src/http/description/operation.ts";
+import type { Example } from "../../../src/http/description/openapi.ts";
 
 const FILE = Deno.env.get("API_EXAMPLES");
 const CLIPS = fileURLToPath(new URL("../../../fixtures/clips", import.meta.url));
@@ -22,7 +23,7 @@ const PRINCIPAL = new PrincipalNames(new Uint8Array(32)).ofKey("key-of-a");
 /** Its answer is the description itself. */
 const LEFT_OUT = "GET /openapi.json";
 
-const recorded: Record<string, Example> = {};
+const recorded: Record<string, Example> = FILE === undefined ? {} : JSON.parse(Deno.readTextFileSync(FILE));
 
 /** Keeps the first good answer of a route that is JSON, with the body of its request. */
 export function recordExample(route: string, request: unknown, { status }: Response, answer: string): void {

@@ -20,7 +20,7 @@ const NOISE_BURST = artifactCode("noise_burst");
  * frames that have come until then. Allocates nothing per frame.
  */
 export class ArtifactDetector {
-  /** Of the frame that was decided last: [0,1], at fault from .5 on. */
+  /** Score of the frame that was decided last, in [0,1]: at fault from 0.5 on. */
   score = NaN;
   /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
   kind = 0;

@@ -31,7 +31,10 @@ export const MEASURES = {
   edgesAcross: 17,
   edgesAcrossNew: 18,
   edgesAcrossGone: 19,
-  /** The same down columns. */
+  /**
+   * Straight edges down columns: all, those that are new, and those that are gone; in thousandths of the
+   * places.
+   */
   edgesDown: 20,
   edgesDownNew: 21,
   edgesDownGone: 22,
@@ -48,15 +51,19 @@ export const MEASURES = {
   /** Short straight borders where the picture is new: how many, and how clearly they lie on a grid of blocks; 1 is chance. */
   borders: 30,
   borderGrid: 31,
-  /** Such borders of frames before that are still there, how clearly they lie on a grid, and how many are newly missing. */
+  /**
+   * Short straight borders of earlier frames: how many are still there, how clearly these lie on a grid, and
+   * how many are newly missing.
+   */
   heldBorders: 32,
   heldGrid: 33,
   lostBorders: 34,
   /** Mean of how far neighbouring lines go up and down in turn, in levels; 0 where no lines were measured. */
   alternation: 35,
   /**
-   * Where lines alternate: how much more the one field differs from an older frame than the other does, as a share of what the fields
-   * differ by, positive where the other field is the older one; and by how much less both differ from the frame before than from each other.
+   * Where lines alternate: how much more the one field differs from an older frame than the other does, as a
+   * share of what the fields differ by, positive where the other field is the older one. The next measure is
+   * how much less both differ from the frame before than from each other.
    */
   fieldsApart: 36,
   fieldsBefore: 37,
@@ -66,21 +73,27 @@ export const MEASURES = {
   lift: 39,
 } as const;
 
-/** One of MEASURES: a number, as a name would be looked up anew at each use. */
+/** The place of one of MEASURES, as a number: a name would be looked up anew at each use. */
 export type Measure = (typeof MEASURES)[keyof typeof MEASURES];
 
-/** Those of the kernel. */
+/** How many of the measures the kernel takes. */
 export const MEASURE_COUNT = 38;
-/** All of them. */
+/** Values in the row of a frame: all measures, with the two that are made of the kernel's. */
 const ROW = 40;
 
-/** Frames of which the usual change is taken. */
+/** Frames before a frame whose changes say what is usual there. */
 const USUAL = 4;
-/** Three steps lead at least so many times as far as one where the camera is not shaken, and does not stand still: least change in levels. */
+/**
+ * Three steps lead at least this many times as far as one where the camera is not shaken. MOVES is the least
+ * change, in levels, of a picture that does not stand still.
+ */
 const ONWARD = 1.65;
 const MOVES = 1.5;
 
-/** Frames of which the share of light is taken, and levels that each counts as at least. */
+/**
+ * Frames before a frame over which the share of light is averaged. LIT_STEP_MIN is the least change, in
+ * levels, that each of them counts with.
+ */
 const LIT_FRAMES = 10;
 const LIT_STEP_MIN = 1;
 
@@ -98,7 +111,10 @@ export class ArtifactMeasures {
   count = 0;
   /** The measures of a frame are from `placeOf` the frame on, in the order of MEASURES. */
   readonly values = new Float64Array(KEPT * ROW);
-  /** Of the four frames before the one that was asked for: the usual change to the frame before, and to that three before. */
+  /**
+   * The usual change in the four frames before the one that was asked for last: to the frame before each, and
+   * to the frame three before.
+   */
   readonly #usual = new Float64Array(2);
 
   /** Adds the next frame. */

@@ -4,49 +4,76 @@ import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 /** Least change of chroma, in levels. */
 const CHROMA_MIN = 3.4;
-/** So many times as much as luma, and as in the three frames before with MORE on top. */
+/**
+ * Chroma must change by more than this times the change of luma. ABRUPT is the same factor beside its largest
+ * change in the three frames before, to which MORE levels are added.
+ */
 const OVER_LUMA = 1.9;
 const ABRUPT = 3;
 const MORE = 0.15;
 /**
- * Encoders draw colours coarsely and mend them in every few frames: a step is no fault that is less than so many times one of so many frames
- * before which stayed, and none where fewer frames than USUAL_FRAMES show what is usual.
+ * Frames before a step that show what is usual; with fewer there is no fault. Encoders draw colours coarsely
+ * and mend them every few frames. So a step is no fault either where it is less than MENDED times a step that
+ * stayed, up to MENDED_FRAMES frames before.
  */
 const USUAL_FRAMES = 3;
 const MENDED_FRAMES = 8;
 const MENDED = 1.5;
-/** What chroma changes more than before is so many times what luma does: a key frame draws both anew. */
+/**
+ * How many times the added change of luma the added change of chroma must be, both beside the frames before:
+ * a key frame draws both anew.
+ */
 const OVER_LUMA_RISE = 5.5;
-/** Less is clear where so little moves beside it. */
+/**
+ * Least change of chroma, in levels, that is clear where all else moves little; the constants below say how
+ * much larger than that it must be.
+ */
 const FAINT_MIN = 2.2;
 const FAINT_OVER_LUMA = 5;
 const FAINT_ABRUPT = 4.5;
 const FAINT_OVER_LUMA_RISE = 12;
-/** Where chroma stood nearly still before, so much of it is clear though luma rises too: by less than this part, as in pictures that come in jumps. */
+/**
+ * Least change of chroma, in levels, that is clear where chroma stood nearly still before, though luma rises
+ * too, as in pictures that come in jumps. The constants below say how clear the step must be otherwise.
+ */
 const STILL_MIN = 6;
 const STILL_ABRUPT = 10;
 const STILL_OVER_LUMA = 2.4;
 const STILL_OVER_LUMA_RISE = 2;
-/** Where luma stood nearly still before, and so many thousandths of the picture are new, a coloured thing appears: it changes chroma by this at most. */
+/**
+ * A coloured thing appears where luma moved by less than these levels before, and more than APPEARS_MIN
+ * thousandths of the picture are new. It changes chroma by less than APPEARS_CHROMA_MAX levels, which is no
+ * fault.
+ */
 const APPEARS_STILL = 0.5;
 const APPEARS_MIN = 30;
 const APPEARS_CHROMA_MAX = 20;
-/** Texture stays: the larger of the spikes before and now over the smaller. */
+/** Texture must stay: the most that the larger of the spikes before and now may be over the smaller. */
 const TEXTURE_MAX = 1.25;
 const TEXTURE_FLOOR = 0.6;
-/** So much more structure may be lost than in the three frames before, which motion costs. */
+/**
+ * How far the correlation may fall below its least in the three frames before: the loss in those is what
+ * motion costs.
+ */
 const LOSS_MAX = 0.1;
-/** Least contrast of luma, in levels, and the part that must be left: a coloured flash covers the picture. */
+/**
+ * Least contrast of luma, in levels. CONTRAST_KEPT is the part of the contrast before that must be left, as a
+ * coloured flash covers the picture.
+ */
 const CONTRAST_MIN = 6;
 const CONTRAST_KEPT = 0.6;
-/** So much chroma is clear in a picture of less contrast too, if luma stays: less is a plain colour. */
+/**
+ * A change of chroma above these levels is clear in a picture of less contrast too, if luma stays; a smaller
+ * one there is only a plain colour.
+ */
 const GLARING = 60;
 const GLARING_LUMA_MAX = 3;
 const GLARING_CONTRAST_MIN = 3;
 /**
- * A coarse encoder leaves chroma as it is for a while though luma changes, and then makes up for it: where chroma changed by less than
- * COARSE_STILL, and luma by more than COARSE_MOVES, a step must be larger than COARSE_MIN. So must one of a key frame, unless texture stays
- * as it was by this factor, and luma changes no more than before.
+ * A coarse encoder leaves chroma as it is for a while though luma changes, and then makes up for it. So where
+ * chroma changed by less than COARSE_STILL levels and luma by more than COARSE_MOVES, a step must be larger
+ * than COARSE_MIN. The same holds for a key frame, unless texture stays as it was, within the factor
+ * KEY_TEXTURE_MAX, and luma changes no more than before.
  */
 const COARSE_STILL = 0.04;
 const COARSE_MOVES = 0.3;
@@ -54,7 +81,7 @@ const COARSE_MIN = 12;
 const KEY_TEXTURE_MAX = 1.02;
 
 export interface ChromaStep {
-  /** 1 where the rule just holds; 0 for no step. */
+  /** How clear the step is: 1 where the rule just holds; 0 for no step. */
   strength: number;
 }
 
@@ -100,7 +127,10 @@ export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boo
   return step;
 }
 
-/** Whether a step is small beside one of chroma in the frames before that luma did not make: cuts change both. */
+/**
+ * Whether a step of chroma is small beside one in the frames before that luma did not take part in: in cuts
+ * both change.
+ */
 function isMended(measures: ArtifactMeasures, frame: number): boolean {
   const { values } = measures;
   let largest = 0;

@@ -2,72 +2,110 @@
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
-/** Frames in a row that tell together whether the fields are of two moments, always in the same way; and whether they are in turn. */
+/**
+ * Frames in a row that tell together whether one field is always the older one. TOGETHER_IN_TURN is their
+ * number where the two fields are older in turn.
+ */
 const TOGETHER = 4;
 const TOGETHER_IN_TURN = 6;
 /** Least alternation of lines in each of them, in levels. */
 const ALTERNATION_MIN = 0.15;
-/** Least mean by which one field is older than the other: in all frames the same one, or in turn (a wrong order of fields). */
+/**
+ * Least mean by which one field is older than the other: the same field in all frames, or the two in turn
+ * where the order of fields is wrong.
+ */
 const APART_MIN = 0.28;
-/** In turn it is so in each frame, by this at least; otherwise no frame says the opposite, by this. */
+/**
+ * Least value of each single frame where the fields are older in turn. Where the same field always is, no
+ * frame may say the opposite by more than OPPOSITE_MAX.
+ */
 const APART_IN_TURN_LEAST = 0.04;
 const OPPOSITE_MAX = 0.1;
-/** The same, in turn, of how much nearer both fields are to the frame before than to each other: so frames of a wrong order are, every second one. */
+/**
+ * Least mean by which, in turn, both fields are nearer to the frame before than to each other and then
+ * further from it: with a wrong order of fields every second frame is nearer.
+ */
 const IN_TURN_MIN = 0.36;
-/** Less is enough in so many frames: the least of each of them, in the same direction, and their mean. */
+/**
+ * Frames in a row for which less is enough: LONG_APART_LEAST in each of them, in the same direction, and the
+ * mean LONG_APART_MIN.
+ */
 const LONG_TOGETHER = 8;
 const LONG_APART_LEAST = 0.13;
 const LONG_APART_MIN = 0.2;
-/** Lines that alternate at once and so many times as much as in the frames before are no pattern of the scene, and then this is enough. */
+/**
+ * A comb is sudden where lines begin at once to alternate this many times as much as in the frames before:
+ * that is no pattern of the scene. If they alternate by SUDDEN_FROM levels at least, SUDDEN_MIN is enough in
+ * place of APART_MIN.
+ */
 const SUDDEN = 8;
 const SUDDEN_FROM = 1.2;
 const SUDDEN_MIN = 0.17;
-/** Such a comb shows itself within so many frames after its lines began to alternate: a pattern that came and moves later is none. */
+/**
+ * Frames after its lines began to alternate within which a sudden comb must show itself: a pattern that came
+ * and moves later is none.
+ */
 const SUDDEN_WITHIN = 8;
-/** Small text that moves alternates by less than this share of how far samples stick out along rows; what came at once, by less than the second. */
+/**
+ * Small text that moves alternates by less than this share of how far samples stick out along rows. For what
+ * came at once the share is SUDDEN_FINE_SHARE.
+ */
 const FINE_SHARE = 0.2;
 const SUDDEN_FINE_SHARE = 0.08;
-/** A picture with less than this part of the contrast, as a flash leaves it, does not show how much its lines alternate. */
+/**
+ * Least contrast before, as a part of that now: a picture with less, as a flash leaves it, does not show how
+ * much its lines alternate.
+ */
 const CONTRAST_SHOWN = 0.6;
-/** Where they are fewer: the same field is the older one in all frames, and both are nearer to the frame before, by these means. */
+/**
+ * For a sudden comb these means are enough where the same field is the older one in every frame: by this, and
+ * both fields nearer to the frame before than to each other by STEADY_BEFORE_MIN.
+ */
 const STEADY_APART_MIN = 0.07;
 const STEADY_BEFORE_MIN = 0.1;
-/** Lines that are further from the frame before than from each other, by this, are of a new picture. */
+/**
+ * Where the lines are further from the frame before than from each other by more than this, they are of a new
+ * picture.
+ */
 const NEW_PICTURE = -0.7;
-/** Such a comb goes on while its lines alternate so many times as much as those before it. */
+/** A sudden comb goes on while its lines alternate at least this many times as much as those before it. */
 const GOES_ON = 3;
-/** How far back the lines before are looked for, and how many frames are left out: an encoder draws them with those that follow. */
+/**
+ * Frames in which the alternation before a comb is looked for. The BLENDED_FRAMES just before the comb are
+ * left out, as an encoder draws them with those that follow.
+ */
 const BEFORE_FRAMES = 4;
 const BLENDED_FRAMES = 2;
-/** Frames of a shot that cannot be compared with three others of it. */
+/** Frames at the begin of a shot that cannot be compared with three earlier frames of it. */
 const SHOT_BEGIN = 3;
 /** Frames between combed ones in which nothing moves, so that no comb is seen. */
 const STILL_MAX = 2;
-/** A frame that tells less than this is not combed, whatever follows. */
+/** Least value of a frame, by either measure of fields, for which later frames may still show a comb. */
 const OPEN_MIN = 0.08;
 
-/** Judges frames in order. Allocates nothing per frame. */
+/** Finds combed frames: judges frames in order. Allocates nothing per frame. */
 export class CombedFrames {
-  /** Of the frame that was judged last: 0, or how clearly it is combed, 1 where the rule just holds. */
+  /** How clearly the frame that was judged last is combed: 0 for not, 1 where the rule just holds. */
   strength = NaN;
 
   readonly #measures: ArtifactMeasures;
-  /** Frames up to this one are combed, so clearly. */
+  /** The last frame that is known to be combed; `#clearness` says how clearly. */
   #end = -1;
   #clearness = NaN;
-  /** How clear the run of frames is that was asked for last. */
+  /** How clear the run of frames is that a rule looked at last. */
   #found = NaN;
   /** The first frame of the shot. */
   #shot = 0;
   /** The most alternation just before the present run of frames that alternate; NaN outside of one. */
   #before = NaN;
-  /** The first frame of that run. */
+  /** The first frame of the present run of frames that alternate. */
   #run = 0;
-  /** Whether frames of that run are combed, and it came at once. */
+  /** Whether frames of the present run are combed by a comb that came at once. */
   #isSuddenComb = false;
   /**
-   * Of the frames that were compared last: sums of how much one field is the older one, and of how much nearer both are to the frame before;
-   * the least and the most of the first, and where the least alternation is.
+   * Sum over the frames that were compared last of how much one field is the older one. `#lower` and `#upper`
+   * are the least and the most of these, `#nearer` is the sum of how much nearer both fields are to the frame
+   * before, and `#leastAt` is where the least alternation is.
    */
   #apart = NaN;
   #nearer = NaN;
@@ -130,7 +168,10 @@ export class CombedFrames {
     return this.#measures.values[this.#measures.placeOf(start) + MEASURES.alternation]! >= ALTERNATION_MIN;
   }
 
-  /** Of more frames from `start` on, in which the same field is the older one. */
+  /**
+   * Whether the same field is the older one in LONG_TOGETHER frames from `start` on, for which less is
+   * enough.
+   */
   #isLongComb(start: number): boolean {
     if (!this.#compare(start, LONG_TOGETHER, false)) return false;
     if (Math.max(this.#lower, -this.#upper) < LONG_APART_LEAST || this.#isFine(start, LONG_TOGETHER, false)) {
@@ -140,7 +181,10 @@ export class CombedFrames {
     return this.#isFound();
   }
 
-  /** Whether the lines of frames from `start` on, which alternate by the value at `least`, began to at once and just before, or in a sudden comb. */
+  /**
+   * Whether the lines of the frames from `start` on, whose least alternation is the value at `least`, began
+   * to alternate at once and just before, or belong to a sudden comb.
+   */
   #isSudden(start: number, least: number): boolean {
     if (!(this.#measures.values[least]! >= SUDDEN * this.#before)) return false;
     return start <= this.#run + SUDDEN_WITHIN || (this.#isSuddenComb && start <= this.#end + 1 + STILL_MAX);
@@ -179,7 +223,7 @@ export class CombedFrames {
     }
   }
 
-  /** Of the frames from `start` on: always the same field is the older one. */
+  /** Whether in the frames from `start` on always the same field is the older one. */
   #isComb(start: number): boolean {
     if (!this.#compare(start, TOGETHER, false) || Math.min(-this.#lower, this.#upper) > OPPOSITE_MAX) {
       return false;
@@ -196,7 +240,9 @@ export class CombedFrames {
     return this.#isFound();
   }
 
-  /** Of the frames from `start` on: the one field is the older one, and then the other one. */
+  /**
+   * Whether in the frames from `start` on the one field is the older one, and then the other one, in turn.
+   */
   #isCombInTurn(start: number): boolean {
     if (!this.#compare(start, TOGETHER_IN_TURN, true)) return false;
     const isInTurn = this.#lower > APART_IN_TURN_LEAST || this.#upper < -APART_IN_TURN_LEAST;
@@ -216,15 +262,16 @@ export class CombedFrames {
     return this.#measures.values[this.#leastAt]! >= SUDDEN_FROM;
   }
 
-  /** Whether a rule holds, which it just does with 1; it may be at most 4. */
+  /** Limits `#found` to 4, and says whether a rule holds: it just does with 1. */
   #isFound(): boolean {
     this.#found = Math.min(this.#found, 4);
     return this.#found >= 1;
   }
 
   /**
-   * Compares the fields of so many frames from `start` on; `inTurn`: of every second one the other way round. False where they have not
-   * come, are not of one picture, or their lines do not alternate.
+   * Compares the fields of so many frames from `start` on; with `inTurn`, in every second frame with the
+   * fields exchanged. False where these frames have not come, are not of one picture, or their lines do not
+   * alternate.
    */
   #compare(start: number, frames: number, inTurn: boolean): boolean {
     const measures = this.#measures, { values } = measures;

@@ -4,9 +4,12 @@ import { CELLS, LUMA_CELLS } from "../frame_history.ts";
 
 /** How many frames are kept, a power of two: those that wait for their decision, and the one before. */
 const KEPT = 16;
-/** The picture is back where it differs from the one before the damage by this part of what the cut changes. */
+/**
+ * The picture is back where its difference to the frame before the damage is at most this part of what the
+ * cut changes.
+ */
 const BACK = 0.5;
-/** And their cells correlate by so much. */
+/** Least correlation with the cells of the frame before the damage, where the picture is back. */
 const ALIKE = 0.85;
 
 /** Frame i is in slot i % KEPT. Frames are pushed in order and judged in order. Allocates nothing per frame. */
@@ -14,7 +17,7 @@ export class CutsOfDamage {
   #count = 0;
   #wasDamaged = false;
   readonly #cells = new Uint16Array(KEPT * CELLS);
-  /** Of the last frame before the damage. */
+  /** The luma cells of the last frame before the damage. */
   readonly #before = new Uint16Array(LUMA_CELLS);
 
   reset(): void {

@@ -3,36 +3,60 @@
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 import { mayBeFar, swapAt } from "./swapped_frames.ts";
 
-/** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
+/**
+ * Least change of a frame, in levels, for it to contradict the order: it does where it is nearer to an
+ * earlier frame than to the one before.
+ */
 const STEP_MIN = 1;
 /** Levels of noise that are added to both differences. */
 const NOISE = 0.7;
 /** Most of the change that light may explain: brightness that returns is no order. */
 const LIGHT_MAX = 0.75;
-/** Least logarithm of how much nearer, and of all in a stretch together. */
+/**
+ * Least logarithm of how much nearer a frame is to an earlier one. EVIDENCE_MIN is the least sum of these in
+ * a stretch, CONTRADICTIONS_MIN the least number of such frames.
+ */
 const NEARER_MIN = 0.1;
 const EVIDENCE_MIN = 1.05;
 const CONTRADICTIONS_MIN = 3;
 
 /** Frames before a stretch that must have moved evenly, in one direction. */
 const CALM_FRAMES = 6;
-/** Each of them is further from the one two before than from the one before, and from that three before: least logarithms. */
+/**
+ * Each calm frame is further from the frame two before than from the one before by this least logarithm.
+ * FURTHER_MIN is that of the frame three before beside the one two before.
+ */
 const ONWARD_MIN = 0.1;
 const FURTHER_MIN = 0.08;
-/** The largest of their steps over the smallest. */
+/** The most that the largest step of the calm frames may be over the smallest. */
 const EVEN_MAX = 5;
-/** Light explains at most this part of any of their steps: in a film whose light flickers, places that look alike say little. */
+/**
+ * Light may explain at most this part of any step of the calm frames: in a film whose light flickers, places
+ * that look alike say little.
+ */
 const CALM_LIGHT_MAX = 0.75;
 
-/** The largest step of the stretch in steps of the frames before: a motion that turns round makes none. */
+/**
+ * Least size of the largest step of the stretch, in steps of the calm frames: a motion that turns round makes
+ * no large one.
+ */
 const FAR_MIN = 1.5;
-/** Less is enough where so many frames contradict so clearly. */
+/**
+ * Contradictions from which on a smaller largest step is enough, if their sum is above LONG_EVIDENCE_MIN:
+ * LONG_FAR_MIN.
+ */
 const LONG_CONTRADICTIONS_MIN = 5;
 const LONG_EVIDENCE_MIN = 1.6;
 const LONG_FAR_MIN = 1.25;
-/** How far, in those steps, each frame is from the nearest of the three before: what is shown once is another picture. */
+/**
+ * How far, in steps of the calm frames, each frame may be from the nearest of the three before: a picture
+ * that is shown only once is another picture.
+ */
 const NEAR_MAX = 3.5;
-/** It may be further where it is nearer to one further back by this part. */
+/**
+ * A frame may be further than NEAR_MAX where its distance to the nearest of the three before is at most this
+ * part of its own step.
+ */
 const NEAR_PART = 0.7;
 
 /** Light explains this part at most of what changed before: old film and a shaken camera look back by chance. */
@@ -43,23 +67,26 @@ const DOUBTFUL_FRAMES = 8;
 const LOOKAHEAD = 5;
 /** A stretch goes on while frames contradict the order so many frames later: the two behind its last frame do too. */
 const NEXT_FROM = 2, NEXT_TO = 4;
-/** Frames after which it counts as what the picture is like. */
+/** Frames after which a wrong order counts as what the picture is like. */
 const LONGEST = 90;
 
 /** Frames are judged in order, each with those that have come until then. Allocates nothing per frame. */
 export class DisorderedFrames {
-  /** Of the frame that was judged last: 0, or how clearly it is out of order, 1 where the rule just holds. */
+  /** How clearly the frame that was judged last is out of order: 0 for not, 1 where the rule just holds. */
   strength = NaN;
 
   readonly #measures: ArtifactMeasures;
   #shotStart = 0;
   /** The first frame of a stretch that is doubtful or goes on; -1 where none is. */
   #start = -1;
-  /** The usual step before it. */
+  /** The usual step, in levels, before the stretch. */
   #step = NaN;
-  /** How clear it is; 0 while it is doubtful. */
+  /** How clear the stretch is; 0 while it is doubtful. */
   #clearness = NaN;
-  /** Of the frame that `#isNearer` was asked for last: the logarithm of how much nearer it is to one further back, 0 where it is not. */
+  /**
+   * Logarithm of how much nearer the frame that `#isNearer` was asked for last is to an earlier one; 0 where
+   * it is not.
+   */
   #nearness = NaN;
 
   constructor(measures: ArtifactMeasures) {
@@ -112,7 +139,10 @@ export class DisorderedFrames {
     return true;
   }
 
-  /** The first of two frames that changed places only steps further; the second frame behind it contradicts the order. */
+  /**
+   * Whether a stretch may begin with a frame. Of two frames that changed places, the first one only steps
+   * further; the second frame behind it contradicts the order.
+   */
   #mayBegin(frame: number): boolean {
     const now = this.#isNearer(frame);
     if (!now && !this.#isNearer(frame + 2)) return false;
@@ -140,7 +170,7 @@ export class DisorderedFrames {
     return largest <= EVEN_MAX * Math.max(NOISE, smallest);
   }
 
-  /** Makes `#clearness` that of the stretch, by the frames up to the last. */
+  /** Makes `#clearness` that of the stretch, by its frames up to `last`. */
   #judgeUntil(last: number): void {
     const measures = this.#measures, { values } = measures;
     let contradictions = 0, evidence = 0, farthest = 0;
@@ -160,7 +190,7 @@ export class DisorderedFrames {
     this.#clearness = Math.min(4, evidence / EVIDENCE_MIN);
   }
 
-  /** Whether the frame is nearer to one further back; `#nearness` says how much. */
+  /** Whether the frame is nearer to an earlier frame than to the one before; `#nearness` says how much. */
   #isNearer(frame: number): boolean {
     this.#nearness = 0;
     const { values, count } = this.#measures;

@@ -2,28 +2,40 @@
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
-/** Least step of the mean luma, as a share of the darker frame, which counts as 16 at least; of one, and of all on average. */
+/**
+ * Least step of the mean luma, as a share of the darker frame, which counts as DARK levels at least.
+ * MEAN_STEP_MIN is the least mean of all steps.
+ */
 const STEP_MIN = 0.045;
 const MEAN_STEP_MIN = 0.09;
 const DARK = 16;
-/** Least contrast, in levels: of a picture without any, an encoder rounds the level up and down. */
+/** Least contrast, in levels: in a plain picture an encoder rounds the level up and down. */
 const CONTRAST_MIN = 1.5;
 /** Most loss of correlation at a step: the picture itself stays. */
 const STEP_LOSS_MAX = 0.32;
-/** The same of all steps on average. */
+/** Most loss of correlation at the steps on average. */
 const MEAN_LOSS_MAX = 0.17;
-/** Light changes nearly all of the picture in one direction, motion does not: least change of the mean over the mean change. */
+/**
+ * Least change of the mean over the mean change: light changes nearly all of the picture in one direction,
+ * motion does not.
+ */
 const LIGHT_MIN = 0.86;
-/** Steps up and down in turn, at most STEP_GAP frames apart. A strobe is dark for longer. */
+/** Least number of steps up and down in turn, at most STEP_GAP frames apart. A strobe is dark for longer. */
 const STEPS_MIN = 5;
 const STEP_GAP = 2;
-/** Light that is held is not quite steady: a step counts that is this part of the one beside it, in the other direction. */
+/**
+ * A step counts from this part of the step beside it in the other direction: light that is held is not quite
+ * steady.
+ */
 const STEP_PART = 0.2;
-/** So many are enough where they come at one distance, lie on both sides of the light before them, and are nothing but light. */
+/**
+ * Steps that are enough where they come at even distances, lie on both sides of the light before them, and
+ * are nothing but light.
+ */
 const EVEN_STEPS_MIN = 3;
 const EVEN_STEP_MIN = 0.06;
 const EVEN_LIGHT_MIN = 0.9;
-/** How far the second step goes beyond the light before, as a part of it. */
+/** How far the second step must go beyond the light before the first one, as a part of the second step. */
 const BEYOND_MIN = 0.2;
 /** How far back steps are counted. */
 const REACH = 24;
@@ -39,16 +51,21 @@ export class FlickeringLight {
   readonly #measures: ArtifactMeasures;
   /** The relative change of the mean luma to the frame before, 0 where it is no step; frame i at i % KEPT. */
   readonly #changes = new Float64Array(KEPT);
-  /** Of steps that follow each other: how many there are, the first one, and the one behind it or -1. */
+  /**
+   * How many steps follow each other. `#first` is the frame of the first one, `#second` that of the one
+   * behind it, or -1.
+   */
   #count = 0;
   #first = 0;
   #second = -1;
-  /** Frames from one to the next where that is always the same, else 0; -1 where there is only one. */
+  /**
+   * Frames from one step to the next where that is always the same, else 0; -1 where there is only one step.
+   */
   #gap = -1;
   #least = NaN;
   #sum = NaN;
   #loss = NaN;
-  /** Sums of how far the mean and the samples changed. */
+  /** Sum over the steps of how far the mean changed; `#change` is that of how far the samples changed. */
   #lift = NaN;
   #change = NaN;
 
@@ -148,7 +165,9 @@ export class FlickeringLight {
     return one * two < 0 && Math.abs(two) > BEYOND_MIN * Math.abs(one - two);
   }
 
-  /** The nearest step in this direction that goes the other way than that at `from`; -1 where none is near. */
+  /**
+   * The nearest step in `direction` that goes the other way than the step at `from`; -1 where none is near.
+   */
   #nextStep(from: number, direction: 1 | -1): number {
     const own = this.#changes[from % KEPT]!;
     for (let gap = 1; gap <= STEP_GAP; gap++) {

@@ -3,37 +3,45 @@
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 export interface IsolatedRun {
-  /** 0 where no run begins. */
+  /** Frames in the run; 0 where no run begins. */
   frames: number;
-  /** 1 where the rule just holds. */
+  /** How clear the run is: 1 where the rule just holds. */
   strength: number;
-  /** Only the colours are others. */
+  /** Whether only the colours are others. */
   isChroma: boolean;
 }
 
 /** Least change of luma and chroma, in levels, at both ends. */
 const CHANGE_MIN = 9;
-/** Most of that change that may be left between the two sides. */
+/** Most of the change at the ends that may be left between the frames on both sides. */
 const LEFT_MAX = 0.36;
 /** Least loss of correlation at both ends: light that changes for a moment keeps the structure. */
 const LOSS_MIN = 0.25;
 /** Least difference that motion does not explain: a shaken camera only moves the picture. */
 const UNEXPLAINED_MIN = 6;
-/** How much larger than other changes nearby: in a shaken film all frames differ. */
+/** How many times other changes nearby the change at the ends must be: in a shaken film all frames differ. */
 const UNUSUAL = 1.8;
-/** Change of the mean over the mean change: nearly all of the picture became brighter (a flash), or darker (a blink). */
+/**
+ * Most change of the mean over the mean change: with more, nearly all of the picture became brighter (a
+ * flash). DROP_MAX is the same where it became darker (a blink).
+ */
 const LIFT_MAX = 0.9;
 const DROP_MAX = 0.97;
 /**
- * A brighter or darker picture is another one where so much of the structure is lost and both have so much contrast: light keeps
- * the structure, or leaves a plain picture. And where all of it but a part of RELIT_REST became
- * brighter, it has as much fine texture as before: light covers texture.
+ * Loss of correlation from which on a brighter or darker picture is another one, if both pictures have the
+ * contrast RELIT_CONTRAST_MIN: light keeps the structure, or leaves a plain picture. Where all of the picture
+ * but the part RELIT_REST became brighter, it must also have kept RELIT_TEXTURE_MIN of its fine texture:
+ * light covers texture.
  */
 const RELIT_LOSS_MIN = 0.75;
 const RELIT_CONTRAST_MIN = 10;
 const RELIT_REST = 0.04;
 const RELIT_TEXTURE_MIN = 0.7;
-/** Bright light that covers a part only, or has a colour, leaves this part of contrast and texture, at most, and most of the structure. */
+/**
+ * Least rise of the mean over the mean change for bright light that covers only a part of the picture, or has
+ * a colour. Such light loses at most VEIL_LOSS_MAX of the structure, and leaves at most VEIL_CONTRAST_MAX of
+ * the contrast and RELIT_TEXTURE_MIN of the texture.
+ */
 const VEIL_LIFT_MIN = 0.6;
 const VEIL_LOSS_MAX = 0.5;
 const VEIL_CONTRAST_MAX = 0.6;

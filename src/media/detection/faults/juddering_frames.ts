@@ -2,22 +2,34 @@
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
-/** A frame that is shown again differs by at most this part of the steps before and behind it, which have so many levels. */
+/**
+ * Largest step to a frame that is shown again, as a part of the steps before and behind it. STEP_MIN is the
+ * least size of those, in levels.
+ */
 const REPEAT_MAX = 0.28;
 const STEP_MIN = 0.5;
 /** The step behind the newest frame, which is not known yet, counts as this part of the one before. */
 const UNKNOWN_STEP = 0.6;
-/** Each step leads so many times as far as the usual one before: two frames at once. */
+/**
+ * Each step between held frames is at least this many times the usual one before: it makes up for two frames
+ * at once.
+ */
 const FURTHER_MIN = 1.2;
-/** The larger of two steps over the smaller one. */
+/** The most that the larger of two steps may be over the smaller one. */
 const EVEN_MAX = 4;
 
-/** Frames of the same shot that must have moved smoothly: usual steps are those of the nearest. */
+/**
+ * Frames of the same shot that must have moved smoothly; how many of the nearest say which step is usual; and
+ * the fewest that are enough.
+ */
 const SMOOTH_FRAMES = 16, USUAL_FRAMES = 10, SMOOTH_LEAST = 10;
-/** None of their steps is so many times the usual one: behind an effect other pictures come. */
+/**
+ * No step of the smooth frames may be this many times the usual one: behind an effect other pictures come.
+ */
 const JUMP_MIN = 5;
 /**
- * So many of them may be alike, those by this part of the steps on either side, or by that of the usual step. A least step below half of the usual
+ * How many of the smooth frames may be like the frame before. A frame is where its step is at most ALIKE_MAX
+ * of the steps on either side, or ALIKE_USUAL_MAX of the usual one. A least step below REST_MAX of the usual
  * one is what an encoder leaves of a picture that rests, and does not count.
  */
 const ALIKE_FRAMES = 2;
@@ -25,16 +37,21 @@ const ALIKE_MAX = 0.3;
 const ALIKE_USUAL_MAX = 0.15;
 const REST_MAX = 0.5;
 const USUAL_MIN = 0.3;
-/** A plain picture has steps of whole levels: standard deviation of luma. */
+/** Least standard deviation of luma, in levels: a plain picture moves by whole levels. */
 const CONTRAST_MIN = 8;
-/** Most of what changed before that light explains: the light of old film goes up and down. */
+/** Most of the change before that light may explain: the light of old film goes up and down. */
 const LIGHT_MAX = 0.5;
-/** Films of which pictures come faster were often made for half the rate. */
+/**
+ * Least time between two frames, milliseconds: films with faster pictures were often made for half the rate.
+ */
 const LEAST_MS = 15;
-/** Frames after which it counts as how the picture moves. */
+/** Frames after which held frames count as how the picture moves. */
 const LONGEST = 60;
 
-/** Frames are judged in order, each with the five behind it as far as they have come. Allocates nothing per frame. */
+/**
+ * Finds held frames: judges frames in order, each with the five behind it as far as they have come. Allocates
+ * nothing per frame.
+ */
 export class JudderingFrames {
   readonly #measures: ArtifactMeasures;
   readonly #steps = new Float64Array(USUAL_FRAMES);
@@ -43,7 +60,7 @@ export class JudderingFrames {
   #shotStart = 0;
   #start = -1;
   #ms = NaN;
-  /** Between the newest two frames. */
+  /** Milliseconds between the newest two frames. */
   #stepMs = NaN;
 
   constructor(measures: ArtifactMeasures) {
@@ -133,8 +150,9 @@ export class JudderingFrames {
   }
 
   /**
-   * Whether the step to a frame is at most so large beside those before and behind it, all of them beyond what is left of a picture that
-   * rests, which is the value at `restAt` if that is not -1.
+   * Whether the step to a frame is at most the part `most` of the smaller of the steps before and behind it.
+   * What is left of a picture that rests, the value at `restAt`, is first taken from all of them; -1 for
+   * none.
    */
   #repeats(frame: number, most: number, restAt = -1): boolean {
     const measures = this.#measures, { values } = measures;

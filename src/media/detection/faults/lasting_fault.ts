@@ -19,47 +19,65 @@ const KIND_OF: Readonly<Record<Sign, ArtifactKind>> = {
 /** Frames after which a fault counts as what the picture is like now. */
 const LONGEST: Readonly<Record<Sign, number>> = { gray: 45, green: 45, chroma: 60, salt: 15, lines: 15 };
 
-/** Levels that picture and colours must change by, at least, where gray or green appears. */
+/** Least change of luma and chroma together, in levels, where gray or green appears. */
 const CHANGE_MIN = 6;
 /** An abrupt change is this many times as large as any of the three before. */
 const ABRUPT = 2.5;
 const GRAY_MIN = 0.13;
-/** Gray is a fault where it has no texture: at least so many blocks have none, as a share of the gray. */
+/** Least share of the gray that must be blocks without texture: gray is a fault only where it has none. */
 const GRAY_FLAT_MIN = 0.7;
-/** So much plain gray is no new shot. */
+/** Share of the picture from which on plain gray that looks like a cut is a fault and no new shot. */
 const GRAY_CLEAR = 0.6;
 const GRAY_LOSS_MIN = 0.03;
 const GREEN_MIN = 0.03;
 
-/** What changes once more by so much of it, without going back, is a fade. */
+/** Part of the first step from which on a second one that does not go back is a fade. */
 const CHROMA_STEP_MAX = 0.6;
-/** Chroma that changes so much once more, and so many times as much as luma and as in the frame before, goes back. */
+/**
+ * Chroma goes back where it changes by this part of the first step again, by CHROMA_BACK_OVER_LUMA times the
+ * change of luma, and by CHROMA_BACK_ABRUPT times its own change in the frame before.
+ */
 const CHROMA_BACK = 0.4;
 const CHROMA_BACK_OVER_LUMA = 1.5;
 const CHROMA_BACK_ABRUPT = 2;
-/** So many times as much is another fault: the one before began where a faint one ended that was not seen. */
+/**
+ * Where chroma ends a fault with a step this many times the first one, another fault begins: the first one
+ * was taken for a fault where a faint one ended that was not seen.
+ */
 const CHROMA_NEXT = 2.5;
-/** Behind a single frame: most of the step that is left between the frames on both sides. */
+/** Behind a single frame: most of the first step that may be left between the frames on both sides. */
 const CHROMA_BACK_LEFT = 0.6;
-/** Loss of correlation with which the picture is another one, if chroma changes by this part of the step too. */
+/**
+ * Loss of correlation with which the picture is another one, if chroma changes by the part CHROMA_OTHER of
+ * the first step too.
+ */
 const CHROMA_OTHER_LOSS = 0.35;
 const CHROMA_OTHER = 0.2;
 
 /** The part of a sign's rise below which it has gone. */
 const GONE = 0.35;
-/** Noise may be weaker from its second frame on, as an encoder with few bits leaves it: it is there above this part of the first rise. */
+/**
+ * Part of the first rise below which noise has gone. It is lower than GONE, as an encoder with few bits
+ * leaves weaker noise from the second frame on.
+ */
 const SALT_GONE = 0.15;
-/** A key frame brings grain back: salt and pepper that comes with one lasts, or makes so many thousandths of the picture new. */
+/**
+ * Thousandths of the picture that salt and pepper on a key frame must make new, if it does not last: a key
+ * frame brings grain back.
+ */
 const SALT_KEY_NOVEL = 80;
-/** Gray has gone, however slowly, where contrast and the share of plain blocks are as before it, within a part and a share. */
+/**
+ * Gray has gone, however slowly, where the contrast is as before it within this part, and the share of plain
+ * blocks within FLAT_BACK.
+ */
 const CONTRAST_BACK = 0.06;
 const FLAT_BACK = 0.05;
 
 /** A fault of one stream: none, or one that goes on. */
 export class LastingFault {
-  /** Of the fault that goes on. */
+  /** Kind of the fault that goes on. */
   kind: ArtifactKind = "decode_damage";
-  /** Of the frame that was judged last: 0, or how clearly it is at fault, 1 where a rule just holds. */
+  /** How clearly the frame that was judged last is at fault: 0 for not, 1 where a rule just holds. */
   strength = NaN;
 
   readonly #measures: ArtifactMeasures;
@@ -72,7 +90,7 @@ export class LastingFault {
   /** How clearly the fault began. */
   #clearness = NaN;
   #lastCut = -9;
-  /** The cut before that. */
+  /** The cut before `#lastCut`. */
   #cutBefore = -9;
 
   constructor(measures: ArtifactMeasures) {
@@ -122,7 +140,7 @@ export class LastingFault {
     return this.#sign !== null && this.#start === frame;
   }
 
-  /** So much was lost that it may look like a new shot. */
+  /** Begins a fault at a cut: one that loses so much of the picture that it looks like a new shot. */
   #beginLost(frame: number): void {
     if (this.#beginGreen(frame)) return;
     const { values } = this.#measures, place = this.#measures.placeOf(frame);
@@ -196,7 +214,7 @@ export class LastingFault {
     this.#found(onset.sign, frame);
   }
 
-  /** A fault begins, whose numbers are set. */
+  /** Begins a fault whose `#before`, `#rise` and `#clearness` are set. */
   #found(sign: Sign, frame: number): void {
     const { values } = this.#measures, last = this.#measures.placeOf(frame - 1);
     this.#sign = sign;
@@ -225,7 +243,10 @@ export class LastingFault {
     }
   }
 
-  /** Of what was left in the frame before, little is; of the first one, as good as nothing. */
+  /**
+   * Whether little is left of the salt and pepper of the frame before. Behind the first frame as good as
+   * nothing may be left.
+   */
   #saltHasEnded(frame: number): boolean {
     const { values } = this.#measures;
     const now = this.#measures.placeOf(frame), last = this.#measures.placeOf(frame - 1);

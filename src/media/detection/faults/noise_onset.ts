@@ -3,56 +3,81 @@
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
 export interface NoiseOnset {
-  /** Null where none begins. */
+  /** What begins; null for nothing. */
   sign: "salt" | "lines" | null;
   /** The measure that grew: what it was before, and by how much it grew. */
   before: number;
   rise: number;
-  /** 1 where the rule just holds. */
+  /** How clear the burst is: 1 where the rule just holds. */
   strength: number;
 }
 
-/** Least spikes that growth is told from. */
+/** Least spikes before, in levels, from which growth is counted. */
 const SPIKES_FLOOR = 0.6;
-/** Spikes grow by this factor in this share of the blocks, more than a change of light explains. */
+/**
+ * Salt and pepper makes spikes grow by this factor, and that by more than a change of light explains, in the
+ * share SALT_SPREAD of the blocks, and by SALT_MORE levels.
+ */
 const SALT_GROWTH = 1.6;
 const SALT_SPREAD = 0.6;
 const SALT_MORE = 1.8;
 /**
- * Thousandths of the picture that salt and pepper makes new, beside so many times what was new before: a key frame that brings grain
- * back makes fine texture everywhere and nothing new.
+ * Least thousandths of the picture that salt and pepper makes new, with SALT_NOVEL_MORE times what was new
+ * before added. A key frame that brings grain back makes fine texture everywhere and nothing new.
  */
 const SALT_NOVEL = 6;
 const SALT_NOVEL_MORE = 1.5;
-/** Or black and white samples that were averaged take contrast away: the part that is left. */
+/**
+ * Part of the contrast that is left at most where not enough is new: black and white samples that were
+ * averaged take contrast away.
+ */
 const SALT_CONTRAST = 0.96;
-/** Spikes down columns grow by this factor, and more than those along rows; a strong line appears. */
+/**
+ * Lines make spikes down columns grow by this factor, and by LINES_OVER_ACROSS times the growth along rows; a
+ * strong line appears, of LINE_MIN levels.
+ */
 const LINES_GROWTH = 1.3;
 const LINES_OVER_ACROSS = 1.25;
 const LINES_SPREAD = 0.36;
 const LINE_MIN = 5;
-/** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
+/**
+ * Where spikes grow this many times as much down columns as along rows, thin lines are clear without a strong
+ * line.
+ */
 const LINES_CLEAR = 2;
-/** Where spikes along rows grow by more than this too, the picture is another one. */
+/**
+ * Largest growth of spikes along rows with which a strong line counts: with more, the picture is another one.
+ */
 const LINES_ACROSS_MAX = 2;
-/** Little salt and pepper is clear where so much is new, beside so many times what was new before, and the picture changes little. */
+/**
+ * Less salt and pepper is clear by these smaller bounds where more of the picture is new: LITTLE_SALT_NOVEL
+ * thousandths, and LITTLE_SALT_NOVEL_MORE times what was new before. Luma must change by less than
+ * LITTLE_SALT_CHANGE_MAX levels.
+ */
 const LITTLE_SALT_GROWTH = 1.1;
 const LITTLE_SALT_SPREAD = 0.2;
 const LITTLE_SALT_MORE = 1.1;
 const LITTLE_SALT_NOVEL = 20;
 const LITTLE_SALT_NOVEL_MORE = 5;
 const LITTLE_SALT_CHANGE_MAX = 12;
-/** A few lines are clear where spikes down columns grow by this, in some blocks, and so many new edges along rows appear where none did. */
+/**
+ * A few lines are clear where spikes down columns grow by this factor, in the share FEW_LINES_SPREAD of the
+ * blocks, and FEW_LINES_EDGES new edges along rows appear where there were no more than FEW_LINES_BEFORE.
+ */
 const FEW_LINES_GROWTH = 1.8;
 const FEW_LINES_SPREAD = 0.12;
 const FEW_LINES_EDGES = 25;
 const FEW_LINES_BEFORE = 4;
-/** The next frame is not twice as far from the one before the lines as they are: blinds that open go on. */
+/**
+ * The next frame may be at most this many times as far from the frame before the lines as the frame with
+ * lines is: blinds that open go on.
+ */
 const LINES_ONWARD = 1.7;
 const NOISE_LOSS_MAX = 0.5;
 /**
- * Where spikes down columns were steady (the least of three frames is this part of the largest), a smaller step is clear, if those along
- * rows stay as they were, straight edges along rows are new, and the picture is the same.
+ * Spikes down columns were steady where the least of the three frames before is this part of the largest.
+ * Then a smaller step is clear, if the spikes along rows stay as they were, straight edges along rows are
+ * new, and the picture is the same.
  */
 const STEADY = 0.88;
 const STEADY_GROWTH = 1.3;
@@ -62,24 +87,40 @@ const STEADY_ACROSS_MAX = 1.2;
 const STEADY_EDGES = 10;
 const STEADY_EDGES_MORE = 1.4;
 const STEADY_LOSS_MAX = 0.35;
-/** Spikes that are added to both sides of a growth: where there are none, it says nothing. */
+/**
+ * Spikes, in levels, that are added to both sides of a ratio: where there are hardly any, their growth says
+ * nothing.
+ */
 const SPIKES_MORE = 0.2;
-/** Many lines take the structure away too: spikes down columns grow so many times as much as along rows, with so many new edges. */
+/**
+ * Many lines take the structure away too: spikes grow this many times as much down columns as along rows, and
+ * MANY_LINES_EDGES edges are new.
+ */
 const MANY_LINES_OVER_ACROSS = 3;
 const MANY_LINES_EDGES = 60;
-/** Least correlation of the three frames before: a shaken camera blurs some frames and others not, though not so many times as much. */
+/**
+ * Least correlation of the three frames before, for salt and pepper that is not clear: a shaken camera blurs
+ * some frames and others not, though spikes then grow less than SALT_CLEAR asks for.
+ */
 const CALM_MIN = 0.8;
-/** Lines of the scene come and go with its shaking: for lines so much. */
+/**
+ * Least correlation of the three frames before, for lines: those of a scene come and go as the camera shakes.
+ */
 const CALM_LINES_MIN = 0.88;
 const SALT_CLEAR = 3;
-/** All of the picture becomes darker where a flash ends. */
+/**
+ * Change of the mean over the mean change beyond which all of the picture becomes darker, as where a flash
+ * ends.
+ */
 const DARKER_MAX = 0.9;
-/** Lines that change from frame to frame: the next step is this part of theirs. */
+/** Lines change from frame to frame: the next step is at least this part of theirs. */
 const CHANGING_MIN = 0.4;
 
 const onset: NoiseOnset = { sign: null, before: NaN, rise: NaN, strength: NaN };
 
-/** By what factors the spikes along rows and down columns grew, beside the most of the three frames before. */
+/**
+ * By what factors the spikes along rows and down columns grew, beside the largest of the three frames before.
+ */
 const grown = { across: NaN, down: NaN };
 /** How clearly lines appear in a picture that was steady: 1 where the rule just holds. */
 const steady = { strength: NaN };
@@ -119,7 +160,10 @@ export function mayBeLines(measures: ArtifactMeasures, frame: number): boolean {
     areSteadyLines(measures, frame);
 }
 
-/** What is drawn over a picture stays as it is; lines change with the next frame, or go. */
+/**
+ * Whether the picture changes again behind a frame: lines change with the next frame, or go, and what is
+ * drawn over a picture stays.
+ */
 function changesAgain(measures: ArtifactMeasures, frame: number): boolean {
   const { values } = measures;
   return values[measures.placeOf(frame + 1) + MEASURES.luma1]! >
@@ -135,7 +179,10 @@ function foundLines(measures: ArtifactMeasures, frame: number): NoiseOnset {
   return onset;
 }
 
-/** Tells `onset` of salt and pepper, which must be clearer where the picture was not calm. Fills `grown`. */
+/**
+ * Looks for salt and pepper, which must be clearer where the picture was not calm; tells `onset` of it. Fills
+ * `grown`.
+ */
 function findSalt(measures: ArtifactMeasures, frame: number, isCalm: boolean): boolean {
   findGrowth(measures, frame);
   const { values } = measures, now = measures.placeOf(frame);
@@ -214,7 +261,7 @@ function areManyLines(measures: ArtifactMeasures, frame: number): boolean {
   return grown.down > MANY_LINES_OVER_ACROSS * Math.max(1, grown.across);
 }
 
-/** Fills `grown`. */
+/** Fills `grown` for a frame. */
 function findGrowth(measures: ArtifactMeasures, frame: number): void {
   const { values } = measures, now = measures.placeOf(frame);
   const acrossBefore = values[measures.largestBefore(MEASURES.spikesAcross, frame, 3)]!;

@@ -2,9 +2,12 @@
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
-/** A far step, then a near one back to what was shown three frames before: frames that changed places. */
+/**
+ * Least size of the far step over the near one. Frames that changed places make a far step, then a near one
+ * back to what was shown three frames before.
+ */
 const FAR_NEAR_MIN = 1.25;
-/** As that, where there are only two such pairs so far. */
+/** FAR_NEAR_MIN where there are only PAIRS_MIN pairs. */
 const FAR_NEAR_CLEAR = 1.7;
 const PAIRS_MIN = 2;
 /** How far back pairs are counted. */
@@ -15,7 +18,7 @@ const SWAP_LIGHT_MAX = 0.8;
 const FAR_MIN = 1;
 
 export interface Swap {
-  /** 1 where the rule just holds; 0 for no swap. */
+  /** How clear the swap is: 1 where the rule just holds; 0 for no swap. */
   strength: number;
 }
 
@@ -46,7 +49,7 @@ export function swapAt(measures: ArtifactMeasures, frame: number): Swap {
   return swap;
 }
 
-/** A step that leads away from the frame two before. */
+/** Whether the step to a frame leads away from the frame two before. */
 export function mayBeFar(measures: ArtifactMeasures, frame: number): boolean {
   const { values } = measures, place = measures.placeOf(frame);
   const step = values[place + MEASURES.luma1]!;

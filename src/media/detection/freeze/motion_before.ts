@@ -2,38 +2,54 @@
 
 import type { FrameHistory } from "../frame_history.ts";
 
-/** The time that counts as just before; at a low rate so many frames do. */
+/** Milliseconds that count as just before; at a low rate FRAMES_MIN frames do. */
 const BEFORE_MS = 500;
 const FRAMES_MIN = 6;
 const FRAMES_MAX = 60;
-/** What is usual is that of so long, and of so many of its frames at least. */
+/** Milliseconds whose frames say what motion is usual: USUAL_QUANTILE of them move no more than that. */
 const USUAL_MS = 1000;
 const USUAL_QUANTILE = 0.7;
 /** Fewer frames than this tell nothing. */
 const KNOWN_MIN = 4;
-/** Of the frames sorted by motion the one that stands for all: where each is shown twice or thrice, one that moves. */
+/**
+ * Place, among the frames sorted by motion, of the one that stands for all. Where each picture is shown two
+ * or three times, this is one that moves.
+ */
 const QUANTILE = 0.8;
-/** Where only the last frames count, the middle one. */
+/** QUANTILE where only the last frames count: the middle one. */
 const BRIEF_QUANTILE = 0.5;
 const LAST_FRAMES = 3;
-/** A frame that moved so many times as much is a keyframe or a cut, which says nothing of single cells. */
+/**
+ * A frame that moved more than this times `moved` is a keyframe or a cut, which says nothing of single cells.
+ */
 const REDRAWN = 3;
 
 export class MotionBefore {
   /** Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all of them. */
   moved = 0;
-  /** The same of the largest change of a cell, and of the mean change of the cells. */
+  /**
+   * The largest change of a cell, in levels, of a frame that stands for all of them; `step` is its mean
+   * change of the cells.
+   */
   change = 0;
   step = 0;
-  /** The most and the middle motion of the last three frames. */
+  /** The most motion of the last three frames; `lastMiddle` is the middle one. */
   last = 0;
   lastMiddle = 0;
-  /** How much of the motion of these is a change of the mean luma: nearly all of it in a fade. */
+  /**
+   * How much of the motion of the last three frames is a change of the mean luma: nearly all of it in a fade.
+   */
   lightShare = 0;
-  /** Share of the frames of the half second that moved more than the limit, and the longest row of others, those that the rate of the film repeats too. */
+  /**
+   * Share of the frames of the half second that moved more than the limit. `hold` is the longest row of
+   * others, with the frames that only show a picture again.
+   */
   movingShare = 0;
   hold = 0;
-  /** What most frames of the last second move at most, faults and transitions in it left aside. */
+  /**
+   * The motion that most frames of the last second stay below, so that a few faults and transitions do not
+   * count.
+   */
   usual = 0;
   /** Whether a cut lies within the half second; what is before it does not count. */
   hasCut = false;
@@ -60,7 +76,7 @@ export class MotionBefore {
     this.moved = this.#sort(history, "moved", frame, count)[this.#place(count)]!;
   }
 
-  /** All of it; a frame is still that moved by at most `limit`. */
+  /** Sets all of the motion before `frame`; a frame is still that moved by at most `limit`. */
   take(history: FrameHistory, frame: number, cut: number, limit: number): void {
     const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
     const place = this.#place(count);
@@ -136,7 +152,10 @@ function lightShareOf(history: FrameHistory, frame: number): number {
   return moved > 0 ? light / moved : 0;
 }
 
-/** Frames of the time before, six at least, in the same shot. The frame 0 has no motion, nor has the first one after a cut. */
+/**
+ * How many frames the time before has: six at least, in the same shot. Frame 0 has no motion, nor has the
+ * first one after a cut.
+ */
 function countBefore(history: FrameHistory, frame: number, cut: number, timeMs: number): number {
   const fromMs = history.ptsMs(frame) - timeMs;
   let count = 0;

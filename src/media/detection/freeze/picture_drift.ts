@@ -1,11 +1,13 @@
-/** How far a picture that stands still drifts away from what it was: slow motion does, and a codec that mends it. */
+/** How far a picture that stands still drifts away from what it was: it does in slow motion, and where a
+ * codec mends it.
+ */
 
 import { CELL_SAMPLES, CELLS, type FrameHistory } from "../frame_history.ts";
 
 export class PictureDrift {
-  /** Levels, mean of all cells; the largest of those that were measured. */
+  /** The largest drift so far, as the mean of all cells, in levels. */
   mean = 0;
-  /** Levels of the cell that drifted most. */
+  /** The largest drift so far of any cell, in levels. */
   largest = 0;
   readonly #anchor = new Uint16Array(CELLS);
   #hasAnchor = false;
@@ -15,7 +17,7 @@ export class PictureDrift {
     this.#hasAnchor = false;
   }
 
-  /** The frame from which drift counts, unless there is one. */
+  /** Makes `frame` the one from which drift counts, unless there is one. */
   anchor(history: FrameHistory, frame: number): void {
     if (this.#hasAnchor) return;
     const at = history.cellsAt(frame);

@@ -3,28 +3,46 @@
 import { changedCells, distanceOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
 
-/** What a keyframe moves in levels a sample, changes a cell, and changes all cells on average. */
+/**
+ * The most that a keyframe moves, in levels a sample; CHANGE_MAX is the most that it changes a cell, STEP_MAX
+ * all cells on average.
+ */
 const MOVED_MAX = 3;
 const CHANGE_MAX = 3.5;
 const STEP_MAX = 0.5;
-/** It moves by no more than so many times the motion before. */
+/** A keyframe moves by no more than this times the motion before. */
 const BEFORE_SHARE = 4;
-/** A frame that moved by less repeats exactly; after it a keyframe may be coarser. */
+/**
+ * A frame that moved by no more levels a sample repeats exactly. The keyframe behind it may be coarser,
+ * within the bounds below.
+ */
 export const EXACT_MAX = 0.02;
 const COARSE_MOVED_MAX = 5;
 const COARSE_CHANGE_MAX = 9;
 const COARSE_STEP_MAX = 1.5;
-/** Right after it, so much of what it moved may move, but then it is bound by the motion before too. */
+/**
+ * The frame behind a coarse keyframe may move by this share of what that one moved, but then the keyframe is
+ * bound by the motion before too.
+ */
 const COARSE_REST = 0.15;
-/** Where so much of the motion before is left, and after slower motion nothing before it, a part may change, as a subtitle does. */
+/**
+ * A part of the picture may change, as a subtitle does, where no more than this share of the motion before is
+ * left. Where that motion was below PART_FAST levels, the frame before the change must repeat exactly.
+ */
 const PART_REST = 0.03;
 const PART_FAST = 5;
-/** Some cell changes by so many levels, and so many cells by more than two. */
+/**
+ * A part has changed where some cell changes by these levels, and no more than PART_MAX cells by more than
+ * PART_LEVELS.
+ */
 const PART_CHANGE_MIN = 8;
 const PART_MAX = 54;
 const PART_LEVELS = 2;
 
-/** Of the frames between `last` and `frame`; the motion before is in levels a sample. */
+/**
+ * Whether the frames between `last` and `frame` only drew the picture anew or changed a part of it;
+ * `movedBefore` is the motion before, in levels a sample.
+ */
 export function isRedrawn(history: FrameHistory, last: number, frame: number, movedBefore: number): boolean {
   let moved = 0, change = 0;
   for (let i = last + 1; i < frame; i++) {

@@ -12,95 +12,154 @@ import { EXACT_MAX, isRedrawn } from "./redrawn_picture.ts";
  *   `---------'                                         `--------'
  *   MotionBefore                                        AFTER_FRAMES
  *
- * What is still is measured by the motion before: a codec leaves the more the more moved. A stretch of still frames is
- * a freeze if the picture moved until it, stopped at once in many places, stayed what it was, and moves again at
- * once, in much the same cells. So a slide, a screen, an empty room, and a subject that comes to rest are none.
+ * What counts as still depends on the motion before: the more moved, the more noise a codec leaves in the
+ * frames after it. A stretch of still frames is a freeze if the picture moved until it, stopped at once in
+ * many places, stayed what it was, and moves again at once, in much the same cells. So a slide, a screen, an
+ * empty room, and a subject that comes to rest are none.
  */
-/** A frame is still that moved by so much of the motion before at most, and by so many levels a sample. */
+/**
+ * A still frame moved by at most this share of the motion before, and by at most MOVED_MAX levels a sample.
+ */
 const MOVED_SHARE = 0.35;
-/** After motion that is known from the last frames only. */
+/** MOVED_SHARE after motion that is known from the last frames only. */
 const BRIEF_SHARE = 0.15;
 const MOVED_MAX = 1.2;
-/** No cell changes its mean by more than that share of the largest change before; the first frames may by more. */
+/**
+ * In a still frame no cell changes its mean by more than this share of the largest change before, within
+ * CHANGE_MIN and CHANGE_MAX levels. In the first LEAD_FRAMES frames the bounds are LEAD_SHARE and LEAD_MAX.
+ */
 const CHANGE_SHARE = 0.15;
 const CHANGE_MIN = 1.3;
 const CHANGE_MAX = 2.2;
 const LEAD_FRAMES = 4;
 const LEAD_SHARE = 0.25;
 const LEAD_MAX = 4;
-/** Up to two frames between still ones may have redrawn the picture. */
+/** Most frames between two still ones that may have redrawn the picture. */
 const KEYFRAMES_MAX = 2;
-/** So many frames a keyframe that could be motion; where there are more, it is a film drawn in steps. */
+/**
+ * Frames that a stretch must have for each keyframe that could be motion: with more keyframes it is a film
+ * drawn in steps.
+ */
 const FRAMES_A_KEYFRAME = 8;
-/** A frame repeats that of two or three before it which differs by so little, a sum over the cells. */
+/**
+ * A frame repeats the one two or three before it where they differ by no more than this, a sum over the
+ * cells.
+ */
 const RETURN_MAX = 0.004 * CELLS * CELL_SAMPLES;
-/** And by so many levels a cell at least from that between. */
+/** Levels a cell by which a frame that repeats an earlier one must differ from the frame just before it. */
 const RETURN_STEP_MIN = 0.02;
 
-/** Motion before, in levels a sample; below CLEAR_MOVED it is faint, and more is asked of everything else. */
+/**
+ * Least motion before a freeze, in levels a sample. Below CLEAR_MOVED it is faint, and more is asked of
+ * everything else; above FAST_MOVED it is fast.
+ */
 const LEAST_MOVED = 0.15;
 const CLEAR_MOVED = 0.6;
 const FAST_MOVED = 1.5;
-/** Of the frames before, so many moved; less is a low rate whose frames are shown more than once. */
+/**
+ * Share of the frames before that must have moved; where fewer did, a low rate shows its frames more than
+ * once.
+ */
 const MOVING_MIN = 0.48;
-/** So many times as long as the longest hold before. */
+/** A freeze lasts at least this many times as long as the longest hold before it. */
 const HOLDS_MIN = 2.5;
-/** Motion of the last frames before, as a share of that of all. */
+/**
+ * Least motion of the last frames before, as a share of the motion before: of the frame that moved most.
+ * LAST_MIDDLE_MIN is that of the middle one.
+ */
 const LAST_MIN = 0.3;
 const LAST_MIDDLE_MIN = 0.1;
-/** Of it so much is a change of the mean luma; more is a fade, after which a title stands. */
+/**
+ * Most of the motion before that may be a change of the mean luma; where more is, a fade ends and a title
+ * stands.
+ */
 const LIGHT_MAX = 0.9;
-/** How many times the motion within is that just before it: what comes to rest slows down. */
+/**
+ * How many times the motion within the stretch the motion just before must be: a thing that comes to rest
+ * slows down first.
+ */
 const DROP_MIN = 5;
-/** What is left of the motion while the picture stands: of fast, of clear and of faint motion. */
+/**
+ * Most motion while the picture stands, as a share of the motion before where that was fast; below are the
+ * shares for clear and for faint motion.
+ */
 const REST_FAST_MAX = 0.085;
 const REST_MAX = 0.07;
 const REST_FAINT_MAX = 0.06;
-/** After motion that is known from the last frames only, so many of the frames within repeat exactly. */
+/**
+ * Share of the frames within that must repeat exactly, after motion that is known from the last frames only.
+ */
 const BRIEF_EXACT_MIN = 0.6;
-/** Levels by which the picture drifts between keyframes, mean of the cells. */
+/**
+ * Levels by which the picture may drift between keyframes, mean of the cells; DRIFT_FAINT_MAX is for faint
+ * motion.
+ */
 const DRIFT_MAX = 0.42;
 const DRIFT_FAINT_MAX = 0.2;
-/** After fast motion a codec mends the picture for long, everywhere alike: mean of the cells, and of any one. */
+/**
+ * DRIFT_MAX after fast motion, where no cell drifts by DRIFT_CELL_MAX levels: a codec then mends the picture
+ * for long, everywhere alike.
+ */
 const DRIFT_EVEN_MAX = 1;
 const DRIFT_CELL_MAX = 5;
-/** Share of the luma cells that move before and stop; and how many of them move again, in the frames after it. */
+/**
+ * Least share of the luma cells that moved before and stop. RESUMED_MIN is the part of these that must move
+ * again in the AFTER_FRAMES frames after the stretch.
+ */
 const STOPPED_MIN = 0.22;
 const STOPPED_FAINT_MIN = 0.35;
 const STOPPED_OPEN_MIN = 0.44;
 const RESUMED_MIN = 0.6;
 const RESUMED_MOVED_MIN = 0.4;
 const AFTER_FRAMES = 8;
-/** Where so many of the frames repeat exactly, ten at least, and before them one in a row at most, less is asked of the cells. */
+/**
+ * A stretch is sure where this share of its frames repeat exactly, SURE_FRAMES at least, and before it no
+ * more than SURE_HOLD did in a row. Then less is asked of the cells.
+ */
 const SURE_MIN = 0.8;
 const SURE_FRAMES = 10;
 const SURE_HOLD = 1;
 const STOPPED_SURE_MIN = 0.18;
 const RESUMED_SURE_MIN = 0.35;
 const RESUMED_MOVED_SURE_MIN = 0.15;
-/** A cell moves with so many levels a sample, or with that share of a fainter motion. */
+/**
+ * Sum over a cell from which on it moves: 0.1 levels a sample, or this share of a motion fainter than one
+ * level.
+ */
 const CELL_MOVES = 0.1 * CELL_SAMPLES;
-/** A cell has stopped that moves by this share at most. */
+/** A cell has stopped where it moves by at most this share of its motion before. */
 const CELL_RESTS = 0.25;
 /** Levels between the darkest and the brightest cell; a flat picture cannot freeze. */
 const FLAT_RANGE = 12;
 
 const LEAST_FRAMES = 5;
 const LEAST_MS = 190;
-/** Where the codec leaves more than CLEAN_REST levels, where a cut ends it, where the stream ends. */
+/**
+ * Levels a sample of motion within, above which the codec leaves noise. Such a stretch must last
+ * LEAST_NOISY_MS; one that a cut ends LEAST_TO_CUT_MS, one that the stream ends LEAST_TO_END_MS.
+ */
 const CLEAN_REST = 0.1;
 const LEAST_NOISY_MS = 250;
-/** There it is so much of what is usual at most: a burst of faults before it is no motion. */
+/**
+ * Most motion within a noisy stretch, as a share of what is usual: a burst of faults before the stretch is no
+ * motion.
+ */
 const USUAL_SHARE = 0.3;
 const LEAST_TO_CUT_MS = 300;
 const LEAST_TO_END_MS = 1000;
-/** Faint motion must be missing the longer the fainter it was: levels a sample times milliseconds. */
+/**
+ * After faint motion a stretch must last the longer the fainter the motion was: this is motion before times
+ * length, in levels a sample times milliseconds.
+ */
 const LEAST_FAINT_LEVEL_MS = 170;
 const LEAST_SURE_LEVEL_MS = 70;
 const SURE_CHANGE_MIN = 0.8;
-/** A stretch that begins so few frames after a cut is a still shot. */
+/** A stretch that begins at most this many frames after a cut is a still shot. */
 const CUT_REACH = 5;
-/** So much more motion after it than before is a cut; there, so little is left of the motion. */
+/**
+ * Motion after a stretch that is more than this times the motion before is a cut. Then at most CUT_REST_MAX
+ * of the motion may be left in the stretch.
+ */
 const CUT_OFF = 20;
 const CUT_REST_MAX = 0.03;
 
@@ -108,16 +167,16 @@ const CUT_REST_MAX = 0.03;
 const MOVED = 0;
 const REST = 1;
 
-/** In the history's sums of moves, places from those before the stretch to those within. */
+/** Places in the history's sums of moves from the sums before the stretch to those within it. */
 const WITHIN_OFFSET = 2;
-/** Moves of more frames do not count: their sums stay below 2^32. */
+/** Most frames whose moves are summed, so that the sums stay below 2^32. */
 const MOVES_COUNTED = 60_000;
 
 /** A stretch that was frozen; the last frame is inside. */
 export interface Frozen {
   readonly startFrame: number;
   readonly lastFrame: number;
-  /** The same, counted among all frames of the stream. */
+  /** The first frame, counted among all frames of the stream; `last` is the last one. */
   readonly first: number;
   readonly last: number;
   readonly startMs: number;
@@ -126,8 +185,8 @@ export interface Frozen {
 }
 
 /**
- * One stretch at a time, measured by the motion of the half second before it, or where that is `isBrief` of the last frames,
- * which tells more where the motion had nearly died down.
+ * Follows one stretch at a time, measured by the motion of the half second before it. With `isBrief` it is
+ * measured by the last frames only, which tells more where the motion had nearly died down.
  */
 export class StillStretch {
   readonly #cuts: CutScores;
@@ -138,19 +197,19 @@ export class StillStretch {
   /** First frame that moved after a stretch; -1 while none waits for its verdict. */
   #end = -1;
   #startMs = 0;
-  /** Its number among all frames of the stream. */
+  /** Number among all frames of the stream of the first still frame. */
   #first = 0;
-  /** Time of the frame before it, which shows the same picture. */
+  /** Time of the frame before the stretch, which shows the same picture, milliseconds. */
   #shownMs = 0;
   #lastStill = -1;
   #movedLimit = 0;
   #changeLimit = 0;
   #leadLimit = 0;
   readonly #before: MotionBefore;
-  /** Still frames without the first one, which carries the codec's rest of the motion. */
+  /** Still frames within, without the first one, in which the codec leaves noise of the motion. */
   #framesWithin = 0;
   readonly #sums = new Float64Array(2);
-  /** Those of them whose moves are in the sums beside those of `#before`. */
+  /** How many of the frames within have their moves in the kernel's sums, beside those of `#before`. */
   #movesWithin = 0;
   readonly #drift = new PictureDrift();
   /** Frames within that repeat exactly. */
@@ -235,7 +294,10 @@ export class StillStretch {
     return history.moved(frame) <= this.#movedLimit && history.largestChange(frame) <= limit;
   }
 
-  /** What is little beside fast motion before it, a codec's rest can be. */
+  /**
+   * Whether a frame that is still after fast motion could also be motion: what is little beside fast motion
+   * may be more than a codec leaves.
+   */
   #couldBeMotion(history: FrameHistory, frame: number): boolean {
     return history.moved(frame) > MOVED_SHARE * this.#before.moved ||
       history.largestChange(frame) > this.#changeLimit;
@@ -339,7 +401,7 @@ export class StillStretch {
     return moved > FAST_MOVED && this.#drift.largest < DRIFT_CELL_MAX ? DRIFT_EVEN_MAX : DRIFT_MAX;
   }
 
-  /** Whether it begins with a cut, or a few frames after one. */
+  /** Whether the stretch begins with a cut, or a few frames after one. */
   #hasCut(): boolean {
     for (let frame = this.#start - CUT_REACH; frame <= this.#start + 1; frame++) {
       if (this.#cuts.cutScore(frame) >= CUT_SCORE_THRESHOLD) return true;
@@ -347,7 +409,7 @@ export class StillStretch {
     return false;
   }
 
-  /** What is left of the motion. */
+  /** What is left of the motion, as a share of the motion before; mean of the frames within. */
   get #rest(): number {
     return this.#meanWithin(REST);
   }
@@ -356,7 +418,7 @@ export class StillStretch {
     return this.#sums[sum]! / Math.max(1, this.#framesWithin);
   }
 
-  /** From this sum on a cell moves. */
+  /** The sum of differences from which on a cell moves. */
   get #cellMoves(): number {
     return CELL_MOVES * Math.min(1, this.#before.moved);
   }
@@ -376,7 +438,7 @@ export class StillStretch {
     return stopped / LUMA_CELLS;
   }
 
-  /** By what margin the picture moves again after it; -1 where it does not. */
+  /** By what margin the picture moves again after the stretch; -1 where it does not. */
   #resumption(history: FrameHistory, until: number): number {
     const { moved } = this.#before;
     const { moves } = history;

@@ -3,20 +3,26 @@
 import type { RangeSink } from "../range_sink.ts";
 import { LONGEST_MS } from "./transition_row.ts";
 
-/** The logarithm of the odds that a transition needs; cross-validated F1 is flat here, and what is wrong is seen more than what is missed. */
+/**
+ * Least logarithm of the odds for a transition. Near this value the cross-validated F1 hardly changes, and a
+ * wrong transition is noticed more than a missed one.
+ */
 const LEAST_ODDS = 1;
-/** Half of a fade needs only this where the other half is sure: something must come before and after a plain picture. */
+/**
+ * Least logarithm of the odds for half of a fade where the other half is sure: something must come before and
+ * after a plain picture.
+ */
 export const LEAST_HALF_ODDS = -1;
-/** A fade out and a fade in from the same plain picture with at most this between are one. */
+/** Most milliseconds of the same plain picture between a fade out and a fade in that are one fade. */
 const HOLD_MS = 510;
 /** The odds at which the confidence is about 0.85. */
 const SOFTNESS = 4;
-/** How long after a stretch one may end that it is a half of a fade with. */
+/** How long after a stretch its other half of a fade may end, milliseconds. */
 const HALF_WAIT_MS = HOLD_MS + LONGEST_MS;
-/** So many stretches are compared at once; of more the least sure are left out. */
+/** Stretches that are compared at once; if there are more, the least sure ones are left out. */
 const MOST = 200;
 
-/** Mixed frames from `start` on; `end` is the first frame that is the second picture alone. */
+/** A stretch with mixed frames from `start` on; `end` is the first frame that is the second picture alone. */
 export interface Stretch {
   readonly start: number;
   readonly end: number;
@@ -76,7 +82,7 @@ export class ChosenStretches {
     this.#give();
   }
 
-  /** Of stretches that overlap the surest counts. */
+  /** Chooses the surest of the stretches that overlap. */
   #choose(): void {
     const chosen: Stretch[] = [];
     for (const stretch of this.#likely.sort(bySurest)) {

@@ -13,9 +13,12 @@ export const LEAST_MS = 130;
 export const LONGEST_MS = 2500;
 const LEAST_FRAMES = 4;
 const DISTANCE_MIN = 8;
-/** From or to a plain picture: a fade of a dark picture changes less, and fewer cells. */
+/**
+ * Least distance of the two pictures where one is plain: a fade of a dark picture changes less, and fewer
+ * cells.
+ */
 const FADE_DISTANCE_MIN = 4;
-/** The largest step of all of the way; more is a cut. */
+/** Largest step as a share of the whole way; a larger one is a cut. */
 const STEP_MAX = 0.5;
 /** Root of the mean squared steps between the cells of a plain picture. */
 const PLAIN_STEP = 2.5;
@@ -48,7 +51,7 @@ const CHANGES_BEFORE = NUMBERS.indexOf("changes_before");
 const PLAIN_BEFORE = NUMBERS.indexOf("plain_a");
 const PLAIN_AFTER = NUMBERS.indexOf("plain_b");
 const LIKENESS = NUMBERS.indexOf("likeness");
-/** More alike, only the light has changed. */
+/** Likeness of the two pictures above which only the light has changed. */
 const LIKENESS_MAX = 0.85;
 /** Units of roughness in a level. */
 const ROUGHNESS_SCALE = 10;
@@ -83,7 +86,7 @@ export class TransitionRow {
   core = 0;
   /** How much of it was measured, one of EFFORT. */
   effort: number = EFFORT.little;
-  /** Its steps, from the least to the most. */
+  /** The steps of the stretch, from the least to the most. */
   readonly #steps = new Float64Array(HISTORY_FRAMES);
   readonly #sorted = new Float64Array(HISTORY_FRAMES);
   readonly #cellsA = new Uint16Array(CELLS);
@@ -174,8 +177,8 @@ export class TransitionRow {
   }
 
   /**
-   * A sieve by the first numbers, which a fifth of all stretches passes: above SIEVE after what the frames around the stretch count
-   * against it. This is how much the two pictures promise.
+   * A sieve by the first numbers: how much the two pictures promise, less what the frames around the stretch
+   * count against it. Stretches above SIEVE pass, which are a fifth of all.
    */
   #promiseOfPictures(): number {
     const { values } = this;
@@ -187,7 +190,10 @@ export class TransitionRow {
     return 24 * Math.min(128, distance) + 17 * other + 18 * Math.min(128, efficiency) - 65 * most - 22 * ms;
   }
 
-  /** A finer sieve by the first twenty: half of what comes here passes it, of transitions 98 in 100. */
+  /**
+   * A finer sieve by the first twenty numbers: half of the stretches that come here pass it, and 98 in 100
+   * transitions.
+   */
   #isStillPromising(): boolean {
     const { values } = this, at = FIRST_NUMBERS;
     const most = values[0]!, distance = values[2]!, frames = values[4]!, other = values[5]!;
@@ -271,8 +277,9 @@ export class TransitionRow {
   }
 
   /**
-   * Of the changed cells, the share that went most of their way without turning back, and how much of a cell's way is one
-   * step, beside the steps of noise; and the share of colour in all change.
+   * Measures the ways of the changed cells: the share of cells that went most of their way without turning
+   * back, and how much of a cell's way is one step, beside the steps of noise. Then the share of colour in
+   * all change.
    */
   #measureWays(history: FrameHistory, one: number, other: number): void {
     const { kernel } = history, { numbers } = kernel;
@@ -316,12 +323,12 @@ export class TransitionRow {
     return most;
   }
 
-  /** A number from 0 to 1; what is outside counts as the nearest. */
+  /** Adds a number from 0 to 1 to the row; a value outside counts as the nearest. */
   #share(value: number): void {
     this.values[this.#at++] = Math.round(255 * Math.max(0, Math.min(1, value)));
   }
 
-  /** A number from 0 on; 1 is in the middle. */
+  /** Adds a number from 0 on to the row; 1 is in the middle. */
   #ratio(value: number): void {
     this.values[this.#at++] = Math.round(255 * value / (1 + value));
   }
