@@ -14,7 +14,10 @@ export interface TimeSearch {
   readonly sinceMs: number;
 }
 
-/** A number between the events that were written before `sinceMs` and the others. It pauses after each read, for callers that let others go on. */
+/**
+ * A number between the events that were written before `sinceMs` and the others. It pauses after each read,
+ * for callers that let others go on.
+ */
 export function* seekTime({ first, fromSeq, toSeq, sinceMs }: TimeSearch): Generator<void, number> {
   let [low, high] = [fromSeq, toSeq];
   while (low < high) {

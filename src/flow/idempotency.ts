@@ -1,4 +1,6 @@
-/** Decides what becomes of a request with an idempotency key: it is the first, gets a kept answer, or is refused. */
+/** Decides what becomes of a request with an idempotency key: it is the first, gets a kept answer, or is
+ * refused.
+ */
 
 import { RefusalForNow, refuse } from "../contract/refusal.ts";
 import type { Metrics } from "../contract/metrics.ts";
@@ -56,12 +58,12 @@ export class FirstRequest {
     return this.#answers.keep(this.#key, status, body);
   }
 
-  /** It was refused: the next request with the key is the first again. */
+  /** The request was refused: the next request with the key is the first again. */
   free(): void {
     this.#answers.remove(this.#key);
   }
 
-  /** It is not known how much of it is on the disk. */
+  /** The answer was interrupted: nobody knows how much of it is on the disk. */
   interrupt(): void {
     this.#answers.interrupt(this.#key);
   }
@@ -77,9 +79,9 @@ export class Idempotency {
   }
 
   /**
-   * For the first request with the key, what its work ends with; else the answer again. Errors: 422 `idempotency-key` with
-   * another body, 409 while the first request is running and when its answer is not there, 429 with too many keys, 503 and
-   * 507 where the key cannot be stored.
+   * For the first request with the key, what its work ends with; else the answer again. Errors: 422
+   * `idempotency-key` with another body, 409 while the first request is running and when its answer is not
+   * there, 429 with too many keys, 503 and 507 where the key cannot be stored.
    */
   async begin(caller: Caller, work: KeyedWork): Promise<FirstRequest | AnswerAgain> {
     const { timeline, answers, world } = this.#options;
@@ -91,7 +93,8 @@ export class Idempotency {
     const known = answers.find(scope) ?? (earlier === null ? undefined : answers.find(scopeOf(earlier)));
     const again = known && await this.#again(known, bodySha256, work);
     if (again !== undefined) return again;
-    if (answers.find(scope) !== undefined) throw runningNow(); // another request began while the old key was looked at
+    // another request began while the old key was looked at
+    if (answers.find(scope) !== undefined) throw runningNow();
     const { runIds } = work;
     const fromSeq = timeline.view.lastSeq + 1;
     const use = { scope, principalKey, runIds, bodySha256, requestId, begunMs: world.now(), fromSeq };
@@ -134,7 +137,8 @@ export class Idempotency {
           `${found.runId}: read the events of the run, and use a new key to do the work again`,
       );
     }
-    await timeline.synced(); // what was committed may not be on the disk: a failed sync may be why it was interrupted
+    // what was committed may not be on the disk: a failed sync may be why it was interrupted
+    await timeline.synced();
     if (key.state.kind !== "interrupted") throw runningNow();
     const text = JSON.stringify(rebuild(found, key.use.requestId));
     await answers.resume(key);

@@ -37,12 +37,18 @@ export class LargeReads implements Disposable {
     this.#answers = new PermitQueue({ ...common, limit: LIMITS.read.answersMax, what: "long answers" });
   }
 
-  /** Before the signals of a long decode are read. The permit comes back when the answer has gone. Errors: 503. */
+  /**
+   * Before the signals of a long decode are read. The permit comes back when the answer has gone. Errors:
+   * 503.
+   */
   async decode(caller: Caller): Promise<void> {
     await this.#hold(this.#decodes, caller);
   }
 
-  /** Before the second piece of an answer is written. The permit comes back when the answer has gone. Errors: 503. */
+  /**
+   * Before the second piece of an answer is written. The permit comes back when the answer has gone. Errors:
+   * 503.
+   */
   async answer(caller: Caller): Promise<void> {
     await this.#hold(this.#answers, caller);
   }

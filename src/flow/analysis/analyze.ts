@@ -85,8 +85,8 @@ export class Analyze {
   }
 
   /**
-   * Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, `detectors`,
-   * sampling fields; 503 where too many read long decodes; 507.
+   * Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`,
+   * `detectors`, sampling fields; 503 where too many read long decodes; 507.
    */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
     const { gate, thresholds, world, inference } = this.#options;
@@ -151,8 +151,8 @@ export class Analyze {
   }
 
   /**
-   * One `marker_emitted` per marker, then `analysis_generated`, and `run_completed` where the caller wants no other analysis;
-   * in several commits, so that a stop in between counts.
+   * One `marker_emitted` per marker, then `analysis_generated`, and `run_completed` where the caller wants no
+   * other analysis; in several commits, so that a stop in between counts.
    */
   async #commit(
     caller: Caller,
@@ -209,7 +209,9 @@ export class Analyze {
     if (found.isLast) work.end(runId);
   }
 
-  /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */
+  /**
+   * Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame.
+   */
   #count(gate: GateColumns, tookMs: number): void {
     const { metrics } = this.#options;
     const kept = gate.reason.reduce((count, reason) => count + (isKept(GATE_REASONS[reason]!) ? 1 : 0), 0);
@@ -314,7 +316,10 @@ function callerFrames(
   };
 }
 
-/** 1000 over the mean positive distance of two frames, within the sampling range; 1 where there is no such distance. */
+/**
+ * 1000 over the mean positive distance of two frames, within the sampling range; 1 where there is no such
+ * distance.
+ */
 function measuredFps(frames: readonly CallerFrame[]): number {
   let sumMs = 0;
   let distances = 0;

@@ -71,7 +71,7 @@ export async function readDecoded(timeline: Timeline, seq: number): Promise<Stor
 
 /** A decode with the scores of its context pass, as it is kept for those who ask again. */
 export interface MeasuredDecode {
-  /** Of its `frames_decoded` event. */
+  /** The number of its `frames_decoded` event. */
   readonly seq: number;
   readonly sampleFps: number;
   readonly columns: SignalColumns & ContextScores;
@@ -103,13 +103,13 @@ export interface SignalReadsOptions {
 }
 
 /**
- * Signals of the decodes of runs. The columns of the last decode that was asked for are kept, 48 bytes a frame, as whoever looks
- * at a plot asks again with each movement.
+ * Signals of the decodes of runs. The columns of the last decode that was asked for are kept, 48 bytes a
+ * frame, as whoever looks at a plot asks again with each movement.
  */
 export class SignalReads {
   readonly #options: SignalReadsOptions;
   #kept: MeasuredDecode | null = null;
-  /** Those that are being read, by their events. */
+  /** Decodes that are being read, by their events. */
   readonly #reading = new Map<number, Promise<MeasuredDecode | null>>();
 
   constructor(options: SignalReadsOptions) {
@@ -133,8 +133,8 @@ export class SignalReads {
   }
 
   /**
-   * The decode that is asked about, or null for a run without one. `check` adds the faults of further fields. Errors: 404,
-   * 422 on `from_ms`, `source_seq`, 503 where too many read long decodes.
+   * The decode that is asked about, or null for a run without one. `check` adds the faults of further fields.
+   * Errors: 404, 422 on `from_ms`, `source_seq`, 503 where too many read long decodes.
    */
   async measured(
     caller: Caller,

@@ -1,4 +1,5 @@
-/** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api.md#feedback. */
+/** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api.md#feedback.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -17,8 +18,8 @@ const KIND = "operator_feedback_submitted";
 /** Events in one batch of the list. */
 const BATCH_EVENTS = 128;
 /**
- * Characters of payloads in one batch, a last one added: what a client that does not read its answer keeps in memory. Of
- * the longest text, each control character written as six, a batch has one.
+ * Characters of payloads in one batch, a last one added: what a client that does not read its answer keeps in
+ * memory. Of the longest text, each control character written as six, a batch has one.
  */
 const BATCH_CHARACTERS = 64 << 10;
 
@@ -56,8 +57,8 @@ export class Feedback {
   }
 
   /**
-   * Returns the feedback's id. A terminal run takes feedback like any other. Errors: 422 on `rating`, `category` and
-   * `feedback`, checked before the run; then 422 and 404 on the run.
+   * Returns the feedback's id. A terminal run takes feedback like any other. Errors: 422 on `rating`,
+   * `category` and `feedback`, checked before the run; then 422 and 404 on the run.
    */
   submit(caller: Caller, runId: string, body: FeedbackBody): number {
     check(body);
@@ -73,14 +74,17 @@ export class Feedback {
     return committed!.seq;
   }
 
-  /** Whether the mirror database has the feedback with this id, as far as is known now; see {@link Mirror.has}. */
+  /**
+   * Whether the mirror database has the feedback with this id, as far as is known now; see {@link
+   * Mirror.has}.
+   */
   async isMirrored(feedbackId: number): Promise<boolean> {
     return await this.#mirror?.has(feedbackId) ?? false;
   }
 
   /**
-   * Batches of the feedback on the caller's runs, deleted ones excluded, in sequence order: of all, or of one page. Errors: 422 on
-   * `limit`, `cursor`.
+   * Batches of the feedback on the caller's runs, deleted ones excluded, in sequence order: of all, or of one
+   * page. Errors: 422 on `limit`, `cursor`.
    */
   list(caller: Caller, query: PageQuery = {}): AsyncIterable<readonly FeedbackItem[]> {
     const page = pageOf(query);

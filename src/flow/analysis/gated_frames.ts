@@ -1,4 +1,6 @@
-/** The gate and the context pass over the frames of a request or of a decode, with turns for others in between. */
+/** The gate and the context pass over the frames of a request or of a decode, with turns for others in
+ * between.
+ */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { GateKernel } from "../../media/kernels/gate_kernel.ts";

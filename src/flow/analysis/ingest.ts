@@ -60,9 +60,8 @@ export class Ingest {
   }
 
   /**
-   * Appends both events in one commit, after the whole source was decoded.
-   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault,
-   * 507 `storage_quota`.
+   * Appends both events in one commit, after the whole source was decoded. Errors: 404, 409 when the run is
+   * or becomes terminal, 422 with the field, `source_uri` for any media fault, 507 `storage_quota`.
    */
   async run(caller: Caller, runId: string, body: IngestBody): Promise<IngestAnswer> {
     const { timeline, work, decoder, sources } = this.#options;
@@ -169,7 +168,9 @@ export class Ingest {
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
   }
 
-  /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */
+  /**
+   * Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame.
+   */
   #count(frames: number, tookMs: number): void {
     const { metrics } = this.#options;
     metrics.add("service_pipeline_frames_decoded_total", frames);

@@ -1,4 +1,6 @@
-/** Steps a trigger program over what a run's decode has measured, as a live session would have. Stores nothing. */
+/** Steps a trigger program over what a run's decode has measured, as a live session would have. Stores
+ * nothing.
+ */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { TriggerKernel } from "../../media/kernels/trigger_kernel.ts";
@@ -65,7 +67,9 @@ export class RecordedTriggers {
 type Stepped = Pick<RecordedEvaluation, "frames" | "missingFrames" | "firedTotal" | "fired">;
 const NOTHING: Stepped = { frames: 0, missingFrames: 0, firedTotal: 0, fired: [] };
 
-/** From a fresh state; the interpreter is this evaluation's own, as others get their turn between two blocks. */
+/**
+ * From a fresh state; the interpreter is this evaluation's own, as others get their turn between two blocks.
+ */
 async function stepThrough(
   { columns }: MeasuredDecode,
   program: ValidProgram,

@@ -1,4 +1,6 @@
-/** Trigger programs: compiles, validates and evaluates them. Stores nothing. See docs/triggers-policies.md#trigger-program. */
+/** Trigger programs: compiles, validates and evaluates them. Stores nothing. See
+ * docs/triggers-policies.md#trigger-program.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 import type { TriggerKernel } from "../../media/kernels/trigger_kernel.ts";
@@ -44,7 +46,10 @@ export class Triggers {
     return checked(validProgram(program));
   }
 
-  /** Steps through the samples from the initial state, synchronously. Errors: 422 on `program`, 422 on `samples`. */
+  /**
+   * Steps through the samples from the initial state, synchronously. Errors: 422 on `program`, 422 on
+   * `samples`.
+   */
   evaluate({ program, samples }: EvaluateBody): TriggerEvaluation {
     const valid = validProgram(program);
     const late = firstOutOfOrder(samples);

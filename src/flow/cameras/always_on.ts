@@ -1,4 +1,6 @@
-/** The cameras that are always watched: one for each `live = true` in the file of sources, as the file is now. */
+/** The cameras that are always watched: one for each `live = true` in the file of sources, as the file is
+ * now.
+ */
 
 import type { Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
@@ -71,8 +73,8 @@ export class AlwaysOn implements AsyncDisposable {
   }
 
   /**
-   * The file was read again: null where it cannot be used, which leaves everything as it is. Only sources that are new or
-   * changed are started anew. Resolves when that is done.
+   * The file was read again: null where it cannot be used, which leaves everything as it is. Only sources
+   * that are new or changed are started anew. Resolves when that is done.
    */
   apply(sources: readonly NamedSource[] | null): Promise<void> {
     this.#isFileBroken = sources === null;

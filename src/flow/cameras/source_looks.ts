@@ -29,7 +29,7 @@ export class SourceLooks {
     this.#options = options;
   }
 
-  /** Those that the caller may use, in the order of the file. */
+  /** The sources that the caller may use, in the order of the file. */
   async list({ principalKey }: Pick<Caller, "principalKey">): Promise<NamedSourceLook[]> {
     const sources = this.#options.named.ofPrincipal(principalKey);
     const recordings = await Promise.all(sources.map((source) => this.#recordingOf(source)));
@@ -65,7 +65,9 @@ export class SourceLooks {
     return { ...watch.recording, newest_end_at_ms: await this.#options.recordings.newestEndMs(name) };
   }
 
-  /** Of a source that is not always watched: the newest session of the caller that watches it. */
+  /**
+   * How a source is that is not always watched: what the newest session of the caller that watches it shows.
+   */
   #lookAtSession({ name }: NamedSource, principalKey: string): Omit<CameraLook, "downSinceMs"> {
     const uri = sourceUriOf(name);
     const sessions = this.#options.registry.ofPrincipal(principalKey);

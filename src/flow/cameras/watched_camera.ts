@@ -1,4 +1,6 @@
-/** One camera that is always watched: connects until it can, goes on for ever, and gets a new run at each roll-over. */
+/** One camera that is always watched: connects until it can, goes on for ever, and gets a new run at each
+ * roll-over.
+ */
 
 import { Refusal } from "../../contract/refusal.ts";
 import { abortWith, pause, unlessAborted } from "../../base/wait.ts";
@@ -68,7 +70,10 @@ export class WatchedCamera {
     return this.#source;
   }
 
-  /** The file has other webhooks or armed times for it: its session goes on, with other webhooks in a new run that has them. */
+  /**
+   * The file has other webhooks or armed times for it: its session goes on, with other webhooks in a new run
+   * that has them.
+   */
   adopt(source: AlwaysOnSource): void {
     const webhooksOf = ({ watch }: AlwaysOnSource) => JSON.stringify(watch.webhooks);
     const isRenewed = webhooksOf(source) !== webhooksOf(this.#source);

@@ -1,4 +1,6 @@
-/** The new events of one run, of all kinds or some: read and encoded once for all listeners. Never waits for a listener. */
+/** The new events of one run, of all kinds or some: read and encoded once for all listeners. Never waits for
+ * a listener.
+ */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -48,7 +50,9 @@ export class Feed implements ListenersFeed {
   #headSeq: number;
   #newest: FeedPosition = { number: 0, bytesBefore: 0, next: undefined };
 
-  /** Subscribes before any listener reads the log, so every event that is appended from now on is in a batch. */
+  /**
+   * Subscribes before any listener reads the log, so every event that is appended from now on is in a batch.
+   */
   constructor(options: FeedOptions) {
     this.#options = options;
     const { timeline, runId, filter: { kind, withoutKind } } = options;
@@ -112,9 +116,9 @@ export class Feed implements ListenersFeed {
   }
 
   /**
-   * Makes batches of new events until the feed ends. After each delivery it rests for as long as the delivery took: an
-   * event after an idle time is sent at once, the events of a busy run are sent several at a time, and however many
-   * listeners there are, half of the time is left for other work.
+   * Makes batches of new events until the feed ends. After each delivery it rests for as long as the delivery
+   * took: an event after an idle time is sent at once, the events of a busy run are sent several at a time,
+   * and however many listeners there are, half of the time is left for other work.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { world } = this.#options;

@@ -1,4 +1,6 @@
-/** Follows runs as they grow: a client gets the events in the log first, then the new ones as they are appended. */
+/** Follows runs as they grow: a client gets the events in the log first, then the new ones as they are
+ * appended.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { ReadingTurns } from "../../sharing/reading_turns.ts";
@@ -75,9 +77,10 @@ export class Follower implements AsyncDisposable, Listeners {
   }
 
   /**
-   * A listener to a run of the caller. It holds nothing until its first request, so a listener that is never read (a HEAD
-   * request) costs nothing. 429 while the principal has as many as it may have. 422 for an invalid run id, kind or Last-Event-ID; 404 for a run that is missing, deleted or of
-   * another principal. A run that is deleted later is still followed: `run_deleted` is an event too.
+   * A listener to a run of the caller. It holds nothing until its first request, so a listener that is never
+   * read (a HEAD request) costs nothing. 429 while the principal has as many as it may have. 422 for an
+   * invalid run id, kind or Last-Event-ID; 404 for a run that is missing, deleted or of another principal. A
+   * run that is deleted later is still followed: `run_deleted` is an event too.
    */
   follow(caller: Caller, runId: string, query: FollowQuery, receiver: Receiver): Listener {
     const run = ownedRun(this.#options.timeline.view, caller, runId);
@@ -186,7 +189,10 @@ export class Follower implements AsyncDisposable, Listeners {
   }
 }
 
-/** Of the log at once, and for all streams of a principal together: as text, encoded and in pieces, it is in memory several times. */
+/**
+ * How much of the log is read at once, and for all streams of a principal together: as text, encoded and in
+ * pieces, it is in memory several times.
+ */
 const READ_BYTES_MAX = 1024 * 1024;
 const READ_BYTES_OF_PRINCIPAL = 2 * 1024 * 1024;
 
@@ -195,7 +201,10 @@ const RETRY_AFTER_SECONDS = 10;
 
 const CURSOR_MAX = 2n ** 64n - 1n;
 
-/** A cursor of a query, or undefined when it is no unsigned 64-bit integer. A cursor above 2^53 is after every event. */
+/**
+ * A cursor of a query, or undefined when it is no unsigned 64-bit integer. A cursor above 2^53 is after every
+ * event.
+ */
 export function cursorOf(text: string): number | undefined {
   return /^\d{1,64}$/.test(text) && BigInt(text) <= CURSOR_MAX ? Number(text) : undefined;
 }

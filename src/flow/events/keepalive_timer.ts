@@ -13,9 +13,10 @@ export interface KeptAlive {
 const LOOK_EVERY_MS_MIN = 250;
 
 /**
- * Calls `onIdle` for each member every time that it was idle for `idleMs`. An active member only notes the time. A map in the
- * order of activity would need no look at all members, but one whose entries move at every event leaves tables behind that
- * only a full collection frees: 25 KB for each of 500 clients after 1,000 events (24 November 2026).
+ * Calls `onIdle` for each member every time that it was idle for `idleMs`. An active member only notes the
+ * time. A map in the order of activity would need no look at all members, but one whose entries move at every
+ * event leaves tables behind that only a full collection frees: 25 KB for each of 500 clients after 1,000
+ * events (24 November 2026).
  */
 export class KeepaliveTimer<T extends KeptAlive> {
   readonly #world: World;

@@ -1,4 +1,6 @@
-/** One client that follows a run: which events it has, and whether the next ones come from the log or from the feed. */
+/** One client that follows a run: which events it has, and whether the next ones come from the log or from
+ * the feed.
+ */
 
 import type { StoredEvent } from "../../store/timeline/event_reader.ts";
 
@@ -20,8 +22,9 @@ export interface Receiver {
 }
 
 /**
- * A position between two batches of a feed. Positions and batches form a linked list, and only listeners that are behind
- * hold its older part: a batch that every listener has is garbage collected, and the newest position holds no bytes.
+ * A position between two batches of a feed. Positions and batches form a linked list, and only listeners that
+ * are behind hold its older part: a batch that every listener has is garbage collected, and the newest
+ * position holds no bytes.
  *
  *     position ─▶ batch ─▶ position ─▶ batch ─▶ newest position ─▶ (nothing yet)
  */
@@ -49,16 +52,22 @@ export interface ListenersFeed {
   /** The sequence number of the run's last event in the log. */
   readonly lastSeq: number;
   /**
-   * The next wanted events after `seq` in the log, at most one replay batch and about `batchBytes`; undefined when there are none.
-   * The number of one that is longer.
+   * The next wanted events after `seq` in the log, at most one replay batch and about `batchBytes`; undefined
+   * when there are none. The number of one that is longer.
    */
   read(seq: number, batchBytes: number): readonly StoredEvent[] | number | undefined;
-  /** The message for a listener whose next events were removed, and the last one of them; undefined where none were. */
+  /**
+   * The message for a listener whose next events were removed, and the last one of them; undefined where none
+   * were.
+   */
   expired(
     cursor: number,
   ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly removedSeq: number } | undefined;
   messages(events: readonly StoredEvent[]): EncodedPieces;
-  /** The message of one event of any length, in pieces of about `pieceBytes`; none when the event is not wanted or cannot be read. */
+  /**
+   * The message of one event of any length, in pieces of about `pieceBytes`; none when the event is not
+   * wanted or cannot be read.
+   */
   longMessage(seq: number, pieceBytes: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
   add(listener: Listener): void;
   remove(listener: Listener): void;
@@ -67,7 +76,10 @@ export interface ListenersFeed {
 /** The owner of all listeners. */
 export interface Listeners {
   readonly keepalive: Uint8Array<ArrayBuffer>;
-  /** For a listener that starts: its feed, or undefined where it may not start, as the service closes or is full. */
+  /**
+   * For a listener that starts: its feed, or undefined where it may not start, as the service closes or is
+   * full.
+   */
   join(listener: Listener): ListenersFeed | undefined;
   /** Before the log is read for a listener: undefined where it may be at once, or what to wait for. */
   turn(listener: Listener): Promise<void> | undefined;
@@ -130,7 +142,10 @@ export class Listener {
     this.#cursor = cursor;
   }
 
-  /** The receiver has room for more bytes: sends some now, or as soon as there are any and it is the listener's turn. */
+  /**
+   * The receiver has room for more bytes: sends some now, or as soon as there are any and it is the
+   * listener's turn.
+   */
   request(): void {
     if (this.#isEnded) return;
     const turn = this.#position === undefined ? this.#listeners.turn(this) : undefined;
@@ -228,7 +243,8 @@ export class Listener {
         this.#cursor = batch.lastSeq;
         this.#send(batch.pieces, batch.eventCount, 0);
       } else if (batch.lastSeq <= this.#cursor) this.#position = batch.end;
-      else this.#position = undefined; // it has a part of the batch from the log, so it reads the rest there too
+      // it has a part of the batch from the log, so it reads the rest there too
+      else this.#position = undefined;
     }
   }
 

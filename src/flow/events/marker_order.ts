@@ -1,4 +1,6 @@
-/** The order of many markers by their place, without the markers: four numbers of each, sorted with turns for others. */
+/** The order of many markers by their place, without the markers: four numbers of each, sorted with turns for
+ * others.
+ */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { Marker } from "../../model/frames/marker.ts";
@@ -9,8 +11,8 @@ const FIELDS = 4;
 const TURN = 16_384;
 
 /**
- * Markers are sorted by start_frame, end_frame and marker_id. One pass of analyze writes its segments in that order, and its
- * ranges behind them, so a few stretches are merged, and one needs no work.
+ * Markers are sorted by start_frame, end_frame and marker_id. One pass of analyze writes its segments in that
+ * order, and its ranges behind them, so a few stretches are merged, and one needs no work.
  *
  *     seqs 2 3 4 | 7 8 9      two stretches, each sorted
  *          2 7 3 8 4 9        merged

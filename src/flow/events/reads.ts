@@ -50,9 +50,9 @@ const MARKERS_PER_BATCH = 1024;
 /** Markers whose order is kept, 8 bytes each; that of a longer list is found again for each page. */
 const KEPT_ORDER_MAX = 2 ** 20;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
-/** Those that say how many frames a second their source has. */
+/** The kinds that say how many frames a second their source has. */
 const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_generated"]);
-/** Those that say when the pictures of their source begin. */
+/** The kinds that say when the pictures of their source begin. */
 const SOURCE_KINDS: ReadonlySet<string> = new Set(["ingest_received"]);
 
 export class EventReads {
@@ -67,8 +67,8 @@ export class EventReads {
   }
 
   /**
-   * Batches of the run's events in seq order, bookkeeping kinds included: of all, or of one page. Errors: 404, 410, 422 on `limit`,
-   * `cursor`.
+   * Batches of the run's events in seq order, bookkeeping kinds included: of all, or of one page. Errors:
+   * 404, 410, 422 on `limit`, `cursor`.
    */
   events(
     caller: Caller,
@@ -89,19 +89,25 @@ export class EventReads {
   }
 
   /**
-   * The frame rate of the run's sources, as ingest and reason found it; null where one of them shows none, where they have
-   * several, and without any.
+   * The frame rate of the run's sources, as ingest and reason found it; null where one of them shows none,
+   * where they have several, and without any.
    */
   async sourceFps(caller: Caller, runId: string): Promise<number | null> {
     return await this.#common(caller, runId, RATE_KINDS, rateIn) ?? null;
   }
 
-  /** When players show the first frame of the run's film, milliseconds; 0 where it has several films that differ in it. */
+  /**
+   * When players show the first frame of the run's film, milliseconds; 0 where it has several films that
+   * differ in it.
+   */
   async videoStartMs(caller: Caller, runId: string): Promise<number> {
     return await this.#common(caller, runId, SOURCE_KINDS, videoStartIn) ?? 0;
   }
 
-  /** What all events of these kinds say that say it; undefined where none does, or they differ. `read` gets the head of a long payload. */
+  /**
+   * What all events of these kinds say that say it; undefined where none does, or they differ. `read` gets
+   * the head of a long payload.
+   */
   async #common<Fact>(
     caller: Caller,
     runId: string,
@@ -119,7 +125,10 @@ export class EventReads {
     return facts.size === 1 ? [...facts][0] : undefined;
   }
 
-  /** The name of the run's film: of a file its own name, of an upload that which the caller gave; the run's id where it has no source. */
+  /**
+   * The name of the run's film: of a file its own name, of an upload that which the caller gave; the run's id
+   * where it has no source.
+   */
   filmName(caller: Caller, runId: string): string {
     const { sourceUri, sourceName, runId: id } = ownedRun(this.#timeline.view, caller, runId);
     if (sourceName !== "") return sourceName;
@@ -142,8 +151,9 @@ export class EventReads {
   }
 
   /**
-   * Batches of every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. They are read twice,
-   * first for their order: memory holds 32 bytes of each, and not all of them. Errors: 404, 410, 422 on `limit`, `cursor`.
+   * Batches of every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. They
+   * are read twice, first for their order: memory holds 32 bytes of each, and not all of them. Errors: 404,
+   * 410, 422 on `limit`, `cursor`.
    */
   markers(caller: Caller, runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
@@ -174,7 +184,8 @@ export class EventReads {
       for (const batch of this.#timeline.readNumbers(runId, wanted.toSorted())) {
         for (const stored of batch) found.set(stored.seq, stored);
       }
-      yield Array.from(wanted, (seq) => found.get(seq)).filter((stored) => stored !== undefined); // damaged since
+      // damaged since
+      yield Array.from(wanted, (seq) => found.get(seq)).filter((stored) => stored !== undefined);
       await yieldToEventLoop();
     }
   }
@@ -213,7 +224,10 @@ export class EventReads {
   }
 }
 
-/** A reader who goes on from an event that was removed must know. One who begins with the first gets what is left. */
+/**
+ * A reader who goes on from an event that was removed must know. One who begins with the first gets what is
+ * left.
+ */
 function requireCursor({ removedSeq, firstSeq }: RunView, fromSeq: number, field?: "cursor"): void {
   if (fromSeq > 1 && fromSeq <= removedSeq) throw new CursorExpired(firstSeq, field);
 }
@@ -232,7 +246,9 @@ async function* ofIndex(
   }
 }
 
-/** A long payload as one text if it may name an index; the rows of a decode do not, and are not put together. */
+/**
+ * A long payload as one text if it may name an index; the rows of a decode do not, and are not put together.
+ */
 async function withIndexName(pieces: AsyncIterable<string>): Promise<string> {
   let end = "";
   for await (const piece of pieces) {
@@ -257,9 +273,13 @@ async function headOf(pieces: AsyncIterable<string>): Promise<string> {
   return "";
 }
 
-/** The payload's source_fps, without parsing the rows behind it; undefined without one, as of a caller's frames. */
+/**
+ * The payload's source_fps, without parsing the rows behind it; undefined without one, as of a caller's
+ * frames.
+ */
 function rateIn(payload: string): number | null | undefined {
-  const found = /"source_fps":\s*(null|[\d.eE+-]+)/.exec(payload); // in a text its quotes would have backslashes
+  // in a text its quotes would have backslashes
+  const found = /"source_fps":\s*(null|[\d.eE+-]+)/.exec(payload);
   return found ? JSON.parse(found[1]!) as number | null : undefined;
 }
 
@@ -275,7 +295,10 @@ function matches(marker: Marker, filter: MarkerFilter): boolean {
     (filter.toFrame === undefined || marker.start_frame <= filter.toFrame);
 }
 
-/** Whether a marker has the type that is asked for, or one of a list with commas between; with its origin before it or without. */
+/**
+ * Whether a marker has the type that is asked for, or one of a list with commas between; with its origin
+ * before it or without.
+ */
 function isOfTypes({ event_type, origin }: Marker, asked: string | undefined): boolean {
   if (asked === undefined || asked === event_type) return true;
   const types = asked.split(",");

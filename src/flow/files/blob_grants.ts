@@ -10,7 +10,7 @@ import type { StoredEvent } from "../../store/timeline/event_reader.ts";
 type BlobRoute = GrantedBlob["route"];
 
 export interface FoundGrant extends GrantedBlob {
-  /** Of the event. */
+  /** The number of the event. */
   readonly seq: number;
 }
 
@@ -18,7 +18,9 @@ export interface FoundGrant extends GrantedBlob {
 interface ScanProgress {
   /** Every event before this one was read. */
   nextSeq: number;
-  /** The first 52 bits of each hash, as a number, and the event that has it first, of those that were read. */
+  /**
+   * The first 52 bits of each hash, as a number, and the event that has it first, of those that were read.
+   */
   readonly seqs: Map<number, number>;
 }
 
@@ -26,8 +28,9 @@ interface ScanProgress {
 const BATCHES_PER_TURN = 4;
 
 /**
- * A gallery fetches each picture of a run once. So that the events are not read again for each picture, a search continues
- * where the last one stopped, and stops at the first match. The least recently used runs are dropped from the cache.
+ * A gallery fetches each picture of a run once. So that the events are not read again for each picture, a
+ * search continues where the last one stopped, and stops at the first match. The least recently used runs are
+ * dropped from the cache.
  */
 export class BlobGrants {
   readonly #timeline: Pick<Timeline, "read" | "readOne">;
@@ -43,7 +46,10 @@ export class BlobGrants {
     this.#hashesMax = hashesMax;
   }
 
-  /** The first grant of the blob by an event of the run from `fromSeq` on, or undefined; `sha256` is lower case. */
+  /**
+   * The first grant of the blob by an event of the run from `fromSeq` on, or undefined; `sha256` is lower
+   * case.
+   */
   async find(runId: string, route: BlobRoute, sha256: string, fromSeq = 1): Promise<FoundGrant | undefined> {
     const key = `${route} ${runId} ${fromSeq}`;
     const scanned = this.#scanned.get(key) ?? { nextSeq: fromSeq, seqs: new Map() };
@@ -61,7 +67,10 @@ export class BlobGrants {
     }
   }
 
-  /** Continues where `scanned` ends. Two searches at the same time may both read the same events. That is safe. */
+  /**
+   * Continues where `scanned` ends. Two searches at the same time may both read the same events. That is
+   * safe.
+   */
   async #search(scanned: ScanProgress, runId: string, route: BlobRoute, sha256: string) {
     const kinds = (kind: string) => findEvent(kind)?.blobs.some((blob) => blob.route === route) ?? false;
     let batches = 0;

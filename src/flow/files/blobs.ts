@@ -27,8 +27,8 @@ export class BlobReads {
   }
 
   /**
-   * Errors: 422 `run_id` or `sha256`; 404 for a run of another principal, a hash that the run does not grant, a lost file; 410
-   * where retention has removed it.
+   * Errors: 422 `run_id` or `sha256`; 404 for a run of another principal, a hash that the run does not grant,
+   * a lost file; 410 where retention has removed it.
    */
   async open(
     caller: Caller,
@@ -51,7 +51,7 @@ export class BlobReads {
     return described;
   }
 
-  /** Of an event whose media were not removed. */
+  /** The grant of an event whose media were not removed. */
   async #grantOf(run: RunView, route: GrantedBlob["route"], sha256: string): Promise<GrantedBlob> {
     const first = await this.#grants.find(run.runId, route, sha256);
     if (!first) throw refuse.notFound("Blob", "sha256");
@@ -63,8 +63,8 @@ export class BlobReads {
   }
 
   /**
-   * The same picture as a JPEG of at most `width` pixels. Errors: those of `open`, 422 `width`, 503 where too many are being
-   * made.
+   * A picture as a JPEG of at most `width` pixels. Errors: those of `open`, 422 `width`, 503 where too many
+   * are being made.
    */
   async smaller(
     caller: Caller,

@@ -45,9 +45,10 @@ export class Files implements Disposable {
   }
 
   /**
-   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri, and the name that it had. The file gets its final
-   * name only after it was received completely and probed as media; until then, and after a failure, it is not visible.
-   * Errors: 422 `file`, 503 `storage_unavailable`, 507 `storage_quota`, and every error of reading `content`.
+   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri, and the name
+   * that it had. The file gets its final name only after it was received completely and probed as media;
+   * until then, and after a failure, it is not visible. Errors: 422 `file`, 503 `storage_unavailable`, 507
+   * `storage_quota`, and every error of reading `content`.
    */
   async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<StoredUpload> {
     const { principalKey, signal } = caller;
@@ -66,8 +67,9 @@ export class Files implements Disposable {
   }
 
   /**
-   * The caller's own upload of that name, else the first ingest root's file. Errors: 400 `filename`; 404 for a
-   * file that does not exist, belongs to another principal, or is reached by a link that leads out of the roots.
+   * The caller's own upload of that name, else the first ingest root's file. Errors: 400 `filename`; 404 for
+   * a file that does not exist, belongs to another principal, or is reached by a link that leads out of the
+   * roots.
    */
   async open(caller: Caller, filename: string): Promise<OpenFile> {
     const mediaType = requestedVideoType(filename);
@@ -85,8 +87,8 @@ export class Files implements Disposable {
   }
 
   /**
-   * Deletes an upload of the caller; files of ingest roots stay. Errors: 400 `filename`; 404 for every file that is no upload
-   * of the caller; 503 `storage_unavailable`.
+   * Deletes an upload of the caller; files of ingest roots stay. Errors: 400 `filename`; 404 for every file
+   * that is no upload of the caller; 503 `storage_unavailable`.
    */
   async delete({ principalKey }: Caller, filename: string): Promise<void> {
     requestedVideoType(filename);

@@ -15,12 +15,17 @@ export interface OpenFile extends Disposable {
 /** The facts that the caller of {@link describeOpenFile} knows; the others are read from the open file. */
 export interface FileTerms {
   readonly mediaType: string;
-  /** The version of content that is named by its hash; for other files size, time and inode are the version. */
+  /**
+   * The version of content that is named by its hash; for other files size, time and inode are the version.
+   */
   readonly sha256?: string;
   readonly cacheControl: string;
 }
 
-/** Size and version are those of the open file, even if its name refers to another file by now. Null when it is no file. */
+/**
+ * Size and version are those of the open file, even if its name refers to another file by now. Null when it
+ * is no file.
+ */
 export async function describeOpenFile(file: Deno.FsFile, terms: FileTerms): Promise<OpenFile | null> {
   const { mediaType, sha256, cacheControl } = terms;
   try {

@@ -10,7 +10,7 @@ export class PageFile {
   readonly mediaType: string;
   /** Compressed with gzip. */
   readonly compressed: Uint8Array<ArrayBuffer>;
-  /** Of the content, hex; it differs where the content does. */
+  /** A hash of the content, hex. */
   readonly version: string;
   /** Whether its name has the hash of its content, so that it never changes. */
   readonly isImmutable: boolean;
@@ -51,7 +51,10 @@ export class Pages {
     this.#folder = folder;
   }
 
-  /** The file `name` of `page`: its index unless given. Errors: 404 for a file that is not there, and for a page that was not built. */
+  /**
+   * The file `name` of `page`: its index unless given. Errors: 404 for a file that is not there, and for a
+   * page that was not built.
+   */
   async read(page: string, name: string = INDEX): Promise<PageFile> {
     const mediaType = MEDIA_TYPES[FILE_NAME.exec(name)?.[2] ?? ""];
     if (mediaType === undefined) throw refuse.notFound("File", "file");

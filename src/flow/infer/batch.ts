@@ -64,8 +64,8 @@ export class InferBatch {
       withItemIndex(index, () => direct.checkRun(caller, request));
     }
 
-    // At most as many at once as admission lets the principal have: more would only wait there, each against its own
-    // timeout, so that a large batch would make its own items fail.
+    // At most as many at once as admission lets the principal have: more would only wait there, each against
+    // its own timeout, so that a large batch would make its own items fail.
     const workers = Math.min(maxParallel, perPrincipalLimit, requests.length);
     const results: BatchItem[] = new Array(requests.length);
     const remaining = requests.entries();

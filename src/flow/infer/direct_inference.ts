@@ -1,4 +1,6 @@
-/** One direct inference: asks the model, writes the event where there is a run, and chooses the error that the caller gets. */
+/** One direct inference: asks the model, writes the event where there is a run, and chooses the error that
+ * the caller gets.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { type Refusal, RefusalForNow, refuse } from "../../contract/refusal.ts";
@@ -85,7 +87,10 @@ export class DirectInference {
     timeline.requireRoom(caller.principalKey);
   }
 
-  /** Throws InferenceFailed, a Refusal when the run ended meanwhile, or any error after the client has disconnected. */
+  /**
+   * Throws InferenceFailed, a Refusal when the run ended meanwhile, or any error after the client has
+   * disconnected.
+   */
   async answer(
     caller: Caller,
     request: CheckedRequest,
@@ -114,7 +119,10 @@ export class DirectInference {
     }
   }
 
-  /** The response has no detail of the provider's fault, so it is logged. `items` is of how many items of a batch. */
+  /**
+   * The response has no detail of the provider's fault, so it is logged. `items` is of how many items of a
+   * batch.
+   */
   logFault(fault: ProviderFault, items?: number): void {
     const fields = items === undefined ? fault : { ...fault, items };
     this.#options.world.log.warn("inference failed", { ...fields });
@@ -226,7 +234,10 @@ export function asRefusal(error: InferenceFailed): Refusal {
   }
 }
 
-/** The status of the backend, with the seconds after which it wants to be asked again; one second where it does not say. */
+/**
+ * The status of the backend, with the seconds after which it wants to be asked again; one second where it
+ * does not say.
+ */
 function busyRefusal({ status, retryAfterMs }: InferenceFailed): Refusal {
   const kind = status === 429 ? "rate_limited" : "provider_saturated";
   return new RefusalForNow(

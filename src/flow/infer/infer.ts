@@ -35,9 +35,9 @@ export class Infer {
   }
 
   /**
-   * Errors: 500 without any backend; 422 with the fields, `model` too when no backend serves it, and `request` when it is
-   * larger than a whole budget; 404 and 409 for the run; 503 `provider_saturated` and `deadline_missed`; 500 when the
-   * provider fails.
+   * Errors: 500 without any backend; 422 with the fields, `model` too when no backend serves it, and
+   * `request` when it is larger than a whole budget; 404 and 409 for the run; 503 `provider_saturated` and
+   * `deadline_missed`; 500 when the provider fails.
    */
   async one(caller: Caller, body: InferBody): Promise<InferAnswer> {
     this.#direct.requireProvider();
@@ -55,14 +55,17 @@ export class Infer {
   }
 
   /**
-   * A wrong item refuses the whole batch before any provider is asked; an item that fails later fails alone. Errors: 500
-   * without any backend; 422 on `requests`, `max_parallel` and the fields of an item; 404 and 409 for the run of an item.
+   * A wrong item refuses the whole batch before any provider is asked; an item that fails later fails alone.
+   * Errors: 500 without any backend; 422 on `requests`, `max_parallel` and the fields of an item; 404 and 409
+   * for the run of an item.
    */
   batch(caller: Caller, body: InferBatchBody): Promise<BatchAnswer> {
     return this.#batch.run(caller, body);
   }
 
-  /** Every model of the catalog and of the model servers, and whether one of its backends answers right now. */
+  /**
+   * Every model of the catalog and of the model servers, and whether one of its backends answers right now.
+   */
   models(caller: Caller): Promise<CatalogEntry[]> {
     return this.#inference.catalog(caller.signal);
   }

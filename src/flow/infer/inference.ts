@@ -80,8 +80,8 @@ export class Inference implements Disposable {
   }
 
   /**
-   * What knows the ids that callers mean. Where `models` has one that only a server's list can tell, the servers are asked first.
-   * Errors: the reason of the signal.
+   * What knows the ids that callers mean. Where `models` has one that only a server's list can tell, the
+   * servers are asked first. Errors: the reason of the signal.
    */
   async identify(models: readonly string[], signal: AbortSignal): Promise<IdentifyModel> {
     return await this.#options.providers.identify(models, signal);
@@ -102,7 +102,9 @@ export class Inference implements Disposable {
     return this.#options.providers.catalog(signal);
   }
 
-  /** Asks the servers for their models whose lists are older than a minute. Errors: the reason of the signal. */
+  /**
+   * Asks the servers for their models whose lists are older than a minute. Errors: the reason of the signal.
+   */
   renewModels(signal: AbortSignal): Promise<void> {
     return this.#options.providers.renew(signal);
   }
@@ -138,8 +140,8 @@ export class Inference implements Disposable {
   }
 
   /**
-   * Throws {@link InferenceFailed} (`saturated`, `deadline_missed` and `budget_exceeded` may come from admission), or
-   * the reason of the signal.
+   * Throws {@link InferenceFailed} (`saturated`, `deadline_missed` and `budget_exceeded` may come from
+   * admission), or the reason of the signal.
    */
   async ask(request: InferenceRequest, options: InferenceCall): Promise<InferenceAnswer> {
     const { providers, world } = this.#options;

@@ -64,9 +64,10 @@ export class LiveSources {
   }
 
   /**
-   * Starts a session that analyzes the source until it is ended. Errors: 422 and 404 on the run, 409 where it is terminal
-   * or has had a live session, 422 on `source_uri` and on the fields of the attach configuration, 507 beyond the quota, 503 where there is no
-   * capacity, no audio sidecar for `local_audio`, or an ffmpeg that cannot do it.
+   * Starts a session that analyzes the source until it is ended. Errors: 422 and 404 on the run, 409 where it
+   * is terminal or has had a live session, 422 on `source_uri` and on the fields of the attach configuration,
+   * 507 beyond the quota, 503 where there is no capacity, no audio sidecar for `local_audio`, or an ffmpeg
+   * that cannot do it.
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
     const { timeline, registry, sources } = this.#options;
@@ -95,8 +96,8 @@ export class LiveSources {
   }
 
   /**
-   * Starts a session that watches a named source in a new run of the principal, and is not ended while the source is silent.
-   * Errors: those of `open` on `source_uri` and capacity, and the reason of the signal.
+   * Starts a session that watches a named source in a new run of the principal, and is not ended while the
+   * source is silent. Errors: those of `open` on `source_uri` and capacity, and the reason of the signal.
    */
   async watch(
     source: AlwaysOnSource,
@@ -132,8 +133,8 @@ export class LiveSources {
   }
 
   /**
-   * The session goes on in a new run, without a pause: every frame belongs to one of the two. Null where the session is ending.
-   * Errors: the refusals of the timeline; then nothing has changed.
+   * The session goes on in a new run, without a pause: every frame belongs to one of the two. Null where the
+   * session is ending. Errors: the refusals of the timeline; then nothing has changed.
    */
   rollOver(session: LiveSession, source: AlwaysOnSource, armed: boolean): string | null {
     const { world, registry, metrics } = this.#options;
@@ -147,7 +148,10 @@ export class LiveSources {
     return runId;
   }
 
-  /** The first events of a run that no request made. Its webhooks come first, so that they are sent all that follows. */
+  /**
+   * The first events of a run that no request made. Its webhooks come first, so that they are sent all that
+   * follows.
+   */
   #createdEvents(
     { name: sourceName, watch: { webhooks } }: AlwaysOnSource,
     { predecessor, ...facts }: {
@@ -202,8 +206,8 @@ export class LiveSources {
   }
 
   /**
-   * Ends the session and completes the run; ending it again changes nothing. Returns the run as it is then. Errors: 422 and
-   * 404 on the run, 404 also for a run that never had a pulled source.
+   * Ends the session and completes the run; ending it again changes nothing. Returns the run as it is then.
+   * Errors: 422 and 404 on the run, 404 also for a run that never had a pulled source.
    */
   async end(caller: Caller, runId: string): Promise<RunView> {
     const { timeline, registry } = this.#options;
@@ -260,7 +264,8 @@ export class LiveSources {
         decoder.probe(source.input, signal, { principalKey, isWatched: true }),
       );
       if (!info.video) throw sourceFault("it has no video stream");
-      // A stream that is announced and not sent: its pictures have no size yet, for which nothing could be reserved.
+      // A stream that is announced and not sent: its pictures have no size yet, for which nothing could be
+      // reserved.
       if (info.video.width === 0 || info.video.height === 0) {
         throw sourceFault("it announces video, and sent no picture while it was looked into");
       }
@@ -280,7 +285,7 @@ function openedEvent({ requestId, runId, identity, attach, armed }: {
   readonly runId: string;
   readonly identity: SessionIdentity;
   readonly attach: AttachConfig;
-  /** Of a camera that is always watched. */
+  /** Whether a camera is armed that is always watched. */
   readonly armed?: boolean;
 }): NewEvent {
   const { sessionId, generation, sourceUri } = identity;

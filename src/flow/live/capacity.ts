@@ -1,4 +1,6 @@
-/** The memory and threads that all live sessions may hold together: reserved before a session starts, or it never starts. */
+/** The memory and threads that all live sessions may hold together: reserved before a session starts, or it
+ * never starts.
+ */
 
 import { SharedBudget } from "../../sharing/fair_share.ts";
 import { type Refusal, refuse } from "../../contract/refusal.ts";
@@ -51,9 +53,9 @@ export class MediaCapacity {
   }
 
   /**
-   * Reserves both for the principal, or refuses (`provider_saturated`) and reserves neither. Disposing the result frees the reservation;
-   * disposing it again does nothing. `SessionEnding` frees it when the Worker has released everything; whip.ts and camera.ts free that
-   * of a session that never started.
+   * Reserves both for the principal, or refuses (`provider_saturated`) and reserves neither. Disposing the
+   * result frees the reservation; disposing it again does nothing. `SessionEnding` frees it when the Worker
+   * has released everything, `LiveSessionFactory.open` where it makes no session.
    */
   reserve(principalKey: string, { memoryBytes, threads }: Reservation): HeldCapacity {
     this.#check(this.#memory, principalKey, memoryBytes, "bytes");
@@ -88,9 +90,9 @@ export class MediaCapacity {
 }
 
 /**
- * What one session may hold at most, by its negotiated picture size and its attach configuration. Counts every queue at
- * its bound, with items of the largest size that it takes. A JPEG has at most 2 MiB, and not more bytes than its picture
- * has in 4:2:0. For keyframes without a zone or a trigger:
+ * What one session may hold at most, by its negotiated picture size and its attach configuration. Counts
+ * every queue at its bound, with items of the largest size that it takes. A JPEG has at most 2 MiB, and not
+ * more bytes than its picture has in 4:2:0. For keyframes without a zone or a trigger:
  *
  * | Held                                        | Items  | 1280x720    | 1920x1080   |
  * | ------------------------------------------- | ------ | ----------- | ----------- |
@@ -118,7 +120,10 @@ export function reservationOf(
   };
 }
 
-/** What is kept, clips that are made or stored, and the file of the one that is being made; with the picture of each. */
+/**
+ * What is kept, clips that are made or stored, and the file of the one that is being made; with the picture
+ * of each.
+ */
 function recordingBytes(picture: Extent, { record }: AttachConfig): number {
   if (!record) return 0;
   const { clipsHeld } = LIMITS.evidence;
@@ -136,7 +141,10 @@ const BYTES_PER_PIXEL = 1.5;
 const PROCESS_BYTES = (64 + 4) * 2 ** 20;
 /** The largest decoded picture buffer of H.264 and its successors. */
 const REFERENCE_PICTURES_MAX = 16;
-/** What the next viewer gets, in the Worker and here, and what the slowest one has not taken: all viewers share the same bytes. */
+/**
+ * What the next viewer gets, in the Worker and here, and what the slowest one has not taken: all viewers
+ * share the same bytes.
+ */
 const VIEW_BYTES = LIMITS.view.keptBytesMax + 2 * LIMITS.view.viewerBytesMax;
 /** One that is being made and one that is being described. */
 const IN_WORK = 2;
@@ -148,7 +156,10 @@ const AUDIO_BYTES = LIMITS.live.audioUnitsQueued * LIMITS.live.audioUnitBytesMax
 /** Receiving and decoding sound. */
 const AUDIO_THREADS = 2;
 
-/** Of a session of 1280x720 that shows the model keyframes: with less than this left, capacity counts as full. */
+/**
+ * What a session of 1280x720 needs that shows the model keyframes: with less than this left, capacity counts
+ * as full.
+ */
 export const LEAST_RESERVATION: Reservation = reservationOf({ width: 1280, height: 720 }, {
   ...{ prompt: null, tokensPerSecond: 0, crop: null },
   ...{ clip: null, zone: null, trigger: null, localAudio: null, record: null, enrich: null },

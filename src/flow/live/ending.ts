@@ -38,10 +38,11 @@ export interface SessionEndingOptions {
 
 /**
  * ```
- *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ a DELETE is waited for ─▶ terminal event ─▶ released
- *                  └ takes too long: detached ─────────────────────────────────────────────▶ released when it has
+ *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ wait for a DELETE ─▶ terminal event ─▶ released
+ *                  └ takes too long: detached ──────────────────────────────▶ released when it has closed
  * ```
- * The Worker closes first, as it may still report what it has. The terminal event has the reason of the highest rank so far.
+ * The Worker closes first, as it may still report what it has. The terminal event has the reason of the
+ * highest rank so far.
  */
 export class SessionEnding {
   readonly #options: SessionEndingOptions;
@@ -76,7 +77,10 @@ export class SessionEnding {
     this.#isOnTimeline = true;
   }
 
-  /** Resolves when the session has ended. A reason of a higher rank replaces the first one until the terminal event is written. */
+  /**
+   * Resolves when the session has ended. A reason of a higher rank replaces the first one until the terminal
+   * event is written.
+   */
   end(why: Ending): Promise<void> {
     const isFirst = this.#why === null;
     const isWeightier = !isFirst && why.rank > this.#why!.rank;
@@ -87,7 +91,9 @@ export class SessionEnding {
     return this.#ended.promise;
   }
 
-  /** Ends a session without a terminal event: its run was never created, or has its terminal event already. */
+  /**
+   * Ends a session without a terminal event: its run was never created, or has its terminal event already.
+   */
   discard(): Promise<void> {
     return this.end({ rank: 3, why: "run_ended" });
   }
@@ -105,7 +111,10 @@ export class SessionEnding {
     return ended;
   }
 
-  /** The Worker has ended the session. Its fault closes the peer connection, so the run fails with `peer_closed`. */
+  /**
+   * The Worker has ended the session. Its fault closes the peer connection, so the run fails with
+   * `peer_closed`.
+   */
   onEnded({ cause, message, fault }: ReportOf<"ended">): void {
     const { sessionId, faults, world } = this.#options;
     world.log.info("live session ended", { session_id: sessionId, cause, message });
@@ -167,7 +176,10 @@ export class SessionEnding {
     }
   }
 
-  /** What went wrong before is counted already; it does not matter for a session that its caller ended and that let go. */
+  /**
+   * What went wrong before is counted already; it does not matter for a session that its caller ended and
+   * that let go.
+   */
   #count(hasFailed: boolean): void {
     const { faults, metrics } = this.#options;
     const isFaulty = hasFailed || (faults.hasAny && this.#why!.why !== "completed");

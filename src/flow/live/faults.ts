@@ -6,7 +6,7 @@ import type { ReportOf } from "../../live/messages/messages.ts";
 import { sessionEvent } from "../../model/events/event_table.ts";
 import type { LiveJournal, SessionIdentity } from "./journal/journal.ts";
 
-/** So many restarts of the decoder within so long are a fault; one that happens now and then is not. */
+/** How many restarts of the decoder, within how long, are a fault; one that happens now and then is not. */
 const FAULTY_RESTARTS = 3;
 const FAULTY_RESTARTS_MS = 60_000;
 

@@ -25,7 +25,9 @@ export class LiveViews {
     this.#options = options;
   }
 
-  /** Of the open session of a run. Errors: 422 and 404 on the run, 404 where it has no open session. */
+  /**
+   * A viewer of the open session of a run. Errors: 422 and 404 on the run, 404 where it has no open session.
+   */
   async ofRun(caller: Caller, runId: string): Promise<Viewer> {
     const { timeline, registry } = this.#options;
     ownedRun(timeline.view, caller, runId);
@@ -33,8 +35,8 @@ export class LiveViews {
   }
 
   /**
-   * Of the caller's newest session that watches a named source, through all runs that the session gets. Errors: 404 for a source that
-   * the caller may not use, and where no session watches it.
+   * A viewer of the caller's newest session that watches a named source, through all runs that the session
+   * gets. Errors: 404 for a source that the caller may not use, and where no session watches it.
    */
   async ofSource(caller: Caller, name: string): Promise<Viewer> {
     const { registry, named } = this.#options;

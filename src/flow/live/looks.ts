@@ -1,4 +1,6 @@
-/** What callers read of their open live sessions: state, frames, the last picture, what is asked of the model. See docs/live.md#state-of-a-session. */
+/** What callers read of their open live sessions: state, frames, the last picture, what is asked of the
+ * model. See docs/live.md#state-of-a-session.
+ */
 
 import { isSameExtent } from "../../model/frames/coordinates.ts";
 import { refuse } from "../../contract/refusal.ts";
@@ -25,8 +27,8 @@ export class LiveLooks {
   }
 
   /**
-   * The open session of a run, with its signals of the last minute behind a media time. Errors: 422 and 404 on the run, 404
-   * where it has no open session.
+   * The open session of a run, with its signals of the last minute behind a media time. Errors: 422 and 404
+   * on the run, 404 where it has no open session.
    */
   ofRun(caller: Caller, runId: string, afterMs: number): WatchedSession {
     ownedRun(this.#timeline.view, caller, runId);
@@ -36,8 +38,8 @@ export class LiveLooks {
   }
 
   /**
-   * What the open session of a run sees: a frame that came less than a second ago. Errors: 422 and 404 on the run, 404 where it
-   * has no open session, or one that gives no frames.
+   * What the open session of a run sees: a frame that came less than a second ago. Errors: 422 and 404 on the
+   * run, 404 where it has no open session, or one that gives no frames.
    */
   async snapshot(caller: Caller, runId: string): Promise<Snapshot> {
     ownedRun(this.#timeline.view, caller, runId);

@@ -47,7 +47,10 @@ export class SessionMarkers {
     this.#mark(rangeOfRows(range, range.startFrame, range.endFrame));
   }
 
-  /** Only a session that explains its cuts marks them, at once; every other one tells of them with their description. */
+  /**
+   * Only a session that explains its cuts marks them, at once; every other one tells of them with their
+   * description.
+   */
   onCut({ frameIndex, ptsMs, gateConfidence }: FrameFacts): void {
     const announced = this.#options.enricher?.announced("scene_cut");
     if (announced?.enrichment_deadline_ms === undefined) return;

@@ -1,4 +1,6 @@
-/** Reconnects a pulled live source (a camera or an HLS stream) after each gap; `source_resumed` reports that it is back. */
+/** Reconnects a pulled live source (a camera or an HLS stream) after each gap; `source_resumed` reports that
+ * it is back.
+ */
 
 import { Refusal } from "../../contract/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
@@ -53,13 +55,13 @@ export interface SourceGap {
 
 /**
  * ```
- *   Worker: "gap" ─▶ source_gap ─▶ wait: see `reconnectWaitMs` ─▶ find the source ─▶ found: "pull" to the Worker
- *                                     ▲                            │ failed
- *                                     └────────────────────────────┘
+ *   Worker: "gap" ─▶ source_gap ─▶ wait, `reconnectWaitMs` ─▶ find the source ─▶ found: "pull" to the Worker
+ *                                   ▲                          │ failed
+ *                                   └──────────────────────────┘
  *   Worker: "resumed", the first frame after the gap ─▶ source_resumed: the camera is back
  * ```
- * A Worker that reports another gap before its first frame continues the same gap: there is one `source_gap` and one
- * `source_resumed`. See docs/live.md#pulled-sources.
+ * A Worker that reports another gap before its first frame continues the same gap: there is one `source_gap`
+ * and one `source_resumed`. See docs/live.md#pulled-sources.
  */
 export class Reconnector implements AsyncDisposable {
   /** The source as it was when the session started. */
@@ -170,9 +172,9 @@ const WAIT_SHORTEST_MS = 250;
 const WAIT_LONGEST_MS = 30_000;
 
 /**
- * How long to wait before the next attempt to reach a source that is lost since `lostMs`: a quarter of that, from 0.25 to 30 s, so
- * that a source that is back is found soon after a short loss, and rarely asked in a long one. It varies by a quarter, so that
- * all cameras behind one switch are not asked at once.
+ * How long to wait before the next attempt to reach a source that is lost since `lostMs`: a quarter of that,
+ * from 0.25 to 30 s, so that a source that is back is found soon after a short loss, and rarely asked in a
+ * long one. It varies by a quarter, so that all cameras behind one switch are not asked at once.
  */
 export function reconnectWaitMs(world: Pick<World, "randomBytes">, lostMs: number): number {
   const waitMs = Math.min(WAIT_LONGEST_MS, Math.max(WAIT_SHORTEST_MS, lostMs / 4));

@@ -67,12 +67,17 @@ export class LiveRegistry implements OpenSessions {
     return this.#closing.signal;
   }
 
-  /** A new number, process-wide from 1. Each request for a session takes one, even a request that is refused. */
+  /**
+   * A new number, process-wide from 1. Each request for a session takes one, even a request that is refused.
+   */
   nextGeneration(): number {
     return ++this.#generations;
   }
 
-  /** Refuses (`provider_saturated`) where all slots or the principal's share of them are taken, or the service is closing. */
+  /**
+   * Refuses (`provider_saturated`) where all slots or the principal's share of them are taken, or the service
+   * is closing.
+   */
   takeSlot(principalKey: string): Disposable {
     if (this.#closing.signal.aborted) throw saturated("the service is closing");
     const fault = this.#slots.faultOf(principalKey, 1);
@@ -140,8 +145,9 @@ export class LiveRegistry implements OpenSessions {
   }
 
   /**
-   * The caller's session; null for one that has ended and is still remembered. Errors: `not_found` for an unknown
-   * session and for one of another principal alike; {@link ForeignSession} for the latter with `tellsForeign`.
+   * The caller's session; null for one that has ended and is still remembered. Errors: `not_found` for an
+   * unknown session and for one of another principal alike; {@link ForeignSession} for the latter with
+   * `tellsForeign`.
    */
   session(
     { principalKey }: Pick<Caller, "principalKey">,

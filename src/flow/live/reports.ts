@@ -46,7 +46,9 @@ export class SessionReports {
     return this.#connectedMs;
   }
 
-  /** Called for each message of the Worker. An error must not leave this method: it would end every session. */
+  /**
+   * Called for each message of the Worker. An error must not leave this method: it would end every session.
+   */
   take(report: SessionReport): void {
     const { stages, ending } = this.#options;
     try {

@@ -8,12 +8,15 @@ import { event } from "../../model/events/event_table.ts";
 import { lackingExplanations } from "./describing/enricher.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 
-/** Runs in one commit: large enough that a thousand runs take few writes, small enough to keep a batch small. */
+/**
+ * Runs in one commit: large enough that a thousand runs take few writes, small enough to keep a batch small.
+ */
 const RUNS_PER_COMMIT = 256;
 
 /**
- * Appends one `run_failed` to each live run that is still open, and before it the explanations that its events lack, and those of
- * the run before it, from which its session may just have rolled over. Call it before the first session may start.
+ * Appends one `run_failed` to each live run that is still open, and before it the explanations that its
+ * events lack, and those of the run before it, from which its session may just have rolled over. Call it
+ * before the first session may start.
  */
 export function failRunsLeftOpen(
   timeline: Timeline,

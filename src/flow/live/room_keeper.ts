@@ -1,4 +1,5 @@
-/** Keeps what a live session has reserved at the size of its pictures, and tells its Worker what it may hold. */
+/** Keeps what a live session has reserved at the size of its pictures, and tells its Worker what it may hold.
+ */
 
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -19,7 +20,10 @@ export interface RoomKeeperOptions {
   readonly world: World;
 }
 
-/** More is reserved at once, and given back where the pictures stay smaller for a while. Disposing it only stops that wait. */
+/**
+ * More is reserved at once, and given back where the pictures stay smaller for a while. Disposing it only
+ * stops that wait.
+ */
 export class RoomKeeper implements Disposable {
   readonly #options: RoomKeeperOptions;
   #newest: PictureSize | null = null;

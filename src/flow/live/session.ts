@@ -1,4 +1,6 @@
-/** One live session: everything that belongs to it, from the Worker's first report to the terminal event of its run. */
+/** One live session: everything that belongs to it, from the Worker's first report to the terminal event of
+ * its run.
+ */
 
 import type { Credit, SessionSettings } from "../../live/messages/messages.ts";
 import type { LiveWorkers, SessionOrder, SessionPort } from "../../live/worker_pool.ts";
@@ -42,7 +44,7 @@ export interface LiveSessionOptions
 
 /**
  * ```
- *   Worker ─┬─ picture, clip, audio window, evidence clip, segment ──▶ stages/, each with a queue ──▶ timeline, recordings
+ *   Worker ─┬─ picture, clip, audio window, evidence clip, segment ──▶ stages/ ──▶ timeline, recordings
  *           ├─ view ────────────────────▶ LiveView ──[64 fragments, 4 MiB]──▶ each viewer
  *           ├─ answered, ICE restarted ─▶ Signalling ──▶ the publisher
  *           ├─ gap, resumed ────────────▶ Reconnector ──▶ another "pull" to the Worker
@@ -183,7 +185,10 @@ export class LiveSession {
     this.#port = workers.open(settings, opening, (report) => this.#reports.take(report));
   }
 
-  /** The SDP answer to the session's offer. Where there is none it discards the session. Errors: those of `Signalling`. */
+  /**
+   * The SDP answer to the session's offer. Where there is none it discards the session. Errors: those of
+   * `Signalling`.
+   */
   async answer(signal: AbortSignal): Promise<string> {
     try {
       return await this.signalling.answer(signal);
@@ -193,7 +198,9 @@ export class LiveSession {
     }
   }
 
-  /** Starts the stages. Call it when the run is on the timeline. The session owns `reconnector` from then on. */
+  /**
+   * Starts the stages. Call it when the run is on the timeline. The session owns `reconnector` from then on.
+   */
   run(reconnector: Reconnector | null): void {
     this.ending.hasRun();
     this.#reconnector = reconnector;
@@ -205,8 +212,8 @@ export class LiveSession {
   }
 
   /**
-   * Goes on in the run `runId`, which `first` creates, and completes the one before. False where the session is ending. Errors:
-   * the refusals of the timeline; then nothing has changed.
+   * Goes on in the run `runId`, which `first` creates, and completes the one before. False where the session
+   * is ending. Errors: the refusals of the timeline; then nothing has changed.
    */
   rollOver(runId: string, first: readonly NewEvent[]): boolean {
     const { journal, plan: { identity: { sessionId: session_id } } } = this.#options;

@@ -1,4 +1,6 @@
-/** Builds a live session from the parts that the process shares and from what the session's attach configuration asks for. */
+/** Builds a live session from the parts that the process shares and from what the session's attach
+ * configuration asks for.
+ */
 
 import type { IceSettings, SessionSettings } from "../../live/messages/messages.ts";
 import type { LiveWorkers } from "../../live/worker_pool.ts";
@@ -35,7 +37,7 @@ export interface LiveSessionFactoryOptions extends StageHost {
   readonly inference: Inference;
   readonly models: LiveModels;
   readonly choice: LiveModelChoice;
-  /** Of each pass of a question. */
+  /** How long each pass of a question may take. */
   readonly modelTimeoutMs: number;
   /** Null where no embedding sidecar is configured. */
   readonly novelty: SemanticNovelty | null;
@@ -67,8 +69,9 @@ export class LiveSessionFactory {
   }
 
   /**
-   * Reserves the memory, the threads and the slot of a session, lets `begin` write its first events, and makes it; nothing is started.
-   * The session owns what is reserved. Errors: `provider_saturated`, and those of `begin`; nothing is left then.
+   * Reserves the memory, the threads and the slot of a session, lets `begin` write its first events, and
+   * makes it; nothing is started. The session owns what is reserved. Errors: `provider_saturated`, and those
+   * of `begin`; nothing is left then.
    */
   open(asked: AskedSession, begin: (identity: SessionIdentity) => void = () => {}): LiveSession {
     const { principalKey, source, sourceUri, generation, picture: _, ...rest } = asked;

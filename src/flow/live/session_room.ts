@@ -40,7 +40,10 @@ export class SessionRoom implements Disposable {
     return pixelsOf(this.#fitting(picture)) < pixelsOf(this.#picture);
   }
 
-  /** Reserves for pictures of this size, more or less than before; false where there is not so much memory, and nothing changes. */
+  /**
+   * Reserves for pictures of this size, more or less than before; false where there is not so much memory,
+   * and nothing changes.
+   */
   resize(picture: Extent): boolean {
     const next = this.#fitting(picture);
     const { capacity, memoryBytes } = this.#options;
@@ -50,7 +53,10 @@ export class SessionRoom implements Disposable {
     return isGranted;
   }
 
-  /** The same for what the source is known to send as it is opened again: it may go on with what was refused before. */
+  /**
+   * Like `resize`, for what the source is known to send as it is opened again: it may go on with what was
+   * refused before.
+   */
   reopen(picture: Extent): boolean {
     const refused = this.#refused;
     return this.resize(refused && pixelsOf(refused) > pixelsOf(picture) ? refused : picture);

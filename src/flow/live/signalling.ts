@@ -29,7 +29,10 @@ export class Signalling {
     this.#answer.promise.catch(() => {/* whoever waits in `answer` gets it */});
   }
 
-  /** The SDP answer to the offer. Errors: 503 where none comes in time or the session cannot start, 500 for a fault of its Worker. */
+  /**
+   * The SDP answer to the offer. Errors: 503 where none comes in time or the session cannot start, 500 for a
+   * fault of its Worker.
+   */
   async answer(signal: AbortSignal): Promise<string> {
     try {
       return await within(this.#options.world, ANSWER_MS, this.#answer.promise, signal);

@@ -73,8 +73,8 @@ export class Whip {
   }
 
   /**
-   * The order of the checks is part of the interface (docs/live.md#whip). An offer that fails one leaves nothing behind:
-   * the run is created when the session has its answer, before any media can arrive.
+   * The order of the checks is part of the interface (docs/live.md#whip). An offer that fails one leaves
+   * nothing behind: the run is created when the session has its answer, before any media can arrive.
    */
   async offer(caller: Caller, offerText: string, attachHeader: string | null): Promise<AcceptedOffer> {
     const { timeline, registry, sessions, codecs, trials, world } = this.#options;
@@ -130,8 +130,8 @@ export class Whip {
   }
 
   /**
-   * Ends the session and completes its run; a session that has ended already is no error. Errors: 500 where the Worker does
-   * not release the session in time.
+   * Ends the session and completes its run; a session that has ended already is no error. Errors: 500 where
+   * the Worker does not release the session in time.
    */
   async terminate(caller: Caller, sessionId: string): Promise<void> {
     const session = this.#options.registry.session(caller, sessionId);
@@ -142,7 +142,10 @@ export class Whip {
     }
   }
 
-  /** The applied values. Errors: 422 on the schema, 409 for a session that is ending, 503 where it does not apply the change in time. */
+  /**
+   * The applied values. Errors: 422 on the schema, 409 for a session that is ending, 503 where it does not
+   * apply the change in time.
+   */
   async updatePrompt(
     caller: Caller,
     sessionId: string,

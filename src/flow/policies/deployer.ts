@@ -1,4 +1,5 @@
-/** Moves a policy revision: writes the request, applies the revision to the live session, writes the outcome. */
+/** Moves a policy revision: writes the request, applies the revision to the live session, writes the outcome.
+ */
 
 import { Refusal, refuse } from "../../contract/refusal.ts";
 import { LIMITS } from "../../contract/limits.ts";
@@ -34,13 +35,17 @@ export interface PolicyDeployerOptions {
   readonly sessions: OpenSessions;
 }
 
-/** The one parameter that a live session keeps for its life. See docs/triggers-policies.md#restricted-zone. */
+/**
+ * The one parameter that a live session keeps for its life. See docs/triggers-policies.md#restricted-zone.
+ */
 export const ZONE_FIELD = "parameters.restricted_zone";
 
 /** See docs/triggers-policies.md#policy-stages. */
 export class PolicyDeployer {
   readonly #options: PolicyDeployerOptions;
-  /** Runs with a deployment that waits for its live session: no other revision of the run may move meanwhile. */
+  /**
+   * Runs with a deployment that waits for its live session: no other revision of the run may move meanwhile.
+   */
   readonly #underWay = new Set<string>();
 
   constructor(options: PolicyDeployerOptions) {
@@ -48,8 +53,8 @@ export class PolicyDeployer {
   }
 
   /**
-   * The check and the request are one commit; the outcome is another one, after the live session has answered. Nothing
-   * else moves on the run in between, so what `decide` checked still holds then.
+   * The check and the request are one commit; the outcome is another one, after the live session has
+   * answered. Nothing else moves on the run in between, so what `decide` checked still holds then.
    */
   async deploy(
     caller: Caller,
@@ -79,7 +84,8 @@ export class PolicyDeployer {
     const { runId, revision } = deployment;
     const content = revisions.content(revisions.revision(caller, runId, revision));
     let session, rejection, isAcknowledged;
-    do { // again where a session began or ended meanwhile, so that the outcome is true of the one that is open now
+    // again where a session began or ended meanwhile, so that the outcome is true of the one that is open now
+    do {
       session = sessions.find(runId);
       const run = ownedRun(timeline.view, caller, runId);
       ({ rejection, isAcknowledged } = await apply(deployment, { content, session, run }));
@@ -132,7 +138,10 @@ function closed(generation: number | null): string {
   }`;
 }
 
-/** A deployment that is applied to a live session must name its generation; a number that is given must be right. */
+/**
+ * A deployment that is applied to a live session must name its generation; a number that is given must be
+ * right.
+ */
 function generationFault(
   { expectedGeneration, changesSession }: Deployment,
   session: PromptableSession | null,
@@ -184,7 +193,10 @@ function applicationOf(
   };
 }
 
-/** Whether a session that runs with the revision from its first frame on would have another zone than this one. */
+/**
+ * Whether a session that runs with the revision from its first frame on would have another zone than this
+ * one.
+ */
 function isZoneDeferred(zone: RestrictedZone | null, session: PromptableSession | null): boolean {
   if (!session || zone === null) return zone !== null || (session?.hasPolicyZone ?? false);
   return session.zone === null || !isSameZone(zone, session.zone);

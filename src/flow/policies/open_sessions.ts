@@ -18,8 +18,8 @@ export interface PromptableSession {
   /** Whether that zone came with a policy revision. */
   readonly hasPolicyZone: boolean;
   /**
-   * Resolves when the session's describer uses the change. Rejects with `promptTimedOut` within `timeoutMs`, and with `sessionIsEnding`;
-   * the change is then never applied.
+   * Resolves when the session's describer uses the change. Rejects with `promptTimedOut` within `timeoutMs`,
+   * and with `sessionIsEnding`; the change is then never applied.
    */
   updatePrompt(change: PromptChange, timeoutMs: number): Promise<void>;
 }

@@ -44,8 +44,9 @@ export class Policies {
   }
 
   /**
-   * A new draft. A terminal run takes policies like any other. Errors: 422 and 404 on the run, 422 on `prompt`,
-   * `output_schema` and `parameters.restricted_zone.*`, 409 on `parent_revision` unless it names the newest revision.
+   * A new draft. A terminal run takes policies like any other. Errors: 422 and 404 on the run, 422 on
+   * `prompt`, `output_schema` and `parameters.restricted_zone.*`, 409 on `parent_revision` unless it names
+   * the newest revision.
    */
   create(caller: Caller, runId: string, body: CreatePolicyBody): Policy {
     ownedRun(this.#timeline.view, caller, runId);
@@ -66,7 +67,7 @@ export class Policies {
     for (const revision of [...this.#revisions.book(run).all()]) yield this.#revisions.policy(run, revision);
   }
 
-  /** Of the open live session of the run; null without one. Errors: 422 and 404 on the run. */
+  /** The generation of the open live session of the run; null without one. Errors: 422 and 404 on the run. */
   generation(caller: Caller, runId: string): number | null {
     ownedRun(this.#timeline.view, caller, runId);
     return this.#sessions.find(runId)?.generation ?? null;
@@ -79,8 +80,8 @@ export class Policies {
   }
 
   /**
-   * Moves a revision to the next stage. Errors: 422 and 404 on the run, 404 on `revision`, 422 and 409 on `stage`, 409 on
-   * `expected_generation`, 503 `policy_acknowledgement_timeout`.
+   * Moves a revision to the next stage. Errors: 422 and 404 on the run, 404 on `revision`, 422 and 409 on
+   * `stage`, 409 on `expected_generation`, 503 `policy_acknowledgement_timeout`.
    */
   activate(
     caller: Caller,
@@ -92,8 +93,8 @@ export class Policies {
   }
 
   /**
-   * Makes an earlier active revision active again. Errors: 422 and 404 on the run, 404 and 409 on `revision`, 409
-   * on `expected_generation`, 503 `policy_acknowledgement_timeout`.
+   * Makes an earlier active revision active again. Errors: 422 and 404 on the run, 404 and 409 on `revision`,
+   * 409 on `expected_generation`, 503 `policy_acknowledgement_timeout`.
    */
   rollback(
     caller: Caller,

@@ -1,4 +1,6 @@
-/** Replays a policy revision: evaluates its restricted zone on stored events, or on the run's media decoded again. */
+/** Replays a policy revision: evaluates its restricted zone on stored events, or on the run's media decoded
+ * again.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -45,8 +47,9 @@ export class PolicyReplay {
   }
 
   /**
-   * Evaluates the revision and appends the result; the evaluation's id is the sequence number of that event. Errors: 422
-   * and 404 on the run, 404 on `revision`, 422 on `to_seq` and `source`, and on `source_uri` when the run's media is gone.
+   * Evaluates the revision and appends the result; the evaluation's id is the sequence number of that event.
+   * Errors: 422 and 404 on the run, 404 on `revision`, 422 on `to_seq` and `source`, and on `source_uri` when
+   * the run's media is gone.
    */
   async run(
     caller: Caller,
@@ -103,8 +106,8 @@ export class PolicyReplay {
   }
 
   /**
-   * Runs the state machine of the zone over the run's media, decoded again, cropped to the zone and sampled as in its
-   * latest ingest. Scores motion like the live path. See docs/live.md#restricted-zone.
+   * Runs the state machine of the zone over the run's media, decoded again, cropped to the zone and sampled
+   * as in its latest ingest. Scores motion like the live path. See docs/live.md#restricted-zone.
    */
   async #overSignals(
     caller: Caller,

@@ -91,7 +91,8 @@ export class PolicyRevisions {
       created_at_ms: view.createdMs,
       updated_at_ms: view.updatedMs,
       effective_generation: view.effectiveGeneration,
-      effective_on_current_generation: view.effectiveGeneration !== null && !isTerminal(run.state), // a generation ends with its run
+      // a generation ends with its run
+      effective_on_current_generation: view.effectiveGeneration !== null && !isTerminal(run.state),
       deferred_fields: view.deferredFields,
     };
   }

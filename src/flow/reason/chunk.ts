@@ -1,4 +1,6 @@
-/** One chunk: takes its pictures, clip or audio, asks the model about them, and makes the events of the result. */
+/** One chunk: takes its pictures, clip or audio, asks the model about them, and makes the events of the
+ * result.
+ */
 
 import type { Metrics } from "../../contract/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
@@ -43,7 +45,9 @@ export interface ChunkReasonerOptions {
   readonly blobs: Blobs;
 }
 
-/** The result of a chunk: its record, and its events; none where neither a model nor the sidecar was asked. */
+/**
+ * The result of a chunk: its record, and its events; none where neither a model nor the sidecar was asked.
+ */
 export interface ReasonedChunk {
   readonly record: ChunkRecord;
   readonly events: readonly NewEvent[];
@@ -72,7 +76,9 @@ export class ChunkReasoner {
   readonly #questions: ChunkQuestions;
   readonly #audio: ChunkAudio | null;
   readonly #evidence: EvidenceStore;
-  /** The last description and picture, for a temporal chain, whose chunks are processed one after the other. */
+  /**
+   * The last description and picture, for a temporal chain, whose chunks are processed one after the other.
+   */
   #previous: { readonly ptsMs: number; readonly text: string } | null = null;
   #previousPicture: Uint8Array | null = null;
 
@@ -86,7 +92,10 @@ export class ChunkReasoner {
     this.#evidence = new EvidenceStore({ blobs, metrics, principalKey: caller.principalKey });
   }
 
-  /** Failures of a model, a sidecar or the media are part of the result. Rejects with the reason of the signal. */
+  /**
+   * Failures of a model, a sidecar or the media are part of the result. Rejects with the reason of the
+   * signal.
+   */
   async reason(chunk: DecodedChunk, signal: AbortSignal): Promise<ReasonedChunk> {
     const { world, isSemantic } = this.#options;
     const startedMs = world.monotonicMs();
@@ -133,7 +142,10 @@ export class ChunkReasoner {
     return { finding, events: this.#events(chunk, span, { finding, audio, cut, evidence, feedbackAudio }) };
   }
 
-  /** A native window starts with its first frame; the end of the media may shorten it. See docs/reason.md#media-windows. */
+  /**
+   * A native window starts with its first frame; the end of the media may shorten it. See
+   * docs/reason.md#media-windows.
+   */
   #span({ signals }: DecodedChunk): Span {
     const { plan, info, stream } = this.#options;
     const startMs = signals.ptsMs[0]!;
@@ -214,7 +226,9 @@ export class ChunkReasoner {
     }
   }
 
-  /** The chosen pictures of the chunk; with `visual_diff` the middle picture of the chunk before comes first. */
+  /**
+   * The chosen pictures of the chunk; with `visual_diff` the middle picture of the chunk before comes first.
+   */
   #pictures({ images }: DecodedChunk): Uint8Array[] {
     const own = images.map(({ jpeg }) => jpeg);
     const { visualDiff } = this.#options.plan;
@@ -263,7 +277,10 @@ export class ChunkReasoner {
     return { ...finding, moments, overlay: hasLabels ? overlay : null };
   }
 
-  /** A failed chunk does not change the last description, so the next prompt names the last one that succeeded. */
+  /**
+   * A failed chunk does not change the last description, so the next prompt names the last one that
+   * succeeded.
+   */
   #remember(
     { images }: DecodedChunk,
     { startMs }: Span,
@@ -352,7 +369,10 @@ function failed(error: string): Finding {
   return { ...NOTHING_ASKED, error };
 }
 
-/** `semantic_fallback_used`. A chunk that only the sidecar should have described, and could not, is a fallback too. */
+/**
+ * `semantic_fallback_used`. A chunk that only the sidecar should have described, and could not, is a fallback
+ * too.
+ */
 function isFallback({ error, reply, overlay }: Finding, isSemantic: boolean): boolean {
   return error !== null || reply?.answer.fallbackUsed === true || (!isSemantic && overlay === null);
 }

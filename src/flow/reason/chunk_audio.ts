@@ -10,7 +10,7 @@ export interface ChunkAudioOptions {
   readonly extractor: Extractor;
   readonly sidecar: AudioSidecar;
   readonly plan: LocalAudioPlan;
-  /** Of each call to the sidecar. */
+  /** How long each call to the sidecar may take. */
   readonly timeoutMs: number;
 }
 
@@ -30,7 +30,10 @@ export class ChunkAudio {
     this.#options = options;
   }
 
-  /** Rejects only with the reason of the signal: a failure of the sidecar or the extraction is part of the result. */
+  /**
+   * Rejects only with the reason of the signal: a failure of the sidecar or the extraction is part of the
+   * result.
+   */
   async analyze(window: WindowRequest): Promise<AudioFindings> {
     const { extractor, sidecar, plan, timeoutMs } = this.#options;
     let extractionMs = 0;

@@ -27,8 +27,8 @@ export class EvidenceStore {
   }
 
   /**
-   * Null where the disk refuses it: the result of the chunk is complete without its evidence. Refuses with `storage_quota`
-   * beyond the quota of the principal, whose events would be refused soon, too.
+   * Null where the disk refuses it: the result of the chunk is complete without its evidence. Refuses with
+   * `storage_quota` beyond the quota of the principal, whose events would be refused soon, too.
    */
   async clip(mp4: Uint8Array): Promise<Evidence | null> {
     const ref = await this.#put(mp4, "mp4");

@@ -1,4 +1,6 @@
-/** What is kept of each chunk until the end of a reason call: its costs, its lag, and the labels of its frames. */
+/** What is kept of each chunk until the end of a reason call: its costs, its lag, and the labels of its
+ * frames.
+ */
 
 import type { RowSemantics } from "../../model/frames/frame_row.ts";
 import type { TokenCounts } from "../../model/infer/inference.ts";
@@ -31,7 +33,10 @@ export interface Spent extends TokenCounts {
   readonly chunks_analyzed: number;
 }
 
-/** Of the chunks without a valid answer, for the response and for fields of `analysis_generated`; empty where there are none. */
+/**
+ * What is told of the chunks without a valid answer, for the response and for fields of `analysis_generated`;
+ * empty where there are none.
+ */
 export interface FailedChunks {
   readonly chunks_failed?: number;
   readonly first_chunk_error?: string;

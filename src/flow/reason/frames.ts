@@ -18,7 +18,10 @@ export interface ReasonFramesOptions {
   readonly world: World;
 }
 
-/** Columns that grow by doubling. A frame takes 62 bytes, so that a long film fits into memory together with its chunks. */
+/**
+ * Columns that grow by doubling. A frame takes 62 bytes, so that a long film fits into memory together with
+ * its chunks.
+ */
 interface Columns {
   readonly frameIndex: Float64Array;
   readonly ptsMs: Float64Array;
@@ -127,7 +130,10 @@ export class ReasonFrames {
     this.#columns = grown;
   }
 
-  /** Recorded media counts into the metrics of live media: the whole batch, and the average latency of a frame. */
+  /**
+   * Recorded media counts into the metrics of live media: the whole batch, and the average latency of a
+   * frame.
+   */
   #countGate(reasons: Uint8Array, tookMs: number): void {
     const { metrics } = this.#options;
     const kept = reasons.reduce((count, reason) => count + (isKept(GATE_REASONS[reason]!) ? 1 : 0), 0);

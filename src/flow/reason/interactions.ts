@@ -15,7 +15,10 @@ export class Interactions {
     this.#timeline = timeline;
   }
 
-  /** In the order in which the chunks were first written; with `index` only those of one index. Errors: 422 and 404. */
+  /**
+   * In the order in which the chunks were first written; with `index` only those of one index. Errors: 422
+   * and 404.
+   */
   list(caller: Caller, runId: string, index?: string): readonly object[] {
     const run = ownedRun(this.#timeline.view, caller, runId);
     return interactionsOf(eventsOf(this.#timeline.read(run.runId, { kinds: CHUNK_KINDS })), index);

@@ -1,4 +1,6 @@
-/** The main thread's side of the schema Workers: a schema takes up to half a second to compile, and an answer a tenth to be checked. */
+/** The main thread's side of the schema Workers: a schema takes up to half a second to compile, and an answer
+ * a tenth to be checked.
+ */
 
 import { entryOf } from "../../base/program_paths.ts";
 import { PermitQueue } from "../../sharing/permit_queue.ts";
@@ -40,7 +42,10 @@ export class OutputSchemas implements Disposable {
     });
   }
 
-  /** Refuses with 503 where too many wait, and rejects with the reason of the caller's signal; so does `read` of the schema. */
+  /**
+   * Refuses with 503 where too many wait, and rejects with the reason of the caller's signal; so does `read`
+   * of the schema.
+   */
   async check({ principalKey, signal }: Turn, given: unknown): Promise<CheckedSchema> {
     let schema: Record<string, unknown>;
     try {

@@ -20,9 +20,9 @@ export interface PipelineOptions {
  *
  *     free place → source.next() → at most `concurrency` × work
  *
- * Pulls nothing while every place is taken, which also stops the decoder. `work` gets the promise of the work on the chunk
- * before, for work that must keep the order. The first failure ends everything. When this returns or throws, no work is
- * under way.
+ * Pulls nothing while every place is taken, which also stops the decoder. `work` gets the promise of the work
+ * on the chunk before, for work that must keep the order. The first failure ends everything. When this
+ * returns or throws, no work is under way.
  */
 export async function forEachChunk<Chunk>(
   source: ChunkSource<Chunk>,

@@ -1,4 +1,6 @@
-/** Asks the first model about one chunk, and the second model where the first is unsure. See docs/reason.md#second-model. */
+/** Asks the first model about one chunk, and the second model where the first is unsure. See
+ * docs/reason.md#second-model.
+ */
 
 import { type InferenceAnswer, InferenceFailed, type InferenceVideo } from "../../model/infer/inference.ts";
 import type { TokenCounts } from "../../model/infer/inference.ts";
@@ -19,7 +21,7 @@ export interface ChunkQuestion {
 export interface ChunkReply {
   readonly answer: InferenceAnswer;
   readonly isSecondPass: boolean;
-  /** Of both passes together. */
+  /** The tokens of both passes together. */
   readonly tokens: TokenCounts;
   readonly inferenceLatencyMs: number;
 }
@@ -43,8 +45,8 @@ export class ChunkQuestions {
   }
 
   /**
-   * Throws InferenceFailed where the first pass fails, or the reason of the signal. Where the second pass fails, or
-   * `isReadable` rejects its answer, the first answer counts.
+   * Throws InferenceFailed where the first pass fails, or the reason of the signal. Where the second pass
+   * fails, or `isReadable` rejects its answer, the first answer counts.
    */
   async ask(
     question: ChunkQuestion,

@@ -94,7 +94,10 @@ interface ReasonCall {
 const EVENTS_PER_COMMIT = 4096;
 /** What the caller wants of the run, for error messages. */
 const ACTION = "reason on";
-/** The chunks of this model are written to the timeline in the order of the source. See docs/reason.md#events-of-a-call. */
+/**
+ * The chunks of this model are written to the timeline in the order of the source. See
+ * docs/reason.md#events-of-a-call.
+ */
 const MODEL_IN_SOURCE_ORDER = "gemini-3-8-flash";
 
 /** See docs/reason.md#request. */
@@ -106,12 +109,13 @@ export class Reason {
   }
 
   /**
-   * Writes the events of each chunk as soon as it was inferred; the other events, and the run's completion, at the end. A
-   * client that disconnects, a stop and a delete end the call at once; events that were written stay.
+   * Writes the events of each chunk as soon as it was inferred; the other events, and the run's completion,
+   * at the end. A client that disconnects, a stop and a delete end the call at once; events that were written
+   * stay.
    *
-   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault, 503 without
-   * the sidecar, the provider or the ffmpeg that the request needs, 507 `storage_quota` as soon as the caller stores too much. A chunk
-   * that fails is no error of the request.
+   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media
+   * fault, 503 without the sidecar, the provider or the ffmpeg that the request needs, 507 `storage_quota` as
+   * soon as the caller stores too much. A chunk that fails is no error of the request.
    */
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
@@ -372,7 +376,10 @@ function firstEvents({ caller, runId, plan, info, source, stream, isSemantic }: 
   ];
 }
 
-/** The last events of a call: costs of every chunk, markers, summary, end of the run. Made one at a time, as written. */
+/**
+ * The last events of a call: costs of every chunk, markers, summary, end of the run. Made one at a time, as
+ * written.
+ */
 function* lastEvents(
   { caller, runId, plan, sampling, stream }: ReasonCall,
   reasoned: Reasoned,

@@ -1,11 +1,16 @@
-/** The schema Worker: compiles the schemas of callers and reads the answers of models with them. It may touch nothing. */
+/** The schema Worker: compiles the schemas of callers and reads the answers of models with them. It may touch
+ * nothing.
+ */
 
 import "../../base/worker_globals.ts";
 import { type Answered, parseCustomAnswer, unread } from "../../model/reason/answer.ts";
 import { SchemaFault } from "../../model/reason/caller_schema.ts";
 import { type CompiledSchema, compileOutputSchema } from "../../model/reason/output_schema.ts";
 
-/** An order: compile this schema, which is JSON, unless that was done before, and read this answer with it if there is one. */
+/**
+ * An order: compile this schema, which is JSON, unless that was done before, and read this answer with it if
+ * there is one.
+ */
 export interface SchemaOrder {
   readonly schema: string;
   readonly answer: string | null;

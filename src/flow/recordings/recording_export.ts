@@ -1,4 +1,6 @@
-/** One file out of many segments of a recording: copies their samples as they are into the fragments of an MP4, segment by segment. */
+/** One file out of many segments of a recording: copies their samples as they are into the fragments of an
+ * MP4, segment by segment.
+ */
 
 import { VIDEO_CLOCK_HZ, VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
 import { boxAt, Mp4Error } from "../../media/formats/mp4_boxes.ts";
@@ -56,9 +58,15 @@ const MOOV_BYTES_MAX = 32 * 2 ** 20;
  * Holds the tables of one segment and one chunk at a time, and two numbers for each segment.
  */
 export class RecordingExport {
-  /** The wall time at 0 of the file, epoch milliseconds: its first key frame is shown then, or `leadTicks` later. */
+  /**
+   * The wall time at 0 of the file, epoch milliseconds: its first key frame is shown then, or `leadTicks`
+   * later.
+   */
   readonly startMs: number;
-  /** How much later pictures are shown than they are decoded, 90 kHz: readers differ in what they do where one is shown earlier. */
+  /**
+   * How much later pictures are shown than they are decoded, 90 kHz: readers differ in what they do where one
+   * is shown earlier.
+   */
   readonly #leadTicks: number;
   readonly #source: ExportSource;
   readonly #plan: ExportPlan;
@@ -138,7 +146,7 @@ export class RecordingExport {
     return heard ? [shown, heard] : [shown];
   }
 
-  /** Those that are needed up to the end. */
+  /** The pictures that are needed up to the end. */
   #pictures(read: ReadSegment, isJoined: boolean): number[] {
     const { segment, video } = read;
     const first = this.#before === null ? this.#firstPicture(read) : 0;
@@ -154,7 +162,10 @@ export class RecordingExport {
     return Math.max(0, video.isKey.findLastIndex((isKey, at) => isKey === 1 && video.times[at]! <= begin));
   }
 
-  /** Null where nothing is heard. `leastTicks` is the begin of the pictures, where sound of before is left out. */
+  /**
+   * Null where nothing is heard. `leastTicks` is the begin of the pictures, where sound of before is left
+   * out.
+   */
   #sound(
     { segment }: ReadSegment,
     track: Mp4Track,
@@ -176,7 +187,10 @@ export class RecordingExport {
     return { trackId: SOUND_TRACK_ID, track, samples, decodeTimes, shift };
   }
 
-  /** Without a gap the media times count, and across one the clock of the machine. `firstTicks` is where its first picture begins. */
+  /**
+   * Without a gap the media times count, and across one the clock of the machine. `firstTicks` is where its
+   * first picture begins.
+   */
   #place(segment: RecordedSegment, firstTicks: number): ExportPlace {
     const [begin, before] = [this.#begin, this.#before];
     let ticks = this.#leadTicks - firstTicks;

@@ -1,4 +1,6 @@
-/** What callers read of the recordings of a named source: the list, one segment, one file of a range. See docs/cameras.md#recording. */
+/** What callers read of the recordings of a named source: the list, one segment, one file of a range. See
+ * docs/cameras.md#recording.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 import { LIMITS } from "../../contract/limits.ts";
@@ -81,8 +83,9 @@ export class RecordingReads {
   }
 
   /**
-   * One MP4 of the range. Errors: 404 for a source that the caller may not use, and for a range without a recording; 422 for a range that
-   * is no range or too long, and where the video or the sound in it has another format from some time on.
+   * One MP4 of the range. Errors: 404 for a source that the caller may not use, and for a range without a
+   * recording; 422 for a range that is no range or too long, and where the video or the sound in it has
+   * another format from some time on.
    */
   async export(caller: Caller, name: string, query: RecordingQuery): Promise<ExportedFile> {
     this.#checkSource(caller, name);
@@ -176,7 +179,10 @@ function rangeOf({ from, to }: RecordingQuery): { readonly fromMs: number; reado
   return range;
 }
 
-/** Epoch milliseconds, or a time as in RFC 3339: a query that does not encode the `+` of a time zone has a space there. */
+/**
+ * Epoch milliseconds, or a time as in RFC 3339: a query that does not encode the `+` of a time zone has a
+ * space there.
+ */
 function timeOf(field: string, given: string | undefined): number | undefined {
   const text = given?.replace(/ (\d\d:\d\d)$/, "+$1");
   if (text === undefined) return undefined;

@@ -1,4 +1,6 @@
-/** Stores the segments that a session records, for its source: one that cannot be stored is lost and counted, and the camera goes on. */
+/** Stores the segments that a session records, for its source: one that cannot be stored is lost and counted,
+ * and the camera goes on.
+ */
 
 import type { Metrics } from "../../contract/metrics.ts";
 import { Refusal } from "../../contract/refusal.ts";

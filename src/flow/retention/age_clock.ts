@@ -1,4 +1,6 @@
-/** The time by which retention judges ages: it never runs faster than time passes, so that a clock that jumps ahead deletes nothing. */
+/** The time by which retention judges ages: it never runs faster than time passes, so that a clock that jumps
+ * ahead deletes nothing.
+ */
 
 import type { World } from "../../base/world.ts";
 
@@ -8,7 +10,8 @@ import type { World } from "../../base/world.ts";
  *   this clock   12:00 ── 12:10 ── 12:10 ─────────────────────────────── 12:20 ── 12:21
  * ```
  *
- * What the wall clock runs ahead of the monotonic one is held back, until it falls back or the service starts again.
+ * What the wall clock runs ahead of the monotonic one is held back, until it falls back or the service starts
+ * again.
  */
 export class AgeClock implements Pick<World, "now"> {
   readonly #world: Pick<World, "now" | "monotonicMs">;

@@ -1,4 +1,6 @@
-/** Which media of which runs go before the events that name them: by age and by size, kind by kind. Decides, removes nothing. */
+/** Which media of which runs go before the events that name them: by age and by size, kind by kind. Decides,
+ * removes nothing.
+ */
 
 import { join } from "node:path";
 import { FairRemoval, type StoredPart } from "../../sharing/fair_removal.ts";
@@ -13,10 +15,10 @@ import { blobPath } from "../../store/media/blobs.ts";
 import type { StoredEvent } from "../../store/timeline/event_reader.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 
-/** Of one kind; undefined for what has no limit. */
+/** The limits of one kind of media; undefined for what has no limit. */
 export interface MediaLimit {
   readonly hours: number | undefined;
-  /** Of all media of the kind together. */
+  /** How many bytes all media of the kind together may have. */
   readonly bytes: number | undefined;
 }
 
@@ -49,14 +51,19 @@ export interface MediaRemovalOptions {
 /**
  * ```
  *   a kind:  its hours ──► the last event that is too old ──────────┐
- *            its bytes ──► of each principal the last event beyond ─┴─► of each run that is not on hold: what it names up to there
+ *            its bytes ──► of each principal the last event beyond ─┴─► of each run that is not on hold:
+ *                                                                       what it names up to there
  * ```
  *
- * Events are written in the order of their time, so that one number says what is too old, and a run needs to be told only once.
+ * Events are written in the order of their time, so that one number says what is too old, and a run needs to
+ * be told only once.
  */
 export class MediaRemoval {
   readonly #options: MediaRemovalOptions;
-  /** Up to which event nothing of a kind was found in a run: each event is read once, and again after a restart. */
+  /**
+   * Up to which event nothing of a kind was found in a run: each event is read once, and again after a
+   * restart.
+   */
   readonly #looked = new WeakMap<RunView, Map<MediaKind, number>>();
 
   constructor(options: MediaRemovalOptions) {
@@ -146,7 +153,10 @@ export class MediaRemoval {
     return last;
   }
 
-  /** Of each principal that loses some, the last event that must lose its media of the kind so that the rest fits. */
+  /**
+   * Finds, for each principal that loses some, the last event that must lose its media of the kind so that
+   * the rest fits.
+   */
   async #lastBeyond(media: MediaKind, bytesMax: number): Promise<ReadonlyMap<string, number>> {
     const { timeline } = this.#options;
     /** In the order of the events that name them last. */
@@ -220,7 +230,7 @@ function mediaIn({ kind, payload }: StoredEvent, media: MediaKind) {
 /** A blob of the kind counts for the principal that named it first. */
 interface OwnedBlob {
   readonly owner: string;
-  /** Of the owner's last event that names it. */
+  /** The number of the owner's last event that names it. */
   readonly seq: number;
   readonly bytes: number;
 }

@@ -1,4 +1,6 @@
-/** Which segments of recordings go: by age and size of their source, and where the disk lacks room those of whoever has most. */
+/** Which segments of recordings go: by age and size of their source, and where the disk lacks room those of
+ * whoever has most.
+ */
 
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../contract/metrics.ts";
@@ -58,8 +60,8 @@ export class RecordingRemoval {
   }
 
   /**
-   * The oldest of those principals whose sources have most on the disk of the data directory, until so many bytes are given back or none
-   * is left that is above its share.
+   * The oldest of those principals whose sources have most on the disk of the data directory, until so many
+   * bytes are given back or none is left that is above its share.
    */
   async makeRoom(bytesToFree: number, signal: AbortSignal): Promise<RemovedSegments> {
     const { recordings } = this.#options;
@@ -92,13 +94,19 @@ export class RecordingRemoval {
     return removed;
   }
 
-  /** The principals that may use the source, as one text: the same for all sources that are everybody's, or that no file names any more. */
+  /**
+   * The principals that may use the source, as one text: the same for all sources that are everybody's, or
+   * that no file names any more.
+   */
   #ownersOf(source: string): string {
     const found = this.#options.named.all.find(({ name }) => name === source);
     return found?.principals?.toSorted().join(" ") ?? "*";
   }
 
-  /** Null for a source that is not recorded any more: its segments stay as long as was said when they were stored. */
+  /**
+   * Null for a source that is not recorded any more: its segments stay as long as was said when they were
+   * stored.
+   */
   #planOf(source: string): RecordingPlan | null {
     return this.#options.named.all.find(({ name }) => name === source)?.watch?.recording ?? null;
   }

@@ -1,4 +1,6 @@
-/** Retention: removes recordings, runs and uploads that are old or too much, pass by pass, while the service goes on. See docs/retention.md. */
+/** Retention: removes recordings, runs and uploads that are old or too much, pass by pass, while the service
+ * goes on. See docs/retention.md.
+ */
 
 import { basename } from "node:path";
 import type { Log } from "../../base/log.ts";
@@ -36,7 +38,7 @@ import type { RunStanding } from "./run_standing.ts";
 export interface RetentionRules {
   readonly runHours: number | undefined;
   readonly runBytes: number | undefined;
-  /** Of each principal. */
+  /** How many runs of each principal that have ended may stay. */
   readonly endedRuns: number | undefined;
   readonly pictureHours: number | undefined;
   readonly pictureBytes: number | undefined;
@@ -71,11 +73,12 @@ const AHEAD_TOLD_MS = 5 * 60_000;
 
 /**
  * ```
- *   a pass:  look at every run ──► `events_removed` of each that goes, ──► its records ──► blobs that no event names, uploads
- *                                   and its metric; `media_removed`         leave the log
+ *   a pass: look at every run ──► `events_removed` of each that goes, ──► its records ──► blobs that no
+ *                                 and its metric; `media_removed`         leave the log   event names, uploads
  * ```
  *
- * A process that is killed in between goes on with what the events say at its next pass: see Timeline.removeRecords.
+ * A process that is killed in between goes on with what the events say at its next pass: see
+ * Timeline.removeRecords.
  */
 export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions;
@@ -190,8 +193,8 @@ export class Retention implements AsyncDisposable {
   }
 
   /**
-   * First segments of recordings, so many as are missing. Then one run, then two, then four: what they give back is known when it is
-   * gone.
+   * First segments of recordings, so many as are missing. Then one run, then two, then four: what they give
+   * back is known when it is gone.
    */
   async #makeRoom(): Promise<void> {
     for (let runsMax = 1;; runsMax *= 2) {
@@ -261,7 +264,7 @@ export class Retention implements AsyncDisposable {
     return runs;
   }
 
-  /** Of the removed runs: their records, and the blobs that nobody else names. */
+  /** Removes what is left of the removed runs: their records, and the blobs that nobody else names. */
   async #removeRest(
     { isUrgent }: { readonly isUrgent: boolean },
   ): Promise<{ readonly events: number; readonly bytes: number; readonly blobs: number }> {

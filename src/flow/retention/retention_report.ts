@@ -9,7 +9,7 @@ import type { MediaChoice } from "./media_removal.ts";
 /** One run in the report. */
 interface ReportedRun {
   readonly run_id: string;
-  /** Of its last activity, epoch milliseconds. */
+  /** The time of its last activity, epoch milliseconds. */
   readonly ended_at_ms: number;
   readonly bytes: number;
 }
@@ -37,7 +37,7 @@ export interface RetentionLook {
   readonly last_pass_at_ms: number | null;
   readonly goes: ReportedRuns<RemovalReason>;
   readonly stays: ReportedRuns<StayReason>;
-  /** Of runs whose events stay. */
+  /** What goes of runs whose events stay. */
   readonly media: {
     readonly count: number;
     readonly bytes: number;

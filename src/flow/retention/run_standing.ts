@@ -22,14 +22,20 @@ export interface RunStandingOptions {
 
 export class RunStanding {
   readonly #options: RunStandingOptions;
-  /** When a run was looked at first whose last event is of a time to come: the clock was ahead when it was written. */
+  /**
+   * When a run was looked at first whose last event is of a time to come: the clock was ahead when it was
+   * written.
+   */
   readonly #seenMs = new Map<string, number>();
 
   constructor(options: RunStandingOptions) {
     this.#options = options;
   }
 
-  /** The hours of named sources by their URI, for many runs at once: the file of sources may change at any time. */
+  /**
+   * The hours of named sources by their URI, for many runs at once: the file of sources may change at any
+   * time.
+   */
   sourceHours(): ReadonlyMap<string, number> {
     const hours = new Map<string, number>();
     for (const { name, retentionHours } of this.#options.named.all) {
@@ -78,7 +84,10 @@ export class RunStanding {
       isTerminal(statusOf({ state: run.state, lastActivityMs }, world.now(), streamTtlMs));
   }
 
-  /** A time to come counts as the one at which it was seen first, so that no run stays until a wrong clock is right. */
+  /**
+   * A time to come counts as the one at which it was seen first, so that no run stays until a wrong clock is
+   * right.
+   */
   #lastActivityMs({ runId, lastActivityMs }: RunView): number {
     const nowMs = this.#options.world.now();
     if (lastActivityMs <= nowMs) {

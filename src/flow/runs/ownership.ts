@@ -21,7 +21,7 @@ export function ownedRun(view: TimelineView, caller: Pick<Caller, "principalKey"
   return run;
 }
 
-/** The same, but a deleted run of the caller is returned too: deleting a run again succeeds. */
+/** Like `ownedRun`, but a deleted run of the caller is returned too: deleting a run again succeeds. */
 export function ownedRunOrTombstone(
   view: TimelineView,
   caller: Pick<Caller, "principalKey">,
@@ -34,9 +34,9 @@ export function ownedRunOrTombstone(
 }
 
 /**
- * The caller's own run that may still be acted on; 409 when it is terminal or expired. No timer expires a run: `statusOf`
- * of model/runs/run.ts compares its last activity with the TTL whenever the status is read. See docs/api.md#run-status.
- * `action` is what the error message says, as in "Cannot stop …".
+ * The caller's own run that may still be acted on; 409 when it is terminal or expired. No timer expires a
+ * run: `statusOf` of model/runs/run.ts compares its last activity with the TTL whenever the status is read.
+ * See docs/api.md#run-status. `action` is what the error message says, as in "Cannot stop …".
  */
 export function actionableRun(
   view: TimelineView,
@@ -52,8 +52,8 @@ export function actionableRun(
 }
 
 /**
- * The same at the end of work that began on an actionable run. A stop or a delete during the work is refused, but expiry
- * is not checked: a run is not idle while it is worked on.
+ * Like `actionableRun`, at the end of work that began on an actionable run. A stop or a delete during the
+ * work is refused, but expiry is not checked: a run is not idle while it is worked on.
  */
 export function stillActionableRun(
   view: TimelineView,
@@ -67,8 +67,9 @@ export function stillActionableRun(
 }
 
 /**
- * The error to report for work on a run that failed with `error`. Where the run ended during the work (`signal` is that
- * of its {@link RunWorkHandle}), the end of the run explains the failure better than `error` does.
+ * The error to report for work on a run that failed with `error`. Where the run ended during the work
+ * (`signal` is that of its {@link RunWorkHandle}), the end of the run explains the failure better than
+ * `error` does.
  */
 export function explainedFailure(
   error: unknown,

@@ -32,8 +32,9 @@ export class RunWork {
   readonly #underWay = new Map<string, Set<Piece>>();
 
   /**
-   * The returned signal aborts when the run ends, when `signal` does, or when the service closes. It is no `AbortSignal.any`:
-   * the runtime keeps what listens to one of those for as long as `signal` lives, which may be as long as the process.
+   * The returned signal aborts when the run ends, when `signal` does, or when the service closes. It is no
+   * `AbortSignal.any`: the runtime keeps what listens to one of those for as long as `signal` lives, which
+   * may be as long as the process.
    */
   begin(runId: string, signal: AbortSignal): RunWorkHandle {
     const controller = new AbortController();
@@ -61,7 +62,7 @@ export class RunWork {
     return this.#underWay.has(runId);
   }
 
-  /** Of the newest work that tells it; null where there is none. */
+  /** The progress of the newest work that tells it; null where there is none. */
   progressOf(runId: string): WorkProgress | null {
     const pieces = [...this.#underWay.get(runId) ?? []];
     return pieces.findLast(({ progress }) => progress !== null)?.progress?.() ?? null;

@@ -120,8 +120,9 @@ export class Runs {
   }
 
   /**
-   * The caller's runs in order of creation, those that were deleted or removed by retention excluded, and those that are created while the
-   * list is read. `order` is `oldest` or `newest` first. Errors: 422 on `limit`, `cursor`, `order`.
+   * The caller's runs in order of creation, those that were deleted or removed by retention excluded, and
+   * those that are created while the list is read. `order` is `oldest` or `newest` first. Errors: 422 on
+   * `limit`, `cursor`, `order`.
    */
   list(caller: Caller, { order = "oldest", ...query }: RunListQuery): ListedRuns {
     if (order !== "oldest" && order !== "newest") {
@@ -130,7 +131,8 @@ export class Runs {
     const page = pageOf(query);
     const [createdMs, firstSeq] = cursorNumbers(page, 2) ?? [];
     const after = createdMs === undefined ? null : { createdMs, firstSeq: firstSeq! };
-    const count = Math.min(RUNS_PER_BATCH, (page?.limit ?? Infinity) + 1); // one more tells whether there are others
+    // one more tells whether there are others
+    const count = Math.min(RUNS_PER_BATCH, (page?.limit ?? Infinity) + 1);
     const batches = this.#batches(caller, { after, isNewestFirst: order === "newest" }, count);
     return page === null ? batches : new PageEntries(batches, page, ({ place }) => placeText(place));
   }
@@ -188,8 +190,8 @@ export class Runs {
   }
 
   /**
-   * Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. Errors: 409 on `run_id` where the caller
-   * would hold too much.
+   * Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. Errors: 409 on
+   * `run_id` where the caller would hold too much.
    */
   hold(caller: Caller, runId: string, isWanted: boolean): void {
     this.#options.timeline.commit((view) => {
@@ -204,8 +206,8 @@ export class Runs {
   }
 
   /**
-   * The first delete appends the event. A later one by the owner finds the tombstone, appends nothing and succeeds. Errors:
-   * 409 on `run_id` while the run is on hold.
+   * The first delete appends the event. A later one by the owner finds the tombstone, appends nothing and
+   * succeeds. Errors: 409 on `run_id` while the run is on hold.
    */
   delete(caller: Caller, runId: string): void {
     const { timeline, work } = this.#options;

@@ -73,8 +73,9 @@ export class ArmedSources implements AsyncDisposable {
   }
 
   /**
-   * Arms or disarms a camera until its schedule changes next, or for so long. Errors: 422 `for_seconds`, 404 for a source that the caller may
-   * not use, 409 for one that is not always watched, 503 where the disk does not take it.
+   * Arms or disarms a camera until its schedule changes next, or for so long. Errors: 422 `for_seconds`, 404
+   * for a source that the caller may not use, 409 for one that is not always watched, 503 where the disk does
+   * not take it.
    */
   call(caller: Caller, name: string, { isArmed, body }: { isArmed: boolean; body: ArmBody }): ArmedLook {
     const { named, calls, world } = this.#options;
@@ -95,7 +96,10 @@ export class ArmedSources implements AsyncDisposable {
     return { name, ...lookOf(this.stateOf(source)) };
   }
 
-  /** The file has other sources or schedules: what a call has said of a schedule that is gone does not count any more. */
+  /**
+   * The file has other sources or schedules: what a call has said of a schedule that is gone does not count
+   * any more.
+   */
   fileChanged(): void {
     this.#forgetCalls();
     this.#noteAll("file");
@@ -156,7 +160,10 @@ export class ArmedSources implements AsyncDisposable {
     return kept;
   }
 
-  /** Those that do not count any more. Where the disk refuses that, they stay in the file, and still do not count. */
+  /**
+   * Forgets the calls that do not count any more. Where the disk refuses that, they stay in the file, and
+   * still do not count.
+   */
   #forgetCalls(): void {
     const { calls } = this.#options;
     const kept = this.#callsInForce();

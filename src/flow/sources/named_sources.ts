@@ -21,7 +21,7 @@ export class NamedSources {
     return this.ofPrincipal(principalKey).find((source) => source.name === name) ?? null;
   }
 
-  /** Those that the principal may use. */
+  /** The sources that the principal may use. */
   ofPrincipal(principalKey: string): readonly NamedSource[] {
     return this.#sources.filter(({ principals }) => principals === null || principals.includes(principalKey));
   }

@@ -66,11 +66,11 @@ export interface OpenedSource extends AsyncDisposable {
   readonly input: MediaInput;
   /** The name that an upload had; absent for other sources. */
   readonly name?: string;
-  /** Of an HLS source: how far it is read. */
+  /** How far an HLS source is read. */
   readonly progress?: HlsProgress;
   /**
-   * The result of `work` on the input. Where ffmpeg failed because the connection to the source was refused or broke, the
-   * error is that of the connection, as ffmpeg itself does not know the reason.
+   * The result of `work` on the input. Where ffmpeg failed because the connection to the source was refused
+   * or broke, the error is that of the connection, as ffmpeg itself does not know the reason.
    */
   explained<T>(work: Promise<T>): Promise<T>;
   /** Why it gives no more media, where its relay or tunnel knows it; undefined where it does not. */
@@ -95,14 +95,17 @@ export class Sources implements Disposable {
   }
 
   /**
-   * Finds a local file, fetches a remote one, or opens a relay or a tunnel to a stream. Errors: 422 `source_uri` for every
-   * fault of the source, 503 `storage_unavailable`, and the reason of `signal`.
+   * Finds a local file, fetches a remote one, or opens a relay or a tunnel to a stream. Errors: 422
+   * `source_uri` for every fault of the source, 503 `storage_unavailable`, and the reason of `signal`.
    */
   async open(sourceUri: string, principalKey: string, signal: AbortSignal): Promise<OpenedSource> {
     return await this.openLocated(this.locate(sourceUri, principalKey), principalKey, signal);
   }
 
-  /** What a `source_uri` names. Errors: 422 `source_uri`. An unknown name and one that is not the principal's are the same. */
+  /**
+   * What a `source_uri` names. Errors: 422 `source_uri`. An unknown name and one that is not the principal's
+   * are the same.
+   */
   locate(
     sourceUri: string,
     principalKey: string,
@@ -120,7 +123,7 @@ export class Sources implements Disposable {
     return this.ofNamed(source, options);
   }
 
-  /** Of a named source. Errors: 422 `source_uri` where the settings do not admit it. */
+  /** What a named source is. Errors: 422 `source_uri` where the settings do not admit it. */
   ofNamed(source: NamedSource, options: { readonly isWatched?: boolean } = {}): LocatedSource {
     const remote = remoteSource(source.uri, this.#options.toggles, options);
     return {
@@ -132,8 +135,8 @@ export class Sources implements Disposable {
   }
 
   /**
-   * The same for what `locate` has found. Of an HLS source that is watched nothing is read again that was read `before`; one that is not
-   * watched ends where its playlist has had nothing new for a while.
+   * Opens what `locate` has found. Of an HLS source that is watched nothing is read again that was read
+   * `before`; one that is not watched ends where its playlist has had nothing new for a while.
    */
   async openLocated(
     { uri, target, remote, named }: LocatedSource,
@@ -191,8 +194,8 @@ export class Sources implements Disposable {
 const INPUTS = { hls: hlsInput, mjpeg: mjpegInput, rtsp: rtspInput } as const;
 
 /**
- * The bound on remote fetches: remote files that are fetched or decoded at once. Each may take 256 MiB of the disk until it
- * was decoded.
+ * The bound on remote fetches: remote files that are fetched or decoded at once. Each may take 256 MiB of the
+ * disk until it was decoded.
  */
 const FETCHES_MAX = 16;
 /** Requests that may wait for a fetch. */

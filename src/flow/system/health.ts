@@ -1,4 +1,6 @@
-/** Whether live sessions and model calls are well, judged by the metrics of the process. See docs/api.md#health-system-and-metrics. */
+/** Whether live sessions and model calls are well, judged by the metrics of the process. See
+ * docs/api.md#health-system-and-metrics.
+ */
 
 import type { GaugeName, Metrics } from "../../contract/metrics.ts";
 import type { World } from "../../base/world.ts";
@@ -108,7 +110,7 @@ export class HealthView {
     ];
   }
 
-  /** Of questions of the last minute, and of the live sessions that are running. */
+  /** The unknown models of questions of the last minute, and of the live sessions that are running. */
   async #unknownModels(): Promise<HealthReason[]> {
     const { inference, liveModels } = this.#options;
     const isLive = await this.#value("service_pipeline_generations_active") > 0;

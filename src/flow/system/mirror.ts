@@ -1,4 +1,6 @@
-/** Copies feedback and the descriptions of live sessions into the mirror database, in sequence order, from a cursor on the disk. */
+/** Copies feedback and the descriptions of live sessions into the mirror database, in sequence order, from a
+ * cursor on the disk.
+ */
 
 import { errorText, type Log } from "../../base/log.ts";
 import type { Metrics } from "../../contract/metrics.ts";
@@ -38,14 +40,15 @@ const CLOSE_DEADLINE_MS = 2_000;
 
 /**
  * ```
- *   connecting ──► up: a batch past the cursor ──► its rows, one transaction ──► the cursor ──► … none left: wait for an event
+ *   connecting ──► up: a batch past the cursor ──► its rows, one transaction ──► the cursor ──► … wait for more
  *       ▲           │ the connection ends, an attempt fails or takes too long
  *       └── delay ◄─┴─► down: one log line
  * ```
  *
- * The queue is the timeline itself: nothing is kept in memory while the database is away. A row is written before the cursor
- * is moved past it, so a process that is killed in between writes it again, which changes nothing. No request waits for the
- * database, but for feedback that is answered with whether it is there, see `has`.
+ * The queue is the timeline itself: nothing is kept in memory while the database is away. A row is written
+ * before the cursor is moved past it, so a process that is killed in between writes it again, which changes
+ * nothing. No request waits for the database, but for feedback that is answered with whether it is there, see
+ * `has`.
  */
 export class Mirror implements AsyncDisposable {
   readonly #options: MirrorOptions;
@@ -107,8 +110,9 @@ export class Mirror implements AsyncDisposable {
   }
 
   /**
-   * Whether the row of this event is in the database. Waits for it, but only where the database was quick last time, at most
-   * `LIMITS.mirror.answerWaitMs`, and with few others: a database that is slow or away slows no request.
+   * Whether the row of this event is in the database. Waits for it, but only where the database was quick
+   * last time, at most `LIMITS.mirror.answerWaitMs`, and with few others: a database that is slow or away
+   * slows no request.
    */
   async has(seq: number): Promise<boolean> {
     if (this.#state !== "up" || !this.#isQuick || this.#waiters.size >= LIMITS.mirror.answersWaiting) {
@@ -189,8 +193,8 @@ export class Mirror implements AsyncDisposable {
   }
 
   /**
-   * After a power cut the timeline may have lost its last events. Their numbers are used again, and the database may have rows
-   * with them: the rows that follow have another instance id.
+   * After a power cut the timeline may have lost its last events. Their numbers are used again, and the
+   * database may have rows with them: the rows that follow have another instance id.
    */
   async #compare(database: MirrorDatabase, signal: AbortSignal): Promise<void> {
     const { cursor, world } = this.#options;
@@ -220,7 +224,8 @@ export class Mirror implements AsyncDisposable {
     const { timeline, cursor } = this.#options;
     const endSeq = timeline.view.lastSeq;
     if (cursor.seq >= Math.min(endSeq, this.#latestSeq)) return this.#isComplete(endSeq);
-    // An event is copied only when it is on the disk: after a power cut it must still exist. See docs/deployment.md#durability.
+    // An event is copied only when it is on the disk: after a power cut it must still exist. See
+    // docs/deployment.md#durability.
     await timeline.synced();
     const query = { fromSeq: cursor.seq + 1, toSeq: endSeq, kinds: MIRRORED_KINDS, limit: this.#batchEvents };
     const [events] = timeline.readAll(query);

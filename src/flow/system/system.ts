@@ -1,4 +1,6 @@
-/** What an operator wants to know of the running service: its versions, the disk, its settings. See docs/api.md#health-system-and-metrics. */
+/** What an operator wants to know of the running service: its versions, the disk, its settings. See
+ * docs/api.md#health-system-and-metrics.
+ */
 
 import type { Config } from "../../contract/config.ts";
 import type { Setting } from "../../contract/setting_parsers.ts";
@@ -27,7 +29,10 @@ export interface SystemOptions {
   readonly hardware: Pick<Hardware, "known">;
   readonly trials: Pick<ToolTrials, "faults">;
   readonly version: string;
-  /** Whether the service has several principals: none learns the values of the settings then, nor the names of backends. */
+  /**
+   * Whether the service has several principals: none learns the values of the settings then, nor the names of
+   * backends.
+   */
   readonly isShared: boolean;
   readonly world: World;
 }
@@ -43,7 +48,7 @@ export interface SystemLook {
   readonly decode_backend: DecodeBackend | null;
   /** Epoch milliseconds. */
   readonly started_at_ms: number;
-  /** Of the file system of the data directory; null where the system does not tell. */
+  /** The room on the file system of the data directory; null where the system does not tell. */
   readonly disk: DiskRoom & { readonly used: UsedBytes | null } | null;
   readonly backends: readonly ListedBackend[];
   /** What live sessions ask; null where no backend serves it. */

@@ -46,8 +46,9 @@ export class DeliveryReads {
   }
 
   /**
-   * The body of an event as it is sent to the webhook, and the headers of the last attempt. Errors: 422 or 404 on `run_id`,
-   * 404 on `webhook_id`, 404 on `seq` for an event that was not sent, 503 while webhooks are off.
+   * The body of an event as it is sent to the webhook, and the headers of the last attempt. Errors: 422 or
+   * 404 on `run_id`, 404 on `webhook_id`, 404 on `seq` for an event that was not sent, 503 while webhooks are
+   * off.
    */
   async read(caller: Caller, runId: string, webhookId: string, seq: number): Promise<SentDelivery> {
     const registered = this.#hook(caller, runId, webhookId);

@@ -1,4 +1,6 @@
-/** Delivers one webhook's events in sequence order, one at a time: attempts, retries with delays, dead letters. */
+/** Delivers one webhook's events in sequence order, one at a time: attempts, retries with delays, dead
+ * letters.
+ */
 
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../contract/metrics.ts";
@@ -50,8 +52,9 @@ export interface WebhookWorkerOptions {
  *
  *   a new event within the cooldown of its key is counted, and not sent
  *
- * Every outcome is recorded in the delivery log before the next event starts, so a restart continues where this process
- * ended. New events and a redelivery alternate batch by batch, so that neither waits for all of the other.
+ * Every outcome is recorded in the delivery log before the next event starts, so a restart continues where
+ * this process ended. New events and a redelivery alternate batch by batch, so that neither waits for all of
+ * the other.
  * See docs/events.md#webhook-deliveries.
  */
 export class WebhookWorker {
@@ -59,12 +62,12 @@ export class WebhookWorker {
   readonly #log: Log;
   readonly #encoder = new TextEncoder();
   readonly #matcher: EventMatcher;
-  /** Ahead of the delivery log's by the events between the two cursors. */
+  /** The cooldowns of this loop: ahead of those of the delivery log by the events between the two cursors. */
   #cooldowns = new Cooldowns();
   #withheld: number;
   /**
-   * Every event up to here has an outcome. It is ahead of the delivery log's cursor by events that did not match, which
-   * are not recorded one by one.
+   * Every event up to here has an outcome. It is ahead of the delivery log's cursor by events that did not
+   * match, which are not recorded one by one.
    */
   #cursorSeq: number;
   #nextAttemptMs: number | null = null;
@@ -84,7 +87,8 @@ export class WebhookWorker {
     this.#matcher = new EventMatcher(hook, timeline);
     this.#cooldowns.apply(this.#state.cooldowns.all);
     this.#withheld = this.#state.withheld;
-    // At least the registration and at most the end of the timeline, even if the delivery log has another number.
+    // At least the registration and at most the end of the timeline, even if the delivery log has another
+    // number.
     this.#cursorSeq = Math.min(Math.max(this.#state.cursorSeq, hook.registeredSeq), timeline.view.lastSeq);
     // The record of taking over is the first one of the webhook.
     this.#previous = this.#state.cursorSeq === 0 ? options.previous ?? null : null;
@@ -99,7 +103,7 @@ export class WebhookWorker {
     return this.#withheld;
   }
 
-  /** Those of them that no delivery has told of yet. */
+  /** How many withheld events no delivery has told of yet. */
   get withheldPending(): number {
     return this.#cooldowns.pending;
   }
@@ -110,17 +114,17 @@ export class WebhookWorker {
   }
 
   /**
-   * When the event was written for which an outcome is due, epoch milliseconds; null while none is. A failure of the worker does not end the
-   * wait, and an event that is delivered again does not begin one.
+   * When the event was written for which an outcome is due, epoch milliseconds; null while none is. A failure
+   * of the worker does not end the wait, and an event that is delivered again does not begin one.
    */
   get waitingSinceMs(): number | null {
     return this.#waitingSinceMs;
   }
 
   /**
-   * Returns when the run was deleted and its last event has an outcome: the deletion itself is delivered, and no event
-   * follows it. Where a receiver fails all attempts for an event of a deleted run, the remaining events are dropped, as no
-   * caller could delete the hook any more. Throws only the reason of `signal`.
+   * Returns when the run was deleted and its last event has an outcome: the deletion itself is delivered, and
+   * no event follows it. Where a receiver fails all attempts for an event of a deleted run, the remaining
+   * events are dropped, as no caller could delete the hook any more. Throws only the reason of `signal`.
    */
   async run(signal: AbortSignal): Promise<void> {
     try {
@@ -153,7 +157,9 @@ export class WebhookWorker {
     return gone !== null && gone.receiver === this.#options.receiver.mark ? gone : null;
   }
 
-  /** Starts it again after 410 Gone, with the events that come from now on; nothing where it has not ended. */
+  /**
+   * Starts it again after 410 Gone, with the events that come from now on; nothing where it has not ended.
+   */
   resume(): void {
     if (this.gone === null) return;
     this.#checkpoint();
@@ -176,7 +182,10 @@ export class WebhookWorker {
     await unlessAborted(promise, signal);
   }
 
-  /** Records a cursor that is ahead of the delivery log, so that the next start does not read the same events again. */
+  /**
+   * Records a cursor that is ahead of the delivery log, so that the next start does not read the same events
+   * again.
+   */
   saveCursor(): void {
     if (this.#previous) return;
     if (this.#cursorSeq > this.#state.cursorSeq) this.#checkpoint();
@@ -238,7 +247,8 @@ export class WebhookWorker {
       this.#checkpointIfFar();
       return true;
     }
-    // An event is sent only when it is on the disk: after a power cut it must still exist. See docs/deployment.md#durability.
+    // An event is sent only when it is on the disk: after a power cut it must still exist. See
+    // docs/deployment.md#durability.
     await timeline.synced();
     let isIdle = true;
     for (const event of await this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
@@ -262,7 +272,10 @@ export class WebhookWorker {
     return true;
   }
 
-  /** Whether a new event is sent: what its cooldown goes by, null without a cooldown; `none` where it is not sent. */
+  /**
+   * Whether a new event is sent: what its cooldown goes by, null without a cooldown; `none` where it is not
+   * sent.
+   */
   #admitted(event: StoredEvent | LongEvent): Cooling | null | "none" {
     const { hook, metrics } = this.#options;
     if (!("payload" in event)) return this.#isTooLong(event) ? null : "none";
@@ -309,7 +322,10 @@ export class WebhookWorker {
     return [];
   }
 
-  /** Attempts until one succeeds or all have failed, and records the outcome. This is where a webhook is retried. */
+  /**
+   * Attempts until one succeeds or all have failed, and records the outcome. This is where a webhook is
+   * retried.
+   */
   async #deliverEvent(
     event: StoredEvent | LongEvent,
     cooling: Cooling | null,
@@ -430,8 +446,8 @@ export class WebhookWorker {
   }
 
   /**
-   * After a power cut the timeline may have lost events that were delivered. Their sequence numbers are used again, so the
-   * cursor moves back to the end of the timeline.
+   * After a power cut the timeline may have lost events that were delivered. Their sequence numbers are used
+   * again, so the cursor moves back to the end of the timeline.
    */
   #resetCursor(): void {
     const { cursorSeq, lastError, failingSinceMs, gone, delivered, deadLetters } = this.#state;
@@ -476,7 +492,10 @@ export class WebhookWorker {
     deliveries.append(hook.runId, { webhook_id: hook.webhookId, ...record });
   }
 
-  /** Whether it depends on the payload what becomes of a long event. One that is too long to be sent meets no filter. */
+  /**
+   * Whether it depends on the payload what becomes of a long event. One that is too long to be sent meets no
+   * filter.
+   */
   #mustBeRead(event: LongEvent): boolean {
     const { hook } = this.#options;
     const isSendable = bodyBytesOf(event) <= LIMITS.webhook.bodyBytesMax;

@@ -1,4 +1,6 @@
-/** Decides for one webhook which events are delivered to it, and finds out for that of which source an event is. */
+/** Decides for one webhook which events are delivered to it, and finds out for that of which source an event
+ * is.
+ */
 
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import type { CoolingEvent } from "../../model/webhooks/cooldown.ts";
@@ -28,7 +30,7 @@ export class EventMatcher {
     this.#sources = new RunSources(hook.runId, timeline);
   }
 
-  /** Of an event of the webhook's run, later than its registration. */
+  /** Judges an event of the webhook's run that is later than its registration. */
   judge(event: Pick<StoredEvent, "seq" | "kind" | "payload" | "ptsMs">): Judgement {
     const { filter, cooldown } = this.#hook;
     if (!mayMatch(this.#hook, event.kind) || !isForWebhooks(event)) return OTHER;
@@ -40,8 +42,9 @@ export class EventMatcher {
   }
 
   /**
-   * What the cooldown takes as kind and time. An explanation goes by those of the event that it explains, in a cooldown of its own, as it
-   * comes some seconds later or earlier than others: whoever got the event gets the explanation.
+   * What the cooldown takes as kind and time. An explanation goes by those of the event that it explains, in
+   * a cooldown of its own, as it comes some seconds later or earlier than others: whoever got the event gets
+   * the explanation.
    */
   #occasion(
     { kind, ptsMs }: Pick<StoredEvent, "kind" | "ptsMs">,

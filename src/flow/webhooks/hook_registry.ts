@@ -1,4 +1,5 @@
-/** The registered webhooks of the process, and a delivery worker for each: rebuilt at start, ended at close. */
+/** The registered webhooks of the process, and a delivery worker for each: rebuilt at start, ended at close.
+ */
 
 import { isWithinShare } from "../../sharing/fair_share.ts";
 import type { Metrics } from "../../contract/metrics.ts";
@@ -66,8 +67,8 @@ export interface Delivering {
 }
 
 /**
- * How long a webhook of the file of sources goes on in a run that is over: longer than an explanation may take. See
- * docs/live.md#enrichment.
+ * How long a webhook of the file of sources goes on in a run that is over: longer than an explanation may
+ * take. See docs/live.md#enrichment.
  */
 const LINGER_MS = LIMITS.live.enrichDeadlineMs.maximum + 30_000;
 
@@ -119,8 +120,8 @@ export class HookRegistry implements AsyncDisposable {
   }
 
   /**
-   * 503 `webhooks_unavailable` without a secret, without a delivery log, at the process-wide limit of hooks, and where the
-   * principal has its share of them.
+   * What sending needs. Errors: 503 `webhooks_unavailable` without a secret, without a delivery log, at the
+   * process-wide limit of hooks, and where the principal has its share of them.
    */
   requireRoom(principalKey: string): Delivering {
     const { isShared } = this.#options;
@@ -151,7 +152,10 @@ export class HookRegistry implements AsyncDisposable {
     return registered;
   }
 
-  /** Whether a webhook of the run has not come to its last event. Never while webhooks are off: nothing is delivered then. */
+  /**
+   * Whether a webhook of the run has not come to its last event. Never while webhooks are off: nothing is
+   * delivered then.
+   */
   isBehind({ runId, lastSeq }: RunView): boolean {
     return this.ofRun(runId).some(({ worker }) => worker !== undefined && worker.cursorSeq < lastSeq);
   }
@@ -187,7 +191,10 @@ export class HookRegistry implements AsyncDisposable {
     if (before) this.#retireSoon(before);
   }
 
-  /** Runs until the service closes or the hook is removed. The request that registers a hook has its span, and this outlives it. */
+  /**
+   * Runs until the service closes or the hook is removed. The request that registers a hook has its span, and
+   * this outlives it.
+   */
   #start(ending: AbortController, work: (signal: AbortSignal) => Promise<void>): void {
     const untilRemoved = async (closing: AbortSignal) => {
       try {
@@ -250,7 +257,7 @@ export class HookRegistry implements AsyncDisposable {
     this.remove(registered);
   }
 
-  /** Of a webhook that is no longer in the file, nothing more can be sent. */
+  /** Drops a webhook that is no longer in the file: nothing more can be sent of it. */
   #drop(hook: Webhook, deliveries: DeliveryLog): void {
     const { timeline, world } = this.#options;
     const { runId, webhookId, source } = hook;
@@ -296,12 +303,12 @@ export class HookRegistry implements AsyncDisposable {
     return ages.reduce((oldest, ageMs) => Math.max(oldest, ageMs), 0) / 1000;
   }
 
-  /** Those that it has registered. */
+  /** How many webhooks the principal has registered. */
   #countOf(principalKey: string): number {
     return this.ofPrincipal(principalKey).filter(({ hook }) => hook.source === null).length;
   }
 
-  /** Those of the file's hooks whose webhook is no longer in it end when their runs are over. */
+  /** Ends the hooks whose webhook is no longer in the file, when their runs are over. */
   endRemoved(): void {
     for (const registered of this.#hooks.values()) {
       const { receiver } = registered;
@@ -330,8 +337,9 @@ export class HookRegistry implements AsyncDisposable {
 }
 
 /**
- * The resolver while webhooks are off: no name server is asked, as nothing will be sent. Every name resolves to a public
- * address, so that a registration is refused because webhooks are off and not because of its host.
+ * The resolver while webhooks are off: no name server is asked, as nothing will be sent. Every name resolves
+ * to a public address, so that a registration is refused because webhooks are off and not because of its
+ * host.
  */
 const resolveToPublic: Resolve = () => Promise.resolve(["1.1.1.1"]);
 

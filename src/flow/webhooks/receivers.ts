@@ -12,7 +12,10 @@ export interface Sender {
 export interface HookReceiver extends Sender {
   /** 32 bytes that sign its deliveries. */
   readonly key: Uint8Array;
-  /** Another text where the file of sources has another address or secret for it; null for one that cannot change. */
+  /**
+   * Another text where the file of sources has another address or secret for it; null for one that cannot
+   * change.
+   */
   readonly mark: string | null;
 }
 
@@ -21,8 +24,9 @@ export function receiverOf(sender: Sender, key: Uint8Array): HookReceiver {
 }
 
 /**
- * The receiver of a webhook of the file of sources: that of the file as it is now, so that an address or a secret that was changed holds
- * for what waits, too. One that is no longer in the file is sent what it still has to be sent.
+ * The receiver of a webhook of the file of sources: that of the file as it is now, so that an address or a
+ * secret that was changed holds for what waits, too. One that is no longer in the file is sent what it still
+ * has to be sent.
  */
 export class SourceReceiver implements HookReceiver {
   readonly #find: () => SourceWebhook | null;
@@ -53,7 +57,9 @@ export class SourceReceiver implements HookReceiver {
     return Uint8Array.fromHex(this.#current().webhook.secret);
   }
 
-  /** It does not tell the address, which may have a secret in its path. */
+  /**
+   * What the log calls the receiver by: it does not tell the address, which may have a secret in its path.
+   */
   get mark(): string {
     return createHmac("sha256", this.key).update(this.#current().webhook.url).digest("hex").slice(0, 16);
   }

@@ -26,10 +26,12 @@ export class RedeliveryScheduler {
   }
 
   /**
-   * Schedules the events of the range that the hook's filter lets through, delivered, given up or withheld, under the same event ids; without bounds
-   * that is everything since the registration. Events that the hook has not reached yet are left out, as they are sent
-   * anyway. A webhook whose receiver is gone is started again. The schedule survives a restart. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 422 on `from_seq` when
-   * it is past `to_seq`, 409 on `webhook_id` while another redelivery is under way, 503 while webhooks are off.
+   * Schedules the events of the range that the hook's filter lets through, delivered, given up or withheld,
+   * under the same event ids; without bounds that is everything since the registration. Events that the hook
+   * has not reached yet are left out, as they are sent anyway. A webhook whose receiver is gone is started
+   * again. The schedule survives a restart. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 422 on
+   * `from_seq` when it is past `to_seq`, 409 on `webhook_id` while another redelivery is under way, 503 while
+   * webhooks are off.
    */
   async schedule(
     caller: Caller,
@@ -43,7 +45,8 @@ export class RedeliveryScheduler {
     if (from_seq != null && to_seq != null && from_seq > to_seq) {
       throw refuse.invalid("from_seq", `must not be past to_seq, ${to_seq}: got ${from_seq}`);
     }
-    // First, so that no event from now on is left out. Without a worker nothing is sent: that is refused below.
+    // First, so that no event from now on is left out. Without a worker nothing is sent: that is refused
+    // below.
     worker?.resume();
     const range = {
       fromSeq: Math.max(from_seq ?? 0, hook.registeredSeq + 1),

@@ -52,8 +52,9 @@ export class Webhooks {
   }
 
   /**
-   * Errors, in this order: 422 or 404 on `run_id`, 422 on `url`, 422 on `event_kinds`, 422 on every faulty field of
-   * `filter` and `cooldown`, 503 `webhooks_unavailable` without a root secret, without a delivery log, at the limit and beyond the share. A terminal run takes hooks, too.
+   * Errors, in this order: 422 or 404 on `run_id`, 422 on `url`, 422 on `event_kinds`, 422 on every faulty
+   * field of `filter` and `cooldown`, 503 `webhooks_unavailable` without a root secret, without a delivery
+   * log, at the limit and beyond the share. A terminal run takes hooks, too.
    */
   async register(caller: Caller, runId: string, body: RegisterWebhookBody): Promise<RegisteredWebhook> {
     const { timeline, world, allowPrivate, hooks } = this.#options;
@@ -84,12 +85,17 @@ export class Webhooks {
     };
   }
 
-  /** What signs the deliveries of a webhook, as its registration answered. Errors: 503 `webhooks_unavailable`. */
+  /**
+   * What signs the deliveries of a webhook, as its registration answered. Errors: 503 `webhooks_unavailable`.
+   */
   signingSecret(runId: string, webhookId: string): string {
     return signingKey(this.#options.hooks.requireSecret(), runId, webhookId).toHex();
   }
 
-  /** The run's hooks by id, or a page of them; none while webhooks are off. Errors: 422 or 404 on `run_id`, 422 on `limit`. */
+  /**
+   * The run's hooks by id, or a page of them; none while webhooks are off. Errors: 422 or 404 on `run_id`,
+   * 422 on `limit`.
+   */
   list(caller: Caller, runId: string, query: PageQuery = {}): HookList<ListedWebhook> {
     ownedRun(this.#options.timeline.view, caller, runId);
     const page = pageOf(query);
@@ -118,8 +124,8 @@ export class Webhooks {
   }
 
   /**
-   * The hooks of all runs of the caller that are not deleted, the newest registration first, or a page of them; none while webhooks
-   * are off. Errors: 422 on `limit`, `cursor`.
+   * The hooks of all runs of the caller that are not deleted, the newest registration first, or a page of
+   * them; none while webhooks are off. Errors: 422 on `limit`, `cursor`.
    */
   listAll(caller: Caller, query: PageQuery = {}): HookList<WebhookOfRun> {
     const page = pageOf(query);
@@ -130,7 +136,8 @@ export class Webhooks {
       ...all.filter(({ registered_seq }) => registered_seq === seq).slice(given),
       ...all.filter(({ registered_seq }) => registered_seq < seq),
     ];
-    // A source's webhooks are registered together: the cursor counts those of the same number that were given.
+    // A source's webhooks are registered together: the cursor counts those of the same number that were
+    // given.
     return pageIn(rest, page, (hooks) => {
       const last = hooks.at(-1)!.registered_seq;
       const before = last === seq ? given : 0;
@@ -153,7 +160,10 @@ export class Webhooks {
       .sort((left, right) => right.registered_seq - left.registered_seq);
   }
 
-  /** Ends the hook's worker at once. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 409 on it for one of the file of sources. */
+  /**
+   * Ends the hook's worker at once. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 409 on it for one of
+   * the file of sources.
+   */
   delete(caller: Caller, runId: string, webhookId: string): void {
     const { timeline, hooks } = this.#options;
     ownedRun(timeline.view, caller, runId);
@@ -200,8 +210,8 @@ export class Webhooks {
   }
 
   /**
-   * Appends a checkpoint first, to know that the delivery log can be written before deliveries are promised; then the
-   * registration. Returns the sequence number of the registration.
+   * Appends a checkpoint first, to know that the delivery log can be written before deliveries are promised;
+   * then the registration. Returns the sequence number of the registration.
    */
   #commit(deliveries: DeliveryLog, hook: Omit<Webhook, "registeredSeq">): number {
     const { timeline } = this.#options;

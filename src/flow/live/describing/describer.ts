@@ -80,8 +80,8 @@ export class Describer {
   }
 
   /**
-   * Applies the change between two pictures. Rejects after `timeoutMs`, see `PromptableSession`; the change is then
-   * dropped, as its caller has received the error.
+   * Applies the change between two pictures. Rejects after `timeoutMs`, see `PromptableSession`; the change
+   * is then dropped, as its caller has received the error.
    */
   async updatePrompt(change: PromptChange, timeoutMs: number): Promise<void> {
     if (this.#isClosed) throw sessionIsEnding();
@@ -107,8 +107,9 @@ export class Describer {
   }
 
   /**
-   * Describes one picture. Why it may get no `vlm` event: see docs/live.md#missing-descriptions. Rejects only with the reason of
-   * the signal. The answer is what explains the events of the picture: the description that holds for it, also where it is not a new one.
+   * Describes one picture. Why it may get no `vlm` event: see docs/live.md#missing-descriptions. Rejects only
+   * with the reason of the signal. The answer is what explains the events of the picture: the description
+   * that holds for it, also where it is not a new one.
    */
   async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Enrichment> {
     let text: string | null = null;
@@ -121,7 +122,10 @@ export class Describer {
     return text === null ? { reason: enrichmentReason(reason) } : { description: text };
   }
 
-  /** The same for a clip, except that a failure of the model writes a `clip_vlm` event with the error. */
+  /**
+   * Describes a clip, like `keyframe`, except that a failure of the model writes a `clip_vlm` event with the
+   * error.
+   */
   async clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
     const picture = lastOf(clip);
     await this.#described(
@@ -133,8 +137,8 @@ export class Describer {
   }
 
   /**
-   * `describe` says why there is no new description; null where there is one. So does the answer. It is told why no backend serves the
-   * model; null where one does.
+   * `describe` says why there is no new description; null where there is one. So does the answer. It is told
+   * why no backend serves the model; null where one does.
    */
   async #described(
     picture: DescribedPicture,
@@ -272,7 +276,7 @@ export class Describer {
     return isWritten ? null : journal.isOpen ? "not_stored" : "session_ended";
   }
 
-  /** Of a model that its server does not know, the timeline has a notice; null for another failure. */
+  /** Writes a notice of a model that its server does not know; null for another failure. */
   async #noticed(picture: DescribedPicture, { told }: InferenceFailed): Promise<Undescribed | null> {
     return told === null ? null : await this.#writeNotice(picture, told);
   }
@@ -291,8 +295,8 @@ export class Describer {
   }
 
   /**
-   * Stores the picture with the reason why no model describes it. The event with the reason is written where it is another one than
-   * before. It is no description: no later prompt has it, and no state changes by it.
+   * Stores the picture with the reason why no model describes it. The event with the reason is written where
+   * it is another one than before. It is no description: no later prompt has it, and no state changes by it.
    */
   async #writeNotice(picture: DescribedPicture, text: string): Promise<Undescribed> {
     const { journal, metrics } = this.#options;
@@ -337,13 +341,16 @@ export class Describer {
   }
 }
 
-/** Why there is no new description, null where there is one; and the text that holds for the picture, null for none. */
+/**
+ * Why there is no new description, null where there is one; and the text that holds for the picture, null for
+ * none.
+ */
 interface Described {
   readonly reason: Undescribed | null;
   readonly text: string | null;
 }
 
-/** Of a picture without any description. */
+/** Why a picture has no description at all. */
 function enrichmentReason(reason: Undescribed | null): "token_cap" | "model_failed" {
   return reason === "cap" ? "token_cap" : "model_failed";
 }

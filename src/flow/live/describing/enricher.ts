@@ -1,4 +1,6 @@
-/** Explains a session's events once each: by the description of their picture, or by the reason why there is none. */
+/** Explains a session's events once each: by the description of their picture, or by the reason why there is
+ * none.
+ */
 
 import type { LabelsOf, Metrics } from "../../../contract/metrics.ts";
 import { pause, timer } from "../../../base/wait.ts";
@@ -22,7 +24,10 @@ export interface EnricherOptions {
   readonly plan: EnrichPlan;
   /** Whether a backend serves the model of live sessions now. */
   readonly hasModel: () => boolean;
-  /** Appends the events to their own runs, which may have ended; false where the disk or the quota refuses them. */
+  /**
+   * Appends the events to their own runs, which may have ended; false where the disk or the quota refuses
+   * them.
+   */
   readonly append: (events: readonly NewEvent[]) => boolean;
   readonly metrics: Metrics;
   readonly world: World;
@@ -51,8 +56,8 @@ const RETRY_MS = 1_000;
 const LAST_ATTEMPTS = 5;
 
 /**
- * Whoever comes first explains an event: the description of its picture, a stage that drops the picture, the deadline, or the
- * end of the session. After that it is not open any more, so nobody explains it again.
+ * Whoever comes first explains an event: the description of its picture, a stage that drops the picture, the
+ * deadline, or the end of the session. After that it is not open any more, so nobody explains it again.
  */
 export class Enricher {
   readonly #options: EnricherOptions;
@@ -64,7 +69,10 @@ export class Enricher {
     this.#options = options;
   }
 
-  /** The field with which such an event says that its explanation follows; none where the session does not explain it. */
+  /**
+   * The field with which such an event says that its explanation follows; none where the session does not
+   * explain it.
+   */
   announced(cause: EnrichedCause): { readonly enrichment_deadline_ms?: number } {
     const { on, deadlineMs } = this.#options.plan;
     return on.includes(cause) ? { enrichment_deadline_ms: deadlineMs } : {};
@@ -126,8 +134,9 @@ export class Enricher {
 }
 
 /**
- * The explanations that a run still lacks, whose session ended with the last process. Only the events are read that were written
- * within the longest deadline before the last one, and a little before: earlier ones were explained in time.
+ * The explanations that a run still lacks, whose session ended with the last process. Only the events are
+ * read that were written within the longest deadline before the last one, and a little before: earlier ones
+ * were explained in time.
  */
 export function lackingExplanations(timeline: Timeline, runId: string): NewEvent[] {
   const open = new Map<number, NewEvent>();
@@ -147,7 +156,10 @@ export function lackingExplanations(timeline: Timeline, runId: string): NewEvent
   return [...open.values()];
 }
 
-/** A number between the run's events that were written before `sinceMs` and the others, found with a few reads. */
+/**
+ * A number between the run's events that were written before `sinceMs` and the others, found with a few
+ * reads.
+ */
 function firstSince(timeline: Timeline, runId: string, sinceMs: number): number {
   const run = timeline.view.run(runId);
   const search = seekTime({

@@ -34,7 +34,10 @@ export class LiveModelChoice {
     };
   }
 
-  /** The same after the servers were asked for their models, where that decides. Errors: the reason of the signal. */
+  /**
+   * Like `now`, after the servers were asked for their models, where that decides. Errors: the reason of the
+   * signal.
+   */
   async settled(signal: AbortSignal): Promise<ChosenModels> {
     const { notServed } = this.now;
     if (!this.#models.isNamed || notServed !== null) await this.#inference.renewModels(signal);

@@ -1,4 +1,6 @@
-/** Asks the embedding sidecar whether a keyframe needs a new description, and counts the results over all sessions. */
+/** Asks the embedding sidecar whether a keyframe needs a new description, and counts the results over all
+ * sessions.
+ */
 
 import type { Metrics } from "../../../contract/metrics.ts";
 import { isAnotherState } from "../../../model/live/description.ts";

@@ -1,4 +1,6 @@
-/** What a live session asks the models: the first model about every picture, the second where the first is unsure. */
+/** What a live session asks the models: the first model about every picture, the second where the first is
+ * unsure.
+ */
 
 import type { LatencyClass } from "../../../sharing/admission.ts";
 import type { Metrics } from "../../../contract/metrics.ts";
@@ -51,7 +53,7 @@ export interface LiveQuestionsOptions {
   readonly principalKey: string;
   /** Output tokens per second; 0 for no cap. */
   readonly tokensPerSecond: number;
-  /** Of each pass. Both together have twice as long, the waits for admission included. */
+  /** How long each pass may take. Both together have twice as long, the waits for admission included. */
   readonly timeoutMs: number;
 }
 
@@ -69,12 +71,18 @@ export class LiveQuestions {
     return this.#rate.admits(this.#options.world.monotonicMs());
   }
 
-  /** Why no backend answers for the model of live sessions; null where one does. Errors: the reason of the signal. */
+  /**
+   * Why no backend answers for the model of live sessions; null where one does. Errors: the reason of the
+   * signal.
+   */
   async notServed(signal: AbortSignal): Promise<string | null> {
     return (await this.#options.choice.settled(signal)).notServed;
   }
 
-  /** Throws InferenceFailed for a model that fails or answers with an empty text; else the reason of the signal. */
+  /**
+   * Throws InferenceFailed for a model that fails or answers with an empty text; else the reason of the
+   * signal.
+   */
   async ask(question: LiveQuestion, signal: AbortSignal): Promise<LiveReply> {
     const { world, metrics, models, choice } = this.#options;
     const startedMs = world.monotonicMs();

@@ -1,4 +1,6 @@
-/** What one live session writes: events while its run is open, pictures before the events that name them, its counts. */
+/** What one live session writes: events while its run is open, pictures before the events that name them, its
+ * counts.
+ */
 
 import type { LabelsOf, Metrics } from "../../../contract/metrics.ts";
 import { Refusal } from "../../../contract/refusal.ts";
@@ -46,9 +48,9 @@ export interface LiveJournalOptions {
 }
 
 /**
- * Why a session ends. The highest rank counts where several reasons come together: a run that was stopped or deleted
- * has its terminal event already; a caller who ends the session completes the run; anything else fails it.
- * See docs/live.md#session-end.
+ * Why a session ends. The highest rank counts where several reasons come together: a run that was stopped or
+ * deleted has its terminal event already; a caller who ends the session completes the run; anything else
+ * fails it. See docs/live.md#session-end.
  */
 export type Ending =
   | { readonly rank: 3; readonly why: "run_ended" }
@@ -80,8 +82,9 @@ export class LiveJournal {
   }
 
   /**
-   * Appends all events to the run of the session, or none where the run has ended or the disk refuses them (the timeline counts those failures).
-   * Neither is an error: the session goes on, as no caller waits for the result. Beyond the quota the session ends.
+   * Appends all events to the run of the session, or none where the run has ended or the disk refuses them
+   * (the timeline counts those failures). Neither is an error: the session goes on, as no caller waits for
+   * the result. Beyond the quota the session ends.
    */
   append(events: readonly SessionEvent[]): readonly CommittedEvent[] {
     try {
@@ -100,8 +103,8 @@ export class LiveJournal {
   }
 
   /**
-   * Appends events to their own runs, which may have ended meanwhile, by a roll-over or a stop; nothing follows a deleted run.
-   * False where the disk or the quota refuses them.
+   * Appends events to their own runs, which may have ended meanwhile, by a roll-over or a stop; nothing
+   * follows a deleted run. False where the disk or the quota refuses them.
    */
   appendToOwn(events: readonly NewEvent[]): boolean {
     try {
@@ -164,8 +167,9 @@ export class LiveJournal {
   }
 
   /**
-   * Writes the one terminal event of the session, or none where the run has ended already. Retries while the disk refuses
-   * the event, until `signal` aborts; then `failRunsLeftOpen` writes one at the next start of the service.
+   * Writes the one terminal event of the session, or none where the run has ended already. Retries while the
+   * disk refuses the event, until `signal` aborts; then `failRunsLeftOpen` writes one at the next start of
+   * the service.
    */
   async finish(ending: Ending, signal: AbortSignal): Promise<void> {
     if (ending.why === "run_ended") return;
@@ -183,20 +187,23 @@ export class LiveJournal {
     }
   }
 
-  /** Keyframes or clips that come to their end without a new description. See docs/live.md#stages-and-queues. */
+  /**
+   * Keyframes or clips that come to their end without a new description. See docs/live.md#stages-and-queues.
+   */
   undescribed(reason: Undescribed, amount = 1): void {
     this.#options.metrics.add("service_pipeline_keyframes_undescribed_total", { reason }, amount);
   }
 
-  /** The same for those that no model was to be asked about any more. */
+  /** Like `undescribed`, for keyframes or clips that no model was to be asked about any more. */
   dropped(reason: Undescribed, amount = 1): void {
     this.undescribed(reason, amount);
     this.#options.metrics.add("service_pipeline_keyframes_dropped_total", amount);
   }
 
   /**
-   * Completes the run of the session, and goes on in a new one, whose events begin with `first`: both in one commit, so that
-   * every event of the session has a run. Errors: the refusals of the timeline; then nothing has changed.
+   * Completes the run of the session, and goes on in a new one, whose events begin with `first`: both in one
+   * commit, so that every event of the session has a run. Errors: the refusals of the timeline; then nothing
+   * has changed.
    */
   rollOver(runId: string, first: readonly NewEvent[]): void {
     const { timeline, activity, identity: { sessionId: session_id } } = this.#options;

@@ -1,4 +1,5 @@
-/** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events. */
+/** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events.
+ */
 
 import { joinedBytes } from "../../../base/bytes.ts";
 import type { Metrics } from "../../../contract/metrics.ts";

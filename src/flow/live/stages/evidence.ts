@@ -1,4 +1,6 @@
-/** The evidence of a zone or a trigger: stores the picture, then writes the event that names it, then sends the datagram. */
+/** The evidence of a zone or a trigger: stores the picture, then writes the event that names it, then sends
+ * the datagram.
+ */
 
 import type { LivePicture, TriggerFacts, ZoneFacts } from "../../../live/messages/messages.ts";
 import { sessionEvent } from "../../../model/events/event_table.ts";
@@ -21,7 +23,10 @@ export class EvidenceWriter {
     this.#session = session;
   }
 
-  /** A picture that cannot be stored gets no event, as an assertion needs its evidence. The failure is counted. */
+  /**
+   * A picture that cannot be stored gets no event, as an assertion needs its evidence. The failure is
+   * counted.
+   */
   async write(picture: LivePicture): Promise<void> {
     const { host: { metrics }, plan: { attach: { zone, trigger } }, journal } = this.#session;
     const ref = await journal.store(picture.jpeg);

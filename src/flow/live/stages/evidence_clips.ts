@@ -46,7 +46,10 @@ class EvidenceClips {
     this.#options = options;
   }
 
-  /** Resolves when the clip is on disk; its event may follow later. A clip that cannot be stored gets none and is counted. */
+  /**
+   * Resolves when the clip is on disk; its event may follow later. A clip that cannot be stored gets none and
+   * is counted.
+   */
   async store(clip: RecordedClip): Promise<void> {
     const { journal, metrics } = this.#options;
     const media = await journal.storeClip(clip.mp4);

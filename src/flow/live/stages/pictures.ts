@@ -37,7 +37,7 @@ export class PictureStages implements ReportTaker<ReportOf<"picture">> {
   readonly #session: StagedSession;
   readonly #evidence: Stage<LivePicture>;
   readonly #keyframes: Stage<QueuedKeyframe>;
-  /** Those that no model is asked about. */
+  /** Pictures that no model is asked about. */
   readonly #passedOver: Stage<PassedOver>;
 
   constructor(session: StagedSession) {

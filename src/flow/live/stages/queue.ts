@@ -6,7 +6,10 @@ export class LiveQueue<Item> {
   readonly #bound: number;
   #items: Item[] = [];
   #isEnded = false;
-  /** Whether the consumer waits for an item: the first one that comes is no longer in the queue, as it is taken at once. */
+  /**
+   * Whether the consumer waits for an item: the first one that comes is no longer in the queue, as it is
+   * taken at once.
+   */
   #isAwaited = false;
   /** Resolved when there is an item to take, or when the queue has ended. */
   #changed = Promise.withResolvers<void>();
@@ -23,7 +26,10 @@ export class LiveQueue<Item> {
     return true;
   }
 
-  /** Accepts the item; where the queue is full, the one goes that has waited longest. Returns what is not in the queue then. */
+  /**
+   * Accepts the item; where the queue is full, the one goes that has waited longest. Returns what is not in
+   * the queue then.
+   */
   offerNewest(item: Item): Item | null {
     if (this.#isEnded) return item;
     this.#items.push(item);

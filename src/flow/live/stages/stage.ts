@@ -1,4 +1,6 @@
-/** One stage of a live session: what was reported for it waits in a queue, and is worked off one after the other. */
+/** One stage of a live session: what was reported for it waits in a queue, and is worked off one after the
+ * other.
+ */
 
 import type { LabelsOf } from "../../../contract/metrics.ts";
 import { NEVER_ABORTED } from "../../../base/wait.ts";

@@ -1,4 +1,6 @@
-/** What a live session is made of: its plan, what all sessions of the process share, and what its stages share. */
+/** What a live session is made of: its plan, what all sessions of the process share, and what its stages
+ * share.
+ */
 
 import type { Metrics } from "../../../contract/metrics.ts";
 import type { World } from "../../../base/world.ts";
@@ -23,12 +25,12 @@ export interface LiveSessionPlan {
   readonly runId: string;
   /** Its prompt and zone are those of `policy`, where that sets them. */
   readonly attach: AttachConfig;
-  /** Of the active policy revision of the run; null where there is none. */
+  /** What the active policy revision of the run sets; null where there is none. */
   readonly policy: AttachPolicy | null;
   readonly opening: Opening;
   /** A camera that is always watched may be silent for as long as it likes. */
   readonly isAlwaysOn?: true;
-  /** Of a source that is recorded all day. */
+  /** Set for a source that is recorded all day. */
   readonly recording?: RecordedSource | null;
 }
 

@@ -39,8 +39,8 @@ export class LiveView {
   }
 
   /**
-   * A viewer that has begun: the first part is there. Errors: 503 where there are too many, 422 for a session without video that MP4
-   * can carry, 404 where no key frame comes in time, and the reason of the signal.
+   * A viewer that has begun: the first part is there. Errors: 503 where there are too many, 422 for a session
+   * without video that MP4 can carry, 404 where no key frame comes in time, and the reason of the signal.
    */
   async join(signal: AbortSignal, { followsSource }: { readonly followsSource: boolean }): Promise<Viewer> {
     const { world, metrics } = this.#options;
