@@ -23,7 +23,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Rooms whose folders still lead back to each other. */
-export const ROOMS_WITH_CIRCLES: readonly string[] = ["flow", "live", "media", "model"];
+export const ROOMS_WITH_CIRCLES: readonly string[] = ["flow", "media", "model"];
 
 /** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
 export const ENTRIES: readonly RegExp[] = [
