@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { forEachChunk } from "../../src/flow/reason/pipeline.ts";
 import { until } from "../support/until.ts";
 
-/** So many chunks, all at hand. */
+/** A source of so many chunks, all at hand. */
 function chunks(count: number) {
   let pulled = 0;
   return { next: () => Promise.resolve(pulled < count ? pulled++ : null) };

@@ -60,7 +60,7 @@ export interface TestOptions {
   readonly root?: string;
   /** How many times faster than the wall clock the service's timers run; 1. */
   readonly timerSpeed?: number;
-  /** How long a timer of the service takes that is set for so many milliseconds; so many unless given. */
+  /** Milliseconds that a timer of the service takes which is set for so many; as many unless given. */
   readonly timerMs?: (ms: number) => number;
   /** Moves the service's clocks and ends its timers, instead of the time of day. */
   readonly clock?: ManualClock;
@@ -68,7 +68,10 @@ export interface TestOptions {
   readonly outbound?: Outbound;
   /** Where live sessions run, made anew at each start; real Workers unless given. */
   readonly liveWorkers?: () => LiveWorkers;
-  /** In which programs run; none unless given. It needs an ffmpeg that is no script: SERVICE_FFMPEG_PATH. */
+  /**
+   * The cage in which programs run; none unless given. It needs an ffmpeg that is no script:
+   * SERVICE_FFMPEG_PATH.
+   */
   readonly cage?: Cage;
   /** Silent unless given. */
   readonly log?: Log;
@@ -78,9 +81,9 @@ export interface TestOptions {
   readonly sourcesFile?: string;
 }
 
-/** For a test that commits events to the timeline of its service, or reads it. */
+/** Reason of a test that commits events to the timeline of its service, or reads it. */
 export const REACHES_IN = { inProcess: "the test uses the timeline of the service" } as const;
-/** For a test that calls `advance`. */
+/** Reason of a test that calls `advance`. */
 export const MOVES_CLOCK = { inProcess: "the test moves the clock of the service" } as const;
 
 /** A sandboxed service unless an option needs one in this isolate. */

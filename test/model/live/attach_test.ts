@@ -28,7 +28,7 @@ const PROGRAM = compileTrigger(
     "capture keyframe\nnotify webhook\nend",
 );
 
-/** `extra` lines in the place of the conditions and actions. */
+/** A program with the given lines in the place of the conditions and actions. */
 function program(...lines: string[]) {
   return compileTrigger(["trigger t version 1", ...lines, "end"].join("\n"));
 }
