@@ -19,7 +19,7 @@ import {
 } from "../support/worker_names.ts";
 
 /**
- * Whether each place may do what only some may: as `process/sandbox.ts` gives permissions to the service, and
+ * Whether each place may use the network: as `process/sandbox.ts` gives permissions to the service, and
  * as a decode Worker has them.
  */
 const PERMISSIONS = { service: true, decode: false };

@@ -105,7 +105,10 @@ function readKeys(stss: DataView | null, count: number): Uint8Array {
   return keys;
 }
 
-/** Samples lie in chunks one behind the other; each row of `stsc` says how many the chunks from there on have. */
+/**
+ * Places of the samples. These lie in chunks one behind the other; each row of `stsc` says how many samples
+ * the chunks from there on have.
+ */
 function readOffsets(
   { stco, co64, stsc }: {
     readonly stco: DataView | null;
@@ -131,7 +134,7 @@ function readOffsets(
   return offsets;
 }
 
-/** Most samples of a track. A segment never has so many: a damaged file must not ask for memory. */
+/** Most samples of a track. A segment never has this many: a damaged file must not ask for memory. */
 const SAMPLES_MAX = 2 ** 20;
 
 function bounded(count: number): number {

@@ -1,6 +1,6 @@
 /** Decode times of pictures that come in decoding order with nothing but the times at which they are shown. */
 
-/** The most pictures that H.264 and H.265 may wait for others. */
+/** Most pictures that a picture of H.264 or H.265 may wait for. */
 const DEPTH_MAX = 16;
 
 /** How many pictures at most are shown later than one that comes after them, by the times in decoding order. */

@@ -29,8 +29,8 @@ const EXPORTS: ExportKinds<ReduceExports> = {
 };
 
 /**
- * Averages samples as they are and does not convert limited range into full range. ffmpeg does the same for recorded media,
- * and its samples differ by at most 1.
+ * Scales planes. Averages samples as they are and does not convert limited range into full range. ffmpeg does
+ * the same for recorded media, and its samples differ by at most 1.
  */
 export class PlaneReducer {
   readonly #module: ReduceExports;

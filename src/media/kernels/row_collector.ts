@@ -35,8 +35,8 @@ export function copyRows(target: CollectedRows, source: CollectedRows, at: numbe
 }
 
 /**
- * Takes frames in order, each when its scores are final. Of frames that are no rows only the cut and artifact scores matter: they
- * count to the next row, and after the last row to that one.
+ * Collects rows. Takes frames in order, each when its scores are final. Of frames that are no rows only the
+ * cut and artifact scores matter: they count to the next row, and after the last row to that one.
  */
 export class RowCollector {
   #rows = newRows(INITIAL_ROWS);

@@ -110,7 +110,10 @@ export async function clipFile(
   };
 }
 
-/** The sound that a file can have, from this time on; null for `carried` where that is none. Its times rise, and it has no headers of its own. */
+/**
+ * The sound that a file can have, from `fromMs` on. `carried` says what it is, null for none. Its times rise,
+ * and it has no headers of its own.
+ */
 function soundFrom(units: readonly CopiedUnit[], given: ClipSound | null, fromMs: number) {
   const none = { carried: null, sound: [] };
   if (!given) return none;

@@ -86,7 +86,10 @@ const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
  * session may use.
  */
 const QUEUED_BYTES_MAX = 8 * 2 ** 20;
-/** The decoder is behind when more units than this wait for their frame and the oldest has waited for so long. */
+/**
+ * Most units that wait for their frame before the decoder is behind; it is when the oldest has also waited
+ * for LATE_MS.
+ */
 const IN_FLIGHT_MAX = 15;
 const LATE_MS = 500;
 /**

@@ -118,7 +118,7 @@ export class LiveFfmpeg {
     /** Whether the log does not come to the frames in time: then it is not waited for again until it does. */
     let isSilent = false;
     let frames = 0;
-    /** Bytes that are read at once: so few that they end no more than one frame. */
+    /** Bytes that are read at once: few enough to end no more than one frame. */
     let pieceBytes = PIECE_BYTES;
     const described = this.#described, reports = this.#reports;
     try {

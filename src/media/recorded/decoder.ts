@@ -433,7 +433,7 @@ type DecodedRows = ReadRows & { outcome: Outcome | null };
 /** Probes at the same time for each decode: they are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
 /**
- * Probes of streams at the same time: so many silent cameras delay neither another one nor a file. Each has a
+ * Probes of streams at the same time: as many silent cameras delay neither another one nor a file. Each has a
  * process of some 50 MB meanwhile.
  */
 const STREAM_PROBES = 32;

@@ -16,8 +16,8 @@ const DECODE_DAMAGE = artifactCode("decode_damage");
 const NOISE_BURST = artifactCode("noise_burst");
 
 /**
- * A fault begins and ends at once, and the picture goes on as before. Frames are pushed in order and decided in order, each with the
- * frames that have come until then. Allocates nothing per frame.
+ * Decides on faults. A fault begins and ends at once, and the picture goes on as before. Frames are pushed in
+ * order and decided in order, each with the frames that have come until then. Allocates nothing per frame.
  */
 export class ArtifactDetector {
   /** Score of the frame that was decided last, in [0,1]: at fault from 0.5 on. */

@@ -344,7 +344,7 @@ export class StillStretch {
     this.reset();
   }
 
-  /** How far the stretch and what was before it are inside the bounds, see `confidenceOf`; -1 outside. */
+  /** How far the stretch and the motion before it are inside the bounds, see `confidenceOf`; -1 outside. */
   #margin(history: FrameHistory): number {
     this.#drift.measure(history, this.#lastStill);
     const { moved, last, lastMiddle, lightShare, movingShare, hold } = this.#before;
@@ -371,7 +371,7 @@ export class StillStretch {
     return Math.min((stopped - stoppedMin) / 0.4, 1 - rest / restMax, moved - LEAST_MOVED);
   }
 
-  /** Whether so many frames repeat exactly, and none did before, that nothing but a freeze does so. */
+  /** Whether the stretch can only be a freeze: many of its frames repeat exactly, and none did before. */
   get #isSure(): boolean {
     return this.#isExact && this.#lastStill - this.#start >= SURE_FRAMES;
   }
