@@ -102,7 +102,7 @@ function kindOptions(
   }
 }
 
-/** More options before `-i`, for ffprobe only. */
+/** Further options before `-i`, for ffprobe only. */
 export function probeOptions({ kind }: MediaInput): string[] {
   if (kind === "file") return [];
   return [

@@ -12,7 +12,7 @@ export interface Mp4Track {
   /** Places in the file. */
   readonly offsets: Float64Array;
   readonly sizes: Uint32Array;
-  /** When it is decoded, and when it is shown or heard. */
+  /** When each sample is decoded, in ticks; `times` is when it is shown or heard. */
   readonly decodeTimes: Float64Array;
   readonly times: Float64Array;
   readonly durations: Uint32Array;

@@ -61,7 +61,7 @@ interface Track {
   readonly duration: number;
 }
 
-/** Null where the file has no such track, or tables that cannot be read. */
+/** What `judge` says of a track; null where the file has no such track, or tables that cannot be read. */
 async function ofTrack<Verdict>(
   path: string,
   streamIndex: number,

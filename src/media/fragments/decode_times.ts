@@ -30,7 +30,10 @@ export class DecodeTimes {
   #isFirst = true;
   #last = -1;
 
-  /** `depth` pictures at most are shown later than others that come after them. */
+  /**
+   * Makes the times of one stream, in which at most `depth` pictures are shown later than others that come
+   * after them.
+   */
   constructor(depth: number) {
     this.#depth = Math.min(DEPTH_MAX, depth);
   }

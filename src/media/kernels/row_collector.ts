@@ -10,7 +10,7 @@ export interface CollectedRows extends FilterColumns {
   readonly cutPtsMs: Float64Array<ArrayBuffer>;
 }
 
-/** `rows` rows of zeros. */
+/** New rows, all zeros. */
 export function newRows(rows: number): CollectedRows {
   return { ...newColumns(rows), cutPtsMs: new Float64Array(rows) };
 }
@@ -97,7 +97,7 @@ export class RowCollector {
     this.#setArtifact(row);
   }
 
-  /** No more frames come: what came after the last row counts to it. */
+  /** To be called when no more frames come: what came after the last row counts to it. */
   finish(): void {
     const last = this.#count - 1;
     if (last < 0) return;

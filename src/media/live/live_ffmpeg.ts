@@ -80,7 +80,7 @@ export class LiveFfmpeg {
     return this.#writer!.write(bytes);
   }
 
-  /** No more bytes follow: ffmpeg gives its last frames and ends. */
+  /** Ends the input: ffmpeg gives its last frames and ends. */
   close(): void {
     this.#writer?.close().catch(() => {/* it has ended by itself */});
   }
@@ -170,8 +170,8 @@ export class LiveFfmpeg {
 }
 
 /**
- * `noRoomFor` is the size of the pictures for which there was no memory, `notUnderstood` says what in ffmpeg's output could not be read; each is
- * null where that was not why it ended.
+ * How an ffmpeg ended. `noRoomFor` is the size of the pictures for which there was no memory, `notUnderstood`
+ * says what in ffmpeg's output could not be read; each is null where that was not why it ended.
  */
 export type LiveEnd = Omit<Outcome, "stdout"> & {
   readonly noRoomFor: Extent | null;

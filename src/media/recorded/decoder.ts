@@ -69,7 +69,7 @@ export interface ProbeOptions {
   /** For whom the source is probed; see `PermitQueue`. */
   readonly principalKey?: string;
   readonly deadlineMs?: number;
-  /** See `ProbeContext`. */
+  /** Whether the source is a live one that will be watched, see `ProbeContext`. */
   readonly isWatched?: boolean;
   readonly videoStream?: number | null | undefined;
 }

@@ -233,7 +233,7 @@ export class StillStretch {
     this.#start = this.#end = -1;
   }
 
-  /** `cut` is the first frame of the newest shot that is known to be one. */
+  /** Takes the newest frame; `cut` is the first frame of the newest shot that is known to be one. */
   push(history: FrameHistory, cut: number): void {
     const frame = history.count - 1;
     if (frame === 0) return;
@@ -324,7 +324,9 @@ export class StillStretch {
       history.ptsMs(this.#lastStill) - this.#shownMs >= leastMs;
   }
 
-  /** `until` is the frame after the last one that is known. */
+  /**
+   * Judges the stretch, and tells it if it was frozen; `until` is the frame after the last one that is known.
+   */
   #judge(history: FrameHistory, until: number): void {
     const last = this.#lastStill;
     let margin = this.#margin(history);

@@ -66,7 +66,7 @@ export function isOnlyRelit(values: Uint8Array): boolean {
   return values[LIKENESS]! > 255 * likenessShare(LIKENESS_MAX);
 }
 
-/** From 0 to 1; likeness may be a little more than 1. */
+/** Likeness as a number from 0 to 1; it may itself be a little more than 1. */
 function likenessShare(likeness: number): number {
   return (1 + likeness) / 2.2;
 }
