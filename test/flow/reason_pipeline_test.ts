@@ -10,7 +10,7 @@ function chunks(count: number) {
   return { next: () => Promise.resolve(pulled < count ? pulled++ : null) };
 }
 
-/** Resolves never; rejects with the reason of the signal. */
+/** A promise that never resolves, and rejects with the reason of the signal. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first span of a trace. */
+  /** Id of the span that this one is a part of; empty for the first span of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
   /** Kind of the span: 1 internal, 2 server, 3 client. */

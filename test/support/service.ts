@@ -73,7 +73,7 @@ export interface TestOptions {
    * SERVICE_FFMPEG_PATH.
    */
   readonly cage?: Cage;
-  /** Silent unless given. */
+  /** Log of the service; silent unless given. */
   readonly log?: Log;
   /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
   readonly backendFile?: string;
@@ -106,7 +106,7 @@ interface Opener {
   close(): Promise<void>;
   /** Removes the root folder, or leaves it empty for the next service. */
   end(): void;
-  /** Throws for a service that is not in this isolate. */
+  /** The service itself and its clock. Throws for a service that is not in this isolate. */
   reach(): { service: Service; advance(ms: number): void; pass(ms: number): void };
 }
 

@@ -38,7 +38,7 @@ function encoded(value: unknown): string {
   return new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Both steps. */
+/** Reads the configuration of an attachment in both steps. */
 function readAttachConfig(header: string | null, context: AttachContext): AttachConfig {
   return checkAttachHeader(parseAttach(header), context);
 }

@@ -22,7 +22,7 @@ export interface UdpTrack {
   readonly rtcp: Deno.DatagramConn;
   /** The first of the client's two ports. */
   readonly clientPort: number;
-  /** Set by the request that ends it. */
+  /** Whether the request that ends the track has come. */
   isEnded: boolean;
 }
 

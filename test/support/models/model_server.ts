@@ -73,7 +73,7 @@ export interface ModelServerOptions {
   readonly basePath?: string;
   /** Status of `GET /v1/models`; 200. */
   readonly health?: () => number | Promise<number>;
-  /** Does not throw on disposal because of requests that broke the protocol. */
+  /** Whether disposing does not throw because of requests that broke the protocol. */
   readonly toleratesFaults?: boolean;
 }
 
