@@ -213,7 +213,10 @@ async function committedToPage(browser: Browser, service: Server): Promise<numbe
   return tookMs;
 }
 
-/** Runs in the page: the time of the day at which the list has so many marks, and the frame that shows it is drawn. */
+/**
+ * Tells, in the page, the time of the day at which the list has so many marks, and the frame that shows it is
+ * drawn.
+ */
 function SHOWN_AT(wanted: string): Promise<number> {
   // deno-lint-ignore no-explicit-any -- the globals of the page
   const { document, MutationObserver, requestAnimationFrame } = globalThis as any;

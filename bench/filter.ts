@@ -98,7 +98,10 @@ function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
   };
 }
 
-/** Runs what seldom runs until it is compiled: the engine's interpreter makes an object of each number with a fraction. */
+/**
+ * Warms up the filter: runs what seldom runs until it is compiled, as the engine's interpreter makes an
+ * object of each number with a fraction.
+ */
 function warmUp(filter: FrameFilter): void {
   filter.reset();
   for (let frame = 0; frame < WARMING_PUSHES; frame++) {

@@ -26,7 +26,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "3" },
     calls: { type: "string", default: "30" },
     without: { type: "string", default: "" },
-    /** Set for the process that floods: the URL of the service. */
+    /** URL of the service, for the process that floods; empty for the other one. */
     flood: { type: "string", default: "" },
     film: { type: "string", default: "" },
   },

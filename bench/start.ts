@@ -133,7 +133,7 @@ interface StartOptions {
   readonly path?: string;
   /** Whether it is the bare server, which takes the port as its argument. */
   readonly isBare?: boolean;
-  /** Throws where the first answer is not the right one. */
+  /** Checks the first answer; throws where it is not the right one. */
   readonly check?: (body: string) => void;
 }
 

@@ -15,7 +15,7 @@ import { load, median, report, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const EVENTS = 100;
-/** Events of the long run before the last ones; all are written before it is measured. */
+/** Events of the long run at first; more are written before it is measured. */
 const EARLIER_EVENTS = 1000;
 
 const { values } = parseArgs({

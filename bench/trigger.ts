@@ -37,7 +37,7 @@ notify webhook
 end
 `;
 
-/** 15 conditions on different signals: 64 instructions. */
+/** A large program: 15 conditions on different signals, 64 instructions. */
 const LARGE = [
   "trigger large version 1",
   ...Array.from({ length: 15 }, (_, index) => `and object_count:label-${index}@zone > ${index / 16}`),
@@ -94,7 +94,7 @@ function heapBytes(): number {
   return v8.getHeapStatistics().used_heap_size;
 }
 
-/** 10,000 samples in one call. */
+/** Times 10,000 samples in one call. */
 function benchBlock(name: string, program: ValidProgram): void {
   const { signals, words } = tableOf(program);
   const samples = Array.from({ length: SAMPLES }, (_, index) => sampleOf(index, signals.length));

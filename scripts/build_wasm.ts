@@ -65,7 +65,10 @@ export async function build(module: WasmModule): Promise<Build> {
   };
 }
 
-/** In the text format every SIMD instruction starts with its lane shape, for example `i32x4.dot_i16x8_s`. */
+/**
+ * How many instructions of a module work on vectors: in the text format each of these starts with its lane
+ * shape, for example `i32x4.dot_i16x8_s`.
+ */
 function countVectorInstructions(text: string): number {
   return text.match(/\b(?:v128|i8x16|i16x8|i32x4|i64x2|f32x4|f64x2)\.\w/g)?.length ?? 0;
 }

@@ -12,7 +12,7 @@ export interface InspectedKernel {
   readonly growsMemory: boolean;
 }
 
-/** Throws when the bytes are no valid module. */
+/** What is in a built kernel. Throws when the bytes are no valid module. */
 export async function inspectKernel(bytes: Uint8Array): Promise<InspectedKernel> {
   const module = (await wabt()).readWasm(bytes, { readDebugNames: true, simd: true, bulk_memory: true });
   try {

@@ -8,7 +8,7 @@ export interface AttackContext {
   readonly key: string;
   /** A run of this caller, with a large decode and {@link EVENTS} events of 60 KB. */
   readonly runId: string;
-  /** When it has to be over, in milliseconds of `performance.now()`. */
+  /** When the attack has to be over, in milliseconds of `performance.now()`. */
   readonly untilMs: number;
 }
 

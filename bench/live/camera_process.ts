@@ -8,7 +8,10 @@ import { until } from "../../test/support/until.ts";
 export class CameraServer implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   port = 0;
-  /** When it began to listen, and when it sent the first packet to its last client, epoch milliseconds. */
+  /**
+   * When the process began to listen; `playingMs` is when it sent the first packet to its last client. Both
+   * in epoch milliseconds.
+   */
   listeningMs = NaN;
   playingMs = NaN;
 

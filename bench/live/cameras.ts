@@ -286,7 +286,7 @@ function framesDecoded(service: TestService): Promise<number> {
 }
 
 interface TimedEvent {
-  /** When it was written, epoch milliseconds. */
+  /** When the event was written, epoch milliseconds. */
   readonly pts_ms: number;
   // deno-lint-ignore no-explicit-any -- of the kind that was asked for
   readonly payload: any;

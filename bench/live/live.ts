@@ -49,7 +49,9 @@ const clips = {
   "1280x720": scaled("1280x720", "1280:720"),
 };
 const CLIP_SECONDS = 10;
-/** At three times the speed the frames differ so much that the loop detector drops no keyframe. */
+/**
+ * The film at three times the speed, at which frames differ so much that the loop detector drops no keyframe.
+ */
 const fastVideo = media.vp8("fast", ["-i", FILM, "-an", "-vf", "setpts=PTS/3,scale=640:480,fps=30"], 60);
 
 console.log(machine());

@@ -47,7 +47,7 @@ const UNEVEN_CONTAINERS: Readonly<Partial<Record<Codec, readonly string[]>>> = {
   vp9: ["webm"],
 };
 
-/** At least one video of each kind while there are enough; groups take turns within a kind. */
+/** Plans videos: at least one of each kind while there are enough; groups take turns within a kind. */
 export function planVideos(wishes: PlanWishes): VideoPlan[] {
   const kinds = Object.entries(wishes.kinds);
   const total = kinds.reduce((sum, [, { share = 1 }]) => sum + share, 0);

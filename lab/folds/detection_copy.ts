@@ -11,7 +11,7 @@ import { faultyRanges } from "../scores/measure.ts";
 import type { Recording } from "./recording.ts";
 
 const DETECTION = fileURLToPath(new URL("../../src/media/detection/", import.meta.url));
-/** Where all detectors of ranges get their measures; its numbers are those of the kernel. */
+/** Files from which all detectors of ranges get their measures; their numbers are those of the kernel. */
 const SHARED = ["frame_history.ts", "range_sink.ts", "faults/artifact_measures.ts"];
 
 /** A named number of one file of the detectors. */
@@ -36,7 +36,10 @@ export class DetectionCopy {
     this.#artifacts = modules.get("faults/artifact_detector.ts") as never;
   }
 
-  /** `changes` has other texts for some files, such as weights that were fitted anew: names in `src/media/detection`. */
+  /**
+   * Loads a copy. `changes` has other texts for some files, such as weights that were fitted anew: names in
+   * `src/media/detection`.
+   */
   static async load(changes: Readonly<Record<string, string>> = {}): Promise<DetectionCopy> {
     const folder = await Deno.makeTempDir({ prefix: "service-detection-" });
     try {

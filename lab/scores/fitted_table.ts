@@ -2,7 +2,7 @@
 
 import { addCounts, type Counts, rates } from "./score.ts";
 
-/** Both have counts for each kind of video. */
+/** The table of what was found in sample and apart, both as counts for each kind of video. */
 export function fittedTable(
   inSample: ReadonlyMap<string, Counts>,
   apart: ReadonlyMap<string, Counts>,

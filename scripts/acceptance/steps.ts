@@ -18,7 +18,7 @@ export interface Done<T> {
 
 export const done = <T>(said: string, value: T): Done<T> => ({ said, value });
 
-/** Throws a StepFailure where it is not so. */
+/** Checks that something is so; throws a StepFailure where it is not. */
 export function expect(isSo: boolean, otherwise: string): asserts isSo {
   if (!isSo) throw new StepFailure(otherwise);
 }

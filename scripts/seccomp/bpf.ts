@@ -26,7 +26,10 @@ export const IF_ANY_BIT = 0x45;
 export const AND = 0x54;
 export const RETURN = 0x06;
 
-/** Where the description (`struct seccomp_data`) has what, in bytes. */
+/**
+ * Place of the call's number in the description of the call (`struct seccomp_data`), in bytes.
+ * ARCHITECTURE_WORD is that of the processor, ARGUMENTS that of the first argument.
+ */
 export const NUMBER = 0;
 export const ARCHITECTURE_WORD = 4;
 const ARGUMENTS = 16;

@@ -47,7 +47,7 @@ export function billOfMaterials({ name, version, runtime, lock, bundled, inFiles
   return `${JSON.stringify(bill, null, 2)}\n`;
 }
 
-/** Errors: the package is not in deno.lock. */
+/** What the bill says of a package. Errors: the package is not in deno.lock. */
 function componentOf(one: string, lock: Lock) {
   const at = one.lastIndexOf("@");
   const [name, version] = [one.slice(0, at), one.slice(at + 1)];

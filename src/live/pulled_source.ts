@@ -75,7 +75,7 @@ export class PulledSource implements AsyncDisposable {
   /** The sound of the present connection. */
   #windows: PcmWindows | null = null;
   #isClosed = false;
-  /** Resolves when all earlier decoders have ended. */
+  /** The end of all earlier decoders. */
   #ending: Promise<void> = Promise.resolve();
   #frames = 0;
   #last: { readonly frame: DecodedFrame; readonly atMs: number } | null = null;

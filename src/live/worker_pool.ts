@@ -140,7 +140,7 @@ class LiveWorker {
     );
   }
 
-  /** `onEnd` is called once, when the Worker has ended for whatever reason. */
+  /** Starts a Worker; `onEnd` is called once, when it has ended for whatever reason. */
   static start(options: LiveWorkerPoolOptions, onEnd: () => void): LiveWorker {
     const { start, readable } = options;
     const worker = new Worker(entryOf("live"), {

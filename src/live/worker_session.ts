@@ -373,7 +373,10 @@ export class WorkerSession {
     await this.#host.onReleased(this.#settings.sessionId);
   }
 
-  /** Once a second: reports the counts and adapts the bitrate. Clips begin with a key frame, so the publisher is asked for them. */
+  /**
+   * To be called once a second: reports the counts and adapts the bitrate. Clips begin with a key frame, so
+   * the publisher is asked for them.
+   */
   async #tick(): Promise<void> {
     for (let seconds = 1; await pause(this.#host.world, COUNTS_MS, this.#ticking.signal); seconds++) {
       if (this.#clips && seconds % KEYFRAME_EVERY === 0) this.#peer?.requestKeyframe();

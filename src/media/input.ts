@@ -102,7 +102,7 @@ function kindOptions(
   }
 }
 
-/** More options before `-i`, for ffprobe only. */
+/** Further options before `-i`, for ffprobe only. */
 export function probeOptions({ kind }: MediaInput): string[] {
   if (kind === "file") return [];
   return [
@@ -111,7 +111,7 @@ export function probeOptions({ kind }: MediaInput): string[] {
   ];
 }
 
-/** A server that sends nothing for so long counts as gone; microseconds. */
+/** Microseconds after which a server that sends nothing counts as gone. */
 const READ_TIMEOUT_US = 10_000_000;
 /**
  * READ_TIMEOUT_US for a watched camera that sends JPEGs, as some send one only now and then. Longer than the

@@ -39,7 +39,9 @@ export function faultIn(stderr: string, head?: Uint8Array): Refusal {
     : decoderUnusable(own.slice(0, OWN_FAULT_MAX));
 }
 
-/** `what` completes "The service's ffmpeg cannot be used: …". */
+/**
+ * The refusal where ffmpeg itself cannot be used: `what` completes "The service's ffmpeg cannot be used: …".
+ */
 export function decoderUnusable(what: string): Refusal {
   return refuse.because(
     "decoder_unusable",

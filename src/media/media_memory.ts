@@ -67,7 +67,10 @@ const HELD: Readonly<Record<MediaWork, (processors: number, references: number) 
   jpeg: () => ({ decoded: 6 }),
 };
 
-/** For work that begins before the size is known, and for sources whose size may change at any time. */
+/**
+ * Bytes of a pixel in 4:2:0. LARGEST is the picture for work that begins before the size is known, and for
+ * sources whose size may change at any time.
+ */
 const YUV420 = 1.5;
 const LARGEST: PictureInMemory = {
   pixels: LIMITS.media.picturePixelsMax,

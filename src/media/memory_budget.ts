@@ -40,7 +40,7 @@ export class MemoryBudget implements Disposable {
   readonly #queue: PermitQueue;
   readonly #world: Sleeper;
 
-  /** `bytes` is SERVICE_DECODE_MEMORY_BUDGET_BYTES. */
+  /** Makes the budget; `bytes` is SERVICE_DECODE_MEMORY_BUDGET_BYTES. */
   constructor({ bytes, isShared, world }: {
     readonly bytes: number | undefined;
     readonly isShared: boolean;

@@ -9,7 +9,7 @@ export interface ResourceLimits {
   readonly prlimit: string | null;
   /** CPU time of all threads together, seconds. */
   readonly cpuSeconds: number;
-  /** Absent for no limit of memory. */
+  /** Limits of memory; absent for none. */
   readonly memory?: MemoryLimits;
   /** The longest regular file that it may write; absent for none at all. */
   readonly fileBytes?: number;
@@ -46,7 +46,7 @@ export interface Enclosure {
 export interface Priority {
   /** The `nice` program. */
   readonly nice: string;
-  /** From 1 to 19. */
+  /** The value for `nice`, from 1 to 19. */
   readonly value: number;
 }
 
@@ -73,7 +73,7 @@ export interface RunOptions {
 /** Reads error output while a program runs, and says what of it is kept. */
 export interface LogReader {
   read(part: Uint8Array): Uint8Array;
-  /** All of it has come. */
+  /** To be called when all of the error output has come; gives what is kept of its rest. */
   end(): Uint8Array;
 }
 
@@ -208,7 +208,10 @@ const ENDS_BY_CODE: Readonly<Record<number, Outcome["end"]>> = {
   ...Object.fromEntries([4, 6, 7, 8, 9, 11, 31].map((signal) => [128 + signal, "killed"])),
 };
 
-/** `nice` and `prlimit` replace themselves by the program (exec), so the process id stays the same and a kill reaches it. */
+/**
+ * The command line of a program with its priority and its limits. `nice` and `prlimit` replace themselves by
+ * the program (exec), so the process id stays the same and a kill reaches it.
+ */
 function limited(
   program: string,
   args: readonly string[],

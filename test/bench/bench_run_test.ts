@@ -11,7 +11,7 @@ import { markdownOf } from "../../bench/run/table.ts";
 import type { Figure } from "../../bench/support.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 
-/** Of script `a.ts`, with a limit of 100 in each round. */
+/** A figure of script `a.ts`, with a limit of 100 in each round. */
 function figure(
   name: string,
   ours: readonly number[],

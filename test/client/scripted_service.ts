@@ -15,7 +15,7 @@ export interface ScriptedService extends AsyncDisposable {
   readonly asked: readonly Asked[];
 }
 
-/** `answer` gets the number of the request from 0. */
+/** Starts a service that answers by script: `answer` gets the number of the request from 0. */
 export function startScripted(
   answer: (index: number, asked: Asked) => Scripted | Promise<Scripted>,
 ): ScriptedService {

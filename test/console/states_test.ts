@@ -11,7 +11,7 @@ import type { NewEvent } from "../../src/model/runs/run.ts";
 import { KEY_A, MODEL, newRun, REACHES_IN, startService, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
-/** Each frame is a marker of its own. */
+/** Adds frames, each of which is a marker of its own. */
 async function addMarkers(test: TestService, runId: string, count: number): Promise<void> {
   const frames = Array.from({ length: count }, (_, at) => ({
     ...{ frame_index: at, pts_ms: at * 40, perceptual_hash: 1, luma_mean: 0.5, flicker_score: 0 },
@@ -21,7 +21,10 @@ async function addMarkers(test: TestService, runId: string, count: number): Prom
   assert.equal(status, 200, text);
 }
 
-/** As a browser does it with a tab behind another one; in headless Chromium every tab can be seen. */
+/**
+ * Hides a page or shows it, as a browser does with a tab behind another one; in headless Chromium every tab
+ * can be seen.
+ */
 async function hide(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate((hidden) => {
     // deno-lint-ignore no-explicit-any -- the globals of the page
@@ -155,7 +158,7 @@ const HOSTILE = `needle ${MARKUP} ${DECEIVING} ${LONG_WORD}`;
 
 const FILM_NAME = `bbb<b class="hostile">${DECEIVING}-${LONG_WORD.slice(0, 100)}.mp4`;
 
-/** No element came of a text, nothing of it ran, and nothing is wider than the window. */
+/** Checks that no element came of a text, nothing of it ran, and nothing is wider than the window. */
 async function checkHarmless(page: Page, place: string): Promise<void> {
   const found = await page.evaluate(() => {
     // deno-lint-ignore no-explicit-any -- the globals of the page

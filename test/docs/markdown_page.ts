@@ -2,7 +2,7 @@
 
 export interface Link {
   readonly line: number;
-  /** As it stands in the page. */
+  /** Target of the link as it stands in the page. */
   readonly target: string;
 }
 

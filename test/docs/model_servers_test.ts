@@ -79,7 +79,7 @@ function variables(block: string): Record<string, string> {
   );
 }
 
-/** All that a caller and an operator see of a server that works. */
+/** Checks all that a caller and an operator see of a server that works. */
 async function checkAll(test: TestService, server: ModelProgramServer, model: string): Promise<void> {
   const { json: { models } } = await test.call("GET", "/v1/models");
   // deno-lint-ignore no-explicit-any -- an answer

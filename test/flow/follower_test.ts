@@ -67,7 +67,7 @@ class Reader implements Receiver {
     this.isEnded = true;
   }
 
-  /** How many batches are kept for it. */
+  /** How many batches are kept for the follower. */
   get waitingBatches(): number {
     let batches = 0;
     for (let at = this.listener.position; at?.next !== undefined; at = at.next.end) batches++;

@@ -11,7 +11,7 @@ import { POSTGRESQL, PostgresServer, SlowWire, type UrlOptions } from "../suppor
 import { newRun, REACHES_IN, startService, type TestOptions, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
-/** One for all tests of this file; each keeps its rows in a schema of its own. */
+/** The database for all tests of this file; each keeps its rows in a schema of its own. */
 let database: PostgresServer;
 
 Deno.test.beforeAll(async () => {

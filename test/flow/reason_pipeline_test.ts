@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { forEachChunk } from "../../src/flow/reason/pipeline.ts";
 import { until } from "../support/until.ts";
 
-/** So many chunks, all at hand. */
+/** A source of so many chunks, all at hand. */
 function chunks(count: number) {
   let pulled = 0;
   return { next: () => Promise.resolve(pulled < count ? pulled++ : null) };
 }
 
-/** Resolves never; rejects with the reason of the signal. */
+/** A promise that never resolves, and rejects with the reason of the signal. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }

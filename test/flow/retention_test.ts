@@ -334,7 +334,7 @@ Deno.test("whatever a crash during the removal of media leaves has each blob tha
   assert.ok(exists(young));
 });
 
-/** All of the data directory, as a kill at this moment would leave it. */
+/** Copies all of the data directory, as a kill at this moment would leave it. */
 function wholeCopy(bench: Bench): Bench {
   const copy = new Bench();
   const copyFolder = (folder: string) => {
@@ -349,7 +349,10 @@ function wholeCopy(bench: Bench): Bench {
   return copy;
 }
 
-/** With its time, as the age of a blob counts; not what another thread has removed meanwhile. */
+/**
+ * Copies a file with its time, as the age of a blob counts; not one that another thread has removed
+ * meanwhile.
+ */
 function copyFile(from: string, to: string): void {
   try {
     const { mtime } = Deno.statSync(from);

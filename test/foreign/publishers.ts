@@ -91,7 +91,7 @@ function assertStart(events: readonly StoredEvent[], deadlineMs: number): void {
   assert.deepEqual(payloads(events, "loop_detected"), []);
 }
 
-/** Two whole windows that follow each other, with something to hear. */
+/** Checks two whole windows that follow each other, with something to hear. */
 async function assertSound(service: ForeignService, runId: string): Promise<void> {
   const windows = payloads(await service.events(runId), "semantic_chunk_inferred").slice(0, 2);
   assert.equal(windows.length, 2);

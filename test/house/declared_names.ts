@@ -6,7 +6,7 @@ import type { SourceFile } from "./source_tree.ts";
 const DECLARATION =
   /^(?:export (?:default )?)?(?:declare )?(?:(?:type|enum|interface|(?:abstract )?class) ([\w$]+)|(?<=export )(?:(?:async )?function\*?|const) ([\w$]+))/gm;
 
-/** Each such name with the paths of its files, in the order of the names. */
+/** Names that are declared in several files, with the paths of these, in the order of the names. */
 export function namesDeclaredTwice(files: readonly SourceFile[]): [name: string, paths: string[]][] {
   const declared = new Map<string, Set<string>>();
   for (const { path, code } of files) {

@@ -20,7 +20,7 @@ export interface Import {
   readonly isOurs: boolean;
   /** Started by its URL as a Worker instead of imported. */
   readonly isStarted: boolean;
-  /** Where in the text. */
+  /** Place in the text. */
   readonly index: number;
 }
 

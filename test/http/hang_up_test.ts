@@ -37,7 +37,7 @@ async function open(env: Record<string, string> = {}): Promise<Scene> {
   };
 }
 
-/** Of `bytes` at least; the model would be asked for a minute. */
+/** A question of at least `bytes` bytes; the model would be asked for a minute. */
 function question(bytes: number, prompt = "What waits?"): string {
   const body = JSON.stringify({ model: MODEL, prompt, timeout_ms: 60_000 }).padEnd(bytes);
   return `POST /v1/infer HTTP/1.1\r\nhost: a\r\nx-api-key: key-of-a\r\ncontent-type: application/json\r\n` +

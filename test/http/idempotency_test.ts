@@ -65,7 +65,9 @@ function assertAgain(again: Answer, first: Answer): void {
   assert.equal(again.headers.get("idempotency-replayed"), "true");
 }
 
-/** `field` of the only detail, which is about the key, with the status and the rule. */
+/**
+ * Checks the refusal of a key: its status, and `field` and rule of the only detail, which is about the key.
+ */
 function assertKeyRefused({ status, json }: Answer, expected: number, rule: RegExp): void {
   assert.equal(status, expected, JSON.stringify(json));
   assert.equal(json.error.details.length, 1);

@@ -17,7 +17,7 @@ import {
 } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
-/** Its analysis has some 20 MB, more than all buffers of a connection hold. */
+/** Frames of the run. Its analysis has some 20 MB, more than all buffers of a connection hold. */
 const FRAMES = 20_000;
 
 /** How many permits one of several principals gets. */
@@ -64,7 +64,7 @@ async function askOnly(test: TestService, method: string, path: string, key: str
 
 const ANALYSIS = JSON.stringify({ model: MODEL });
 
-/** Of one that is asked until it is refused. */
+/** The refusal of a request that is asked until it is refused. */
 async function refusalOf(ask: () => Promise<Answer>): Promise<Answer> {
   let answer: Answer | undefined;
   await until("it is refused", async () => (answer = await ask()).status === 503);

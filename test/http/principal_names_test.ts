@@ -193,7 +193,7 @@ async function* pieces(bytes: Uint8Array<ArrayBuffer>) {
   yield await Promise.resolve(bytes);
 }
 
-/** That the holder of KEY_A has it all, and the holder of KEY_B nothing of it. */
+/** Checks that the holder of KEY_A has it all, and the holder of KEY_B nothing of it. */
 async function assertOwned(test: TestService, filename: string): Promise<void> {
   const status = async (path: string, key: string) => {
     const response = await fetch(`${test.url}${path}`, { headers: { "x-api-key": key } });

@@ -40,7 +40,7 @@ async function* untilEnd(connection: Deno.Conn): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Resolves when the other side has ended the connection, whatever it sent before. */
+/** Waits until the other side has ended the connection, whatever it sent before. */
 async function endOf(connection: Deno.Conn): Promise<void> {
   const buffer = new Uint8Array(65_536);
   try {

@@ -120,7 +120,10 @@ Deno.test("a route whose JSON has no required field takes no body, and every oth
   assert.ok(withoutBody >= 4, `${withoutBody}`);
 });
 
-/** One request for each row, in an order in which each finds what it needs; the answer must have the row's status. */
+/**
+ * Makes one request for each row, in an order in which each finds what it needs; the answer must have the
+ * row's status.
+ */
 async function callAll(
   test: LiveTest,
   camera: string,

@@ -32,7 +32,7 @@ function upload(test: TestService, key: string) {
   });
 }
 
-/** In ascending order; 0 is the priority of the service. */
+/** The priorities of processes in ascending order; 0 is the priority of the service. */
 function niceValues(processes: readonly { readonly pid: number }[]): number[] {
   return processes.map(({ pid }) => {
     const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");

@@ -10,7 +10,9 @@ const ORIGINS = [0, 1, 2].map((fold) =>
   Array.from({ length: 100 }, (_, n) => `film ${n}`).find((name) => groupOf(name, 3) === fold)!
 );
 
-/** For each row the origins before and after it, its only number, and its label. */
+/**
+ * Rows by their description: for each one the origins before and after it, its only number, and its label.
+ */
 function rowsOf(
   rows: readonly (readonly [before: number, after: number, value: number, label: Label])[],
 ): CutRows {

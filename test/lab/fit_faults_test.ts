@@ -10,7 +10,10 @@ const ROOT = new URL("../../", import.meta.url);
 const rows = await readRows<FaultRows>(new URL("fixtures/quality/fault_rows.bin.gz", ROOT));
 
 const name = "the trees of damaged parts are those that the committed rows give";
-/** Each tree follows from those before it, so the first ones tell whether rows and procedure are those of all. */
+/**
+ * Share of the trees that are fitted. Each tree follows from those before it, so the first ones tell whether
+ * rows and procedure are those of all.
+ */
 const SHARE = 0.2;
 Deno.test({ name, timeout: 300_000 }, () => {
   const committed: FaultWeights = {

@@ -34,13 +34,13 @@ function recording(keepaliveEveryFrames: number): Partial<SessionSettings> {
   };
 }
 
-/** Each clip and segment is taken at once. */
+/** Takes each clip and segment at once. */
 function takeAll({ kind }: SessionReport, port: SessionPort): void {
   if (kind === "recorded") port.send({ kind: "acknowledge", credit: "recordings", count: 1 });
   if (kind === "segment") port.send({ kind: "acknowledge", credit: "segments", count: 1 });
 }
 
-/** 1.6 s with a key frame every 0.4 s, as the bare pictures. */
+/** Bare pictures of 1.6 s with a key frame every 0.4 s. */
 function pictures(folder: TempFolder, size: string, encoder: readonly string[]): Uint8Array<ArrayBuffer> {
   const input = ["-f", "lavfi", "-i", `testsrc2=s=${size}:r=25`, "-frames:v", "40", "-pix_fmt", "yuv420p"];
   const path = join(folder.path, `pictures-${size}.bin`);
@@ -87,7 +87,7 @@ function made(reports: readonly SessionReport[]) {
   return { clips, segments, all };
 }
 
-/** Each file plays whole, with the sound of all its pictures. */
+/** Plays each file, which must be whole, with the sound of all its pictures. */
 function played(folder: TempFolder, files: readonly { readonly mp4: Uint8Array }[]) {
   return files.map(({ mp4 }, at) => {
     const { codecs, sizes, pictures, videoMs, soundMs, soundFromMs, errors } = playedFile(

@@ -9,7 +9,7 @@ import type { CopiedUnit } from "../../src/media/live/copied_packets.ts";
 import { unitsOf } from "../support/live/copied_units.ts";
 import { make, TempFolder } from "../support/media.ts";
 
-/** One key frame without parameter sets, and those apart. */
+/** A key frame without parameter sets, and those apart. */
 function keyframe(folder: TempFolder, size: string, encoder: readonly string[]) {
   const path = make(
     join(folder.path, `${size}.nut`),

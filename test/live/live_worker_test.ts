@@ -21,7 +21,7 @@ const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());
 const CLIP = media.vp8("clip", testVideo("320x180", 2));
 
-/** They come when they come. */
+/** Kinds of reports that come at any time, and are left out of the order. */
 const UNTIMED: readonly string[] = ["counts", "samples", "loop_detected"];
 
 function kinds(reports: readonly SessionReport[]): string {

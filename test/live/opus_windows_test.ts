@@ -5,7 +5,10 @@ import { type CutWindow, OpusWindows } from "../../src/live/opus_windows.ts";
 
 const MS = 48;
 
-/** `from+n` is n packets of 20 ms, the first at `from` milliseconds; with `!` before it, packets before them were lost. */
+/**
+ * Cuts packets by a script: `from+n` is n packets of 20 ms, the first at `from` milliseconds; with `!` before
+ * it, packets before them were lost.
+ */
 function run(script: string, at = 0): string {
   const windows = new OpusWindows();
   const out: CutWindow[] = [];

@@ -68,7 +68,7 @@ async function recorded(
   return { segments, lost: counts.take()?.segmentsLost ?? 0 };
 }
 
-/** Of the pictures as they lie in the file, in the order of their times. */
+/** Times of the pictures of a file, in ascending order, milliseconds. */
 function packetTimesMs(path: string): number[] {
   const args = [
     "-v",

@@ -48,7 +48,7 @@ function openExtractor(folder: TempFolder): Extractor {
   return new Extractor({ runner: localRunner(tools()), tempDir, world: world(), maxConcurrent: 1 });
 }
 
-/** Its own region makes a clip of it be encoded. */
+/** A region of the picture: with it a clip is encoded and not copied. */
 const PART = { x: 0, y: 0, width: 1, height: 0.9 };
 
 Deno.test("a small file of very large pictures is refused with their size", async () => {

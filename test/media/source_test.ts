@@ -68,7 +68,7 @@ function folders() {
 type Row = [uri: string, expected: string | RegExp];
 const HIDDEN = /no such file is visible/;
 
-/** `expected` is the real path, or the message of the refusal. */
+/** Checks each row: `expected` is the real path, or the message of the refusal. */
 async function checkAll(rows: readonly Row[], principalKey: string, moreRoots: readonly string[] = []) {
   using places = folders();
   const policy = {

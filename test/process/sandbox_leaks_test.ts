@@ -18,7 +18,10 @@ import {
   TAKEN_NAVIGATOR,
 } from "../support/worker_names.ts";
 
-/** As `process/sandbox.ts` gives them to the service, and as a decode Worker has them. */
+/**
+ * Whether each place may use the network: as `process/sandbox.ts` gives permissions to the service, and
+ * as a decode Worker has them.
+ */
 const PERMISSIONS = { service: true, decode: false };
 const SYSTEM = ["ca", "networkInterfaces", "cpus", "statfs"] as const;
 const LIST = new URL("../../fixtures/worker_node_names.json", import.meta.url);

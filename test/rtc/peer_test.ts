@@ -147,7 +147,7 @@ function fact(session: Session, event: string): Record<string, unknown> {
   return found;
 }
 
-/** Every frame came, once, in order, byte for byte, with the timestamp that it was sent with. */
+/** Checks that every frame came, once, in order, byte for byte, with the timestamp that it was sent with. */
 function assertWhole(session: Session, videos: EncodedVideo[]): void {
   const frames = videos.flatMap((video) => video.frames);
   assert.equal(session.units.length, frames.length, JSON.stringify(session.peer?.counts));

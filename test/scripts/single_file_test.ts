@@ -10,7 +10,7 @@ import { CLIPS } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
 const KEY = "single-file-key";
-/** Only the size of the files is another. */
+/** Options of a build that is quick: only the size of the files is another. */
 const QUICK = { isQuick: true };
 /** All that the files may use; `bwrap` and the like make the cage, where they are there. */
 const PROGRAMS = [
@@ -364,7 +364,10 @@ Deno.test("--clean-cache leaves what this file needs; a truncated file unpacks n
   assert.match(refused.stderr, /cannot be unpacked into/);
   assert.deepEqual([...Deno.readDirSync(join(other, "service"))].map(({ name }) => name), []);
 });
-/** In a namespace of users with one user alone, to whom the folders of root belong to nobody. Needs root, to be another user. */
+/**
+ * Starts a single file in a namespace of users with one user alone, to whom the folders of root belong to
+ * nobody. Needs root, to be another user.
+ */
 async function startAlone(cache: string) {
   const alone = ["--reuid=1234", "--regid=1234", "--clear-groups", "unshare", "--user", "--map-root-user"];
   const by = (program: string, ...args: string[]) =>

@@ -36,7 +36,7 @@ const CALL: AdmissionCall = {
 class Scene {
   readonly clock = new ManualClock();
   readonly queue: AdmissionQueue;
-  /** In the order in which things happened: `x` for admitted, `x!saturated/global` for refused. */
+  /** What happened, in order: `x` for admitted, `x!saturated/global` for refused. */
   readonly log: string[] = [];
   readonly permits = new Map<string, AdmissionPermit>();
 
@@ -111,7 +111,7 @@ interface Refusal {
   readonly limits?: Partial<AdmissionLimits>;
   readonly earlier?: readonly Partial<AdmissionCall>[];
   readonly call?: Partial<AdmissionCall>;
-  /** Nothing of `x` is logged a millisecond before. */
+  /** Milliseconds after which the result is logged; a millisecond before nothing of `x` is. */
   readonly afterMs?: number;
   readonly expected: string;
 }
@@ -282,7 +282,7 @@ interface Selection {
   readonly limits?: Partial<AdmissionLimits>;
   /** Name, the milliseconds before it comes, what it asks. */
   readonly waiters: readonly (readonly [string, number, Partial<AdmissionCall>])[];
-  /** Before the place is released. */
+  /** Milliseconds before the place is released. */
   readonly waitMs?: number;
   readonly expected: string;
 }

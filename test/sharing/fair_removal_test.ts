@@ -9,7 +9,7 @@ interface Owner extends StoredPart {
   readonly going: number[];
 }
 
-/** `kept`: what cannot go. */
+/** An owner of what may go; `kept` is what cannot. */
 function owner(name: string, going: readonly number[], kept = 0): Owner {
   return { name, going: [...going], bytes: going.reduce((sum, bytes) => sum + bytes, kept) };
 }

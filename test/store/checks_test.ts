@@ -13,7 +13,7 @@ interface DamageCase {
   readonly harm: (directory: DataDirectory) => void | Promise<void>;
   /** The kinds of findings that follow from it: damage, then notes after a bar. */
   readonly found: string;
-  /** The same after the repair. */
+  /** What the check says after the repair. */
   readonly repaired: string;
   /** Events that the timeline has after it; all 13 unless given. */
   readonly events?: number;

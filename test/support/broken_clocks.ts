@@ -9,7 +9,7 @@ import { makeNumbered } from "./recorded_media.ts";
 /** Frames of each film, 40 ms apart. */
 export const BROKEN_FRAMES = 96;
 export const FRAME_MS = 40;
-/** When they begin on their clocks, so that a clock that is set back has times above 0. */
+/** Milliseconds at which clocks begin, so that a clock that is set back has times above 0. */
 const START_MS = 10_000;
 
 /** The time of frame `k`, whose right time is `t`, both in milliseconds. */
@@ -61,7 +61,7 @@ export function makeBroken(
   clock: Clock,
   { isReordered = false, startMs = START_MS }: {
     readonly isReordered?: boolean;
-    /** When it begins on its clock. */
+    /** Milliseconds at which the film begins on its clock. */
     readonly startMs?: number;
   } = {},
 ): string {
@@ -74,7 +74,10 @@ function timesOf(clock: Clock): number[] {
   return Array.from({ length: BROKEN_FRAMES }, (_, k) => clock(k, timeOf(k)));
 }
 
-/** These muxers ask for rising times of decoding only, which readers do not have. */
+/**
+ * Copies a film into a container whose muxer asks for rising times of decoding only, which readers do not
+ * have.
+ */
 function copied(
   { folder, path, clock, isReordered }: Film,
   { format, ticksPerMs }: { readonly format: string; readonly ticksPerMs: number },
@@ -191,7 +194,7 @@ function readTicks(bytes: Uint8Array, at: number): number {
     (bytes[at + 4]! >> 1);
 }
 
-/** 33 bits, of which each 15 are followed by a one. */
+/** Writes a time of 33 bits, of which each 15 are followed by a one. */
 function writeTicks(bytes: Uint8Array, at: number, time: number): void {
   const ticks = time % 2 ** 33;
   bytes[at] = (bytes[at]! & 0xf1) | (Math.floor(ticks / 2 ** 30) & 7) << 1;

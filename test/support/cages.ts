@@ -30,7 +30,7 @@ export function foundCage(
   });
 }
 
-/** As in production. */
+/** The cage of this machine, found as in production. */
 export async function machineCage(tools: Tools): Promise<Cage> {
   return (await foundCage(tools)).cage;
 }
@@ -53,7 +53,7 @@ export async function cageOf(level: CageLevel, tools: Tools): Promise<Cage> {
   return cage;
 }
 
-/** Its forwarder, for relays in a folder. Throws where it has none. */
+/** The forwarder of a cage, for relays in a folder. Throws where it has none. */
 export function forwarderOf(cage: Cage, socketDir: string): Forwarder {
   const streams = streamsOf(cage);
   if (streams.by !== "forwarder") throw new Error("this cage has no forwarder");

@@ -11,7 +11,7 @@ import { KEY_A, PROJECT_ROOT, type TestService } from "./service.ts";
 /** Where screenshots are written, to be looked at by a person. */
 const SCREENSHOTS = join(PROJECT_ROOT, "test-output", "console");
 const WIDE = { width: 1440, height: 900 };
-/** From a telephone to a wall: what a page is looked at in. */
+/** Sizes of the windows in which a page is looked at, from a telephone to a wall. */
 const WINDOWS = [
   { width: 390, height: 844 },
   { width: 768, height: 1024 },

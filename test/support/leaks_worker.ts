@@ -9,7 +9,7 @@ export interface LeaksOrder {
   readonly folder: string;
   /** A name at which somebody listens for streams, with NUL before it. */
   readonly abstract: string;
-  /** The same for datagrams. */
+  /** Address of an abstract socket for datagrams. */
   readonly abstractDatagrams: string;
 }
 
@@ -18,9 +18,9 @@ type Untyped = any;
 
 const scope = globalThis as Untyped;
 
-/** How long an attempt that says nothing has. */
+/** Milliseconds that an attempt has which says nothing. */
 const SILENCE_MS = 2000;
-/** More descriptors than the test process has open. */
+/** Numbers of descriptors to try: more than the test process has open. */
 const DESCRIPTORS = 200;
 /** Past the folder of the code, in a way that the parser of addresses leaves as it is. */
 const UPWARDS = "..%2f".repeat(20);

@@ -58,7 +58,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Everything that was ready has run. */
+/** Resolves when everything that was ready has run. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }

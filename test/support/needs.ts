@@ -27,7 +27,10 @@ export const SCRIPT = program("script");
 export const PROMTOOL = program("promtool");
 export const HADOLINT = program("hadolint");
 export const KUBERNETES_VALIDATE = program("kubernetes-validate");
-/** It wants a folder that a system with another process 1 does not have, which only root can make. */
+/**
+ * The need of systemd-analyze: it wants a folder that a system with another process 1 does not have, which
+ * only root can make.
+ */
 export const SYSTEMD_ANALYZE: Need = {
   isMet: () => program("systemd-analyze").isMet() && (Deno.uid() === 0 || exists("/run/systemd")),
   reason: "systemd-analyze is not installed, or there is no /run/systemd",

@@ -5,14 +5,14 @@ import { fileURLToPath } from "node:url";
 export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first span of a trace. */
+  /** Id of the span that this one is a part of; empty for the first span of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
-  /** 1 internal, 2 server, 3 client. */
+  /** Kind of the span: 1 internal, 2 server, 3 client. */
   readonly kind: number;
   readonly isFailed: boolean;
   readonly attributes: Attributes;
-  /** Of the program that sent it. */
+  /** Attributes of the program that sent the span. */
   readonly resource: Attributes;
 }
 
@@ -27,7 +27,7 @@ export class TraceCollector implements AsyncDisposable {
   readonly #listening = Promise.withResolvers<number>();
   #port = 0;
 
-  /** `status`: of gRPC, with which it answers; 0 is success. */
+  /** Starts a collector; `status` is that of gRPC with which it answers, 0 is success. */
   static async start(
     { port = 0, status = 0 }: { port?: number; status?: number } = {},
   ): Promise<TraceCollector> {
@@ -46,7 +46,7 @@ export class TraceCollector implements AsyncDisposable {
     return this.#port;
   }
 
-  /** For SERVICE_TRACES_ENDPOINT. */
+  /** Address for SERVICE_TRACES_ENDPOINT. */
   get endpoint(): string {
     return `http://127.0.0.1:${this.port}`;
   }
@@ -76,7 +76,7 @@ export class TraceCollector implements AsyncDisposable {
   }
 }
 
-/** Of an ExportTraceServiceRequest, see opentelemetry/proto/trace/v1/trace.proto of OTLP. */
+/** The spans of an ExportTraceServiceRequest, see opentelemetry/proto/trace/v1/trace.proto of OTLP. */
 function spansOf(request: Uint8Array): ReceivedSpan[] {
   return fields(request).many(1).flatMap((resourceSpans) => {
     const resource = attributesOf(fields(fields(resourceSpans).many(1)[0] ?? new Uint8Array()).many(1));

@@ -3,7 +3,7 @@
 export interface ChildProcess {
   readonly pid: number;
   readonly command: string;
-  /** It has ended, and its exit code was not read yet. */
+  /** Whether it has ended, and its exit code was not read yet. */
   readonly isZombie: boolean;
 }
 
@@ -21,7 +21,7 @@ export function childProcesses(text = "", parent: number | "self" = "self"): Chi
   });
 }
 
-/** Each thread has a list of the children that it started. */
+/** Ids of the children of a process. Each thread has a list of the children that it started. */
 function childPids(parent: number | "self"): number[] {
   try {
     return [...Deno.readDirSync(`/proc/${parent}/task`)].flatMap(({ name }) =>

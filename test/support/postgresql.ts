@@ -104,7 +104,7 @@ export class PostgresServer implements AsyncDisposable {
     return this.query(`SELECT * FROM "${schema}".${table} ORDER BY seq`, "mirror");
   }
 
-  /** For SERVICE_MIRROR_URL. */
+  /** Address for SERVICE_MIRROR_URL. */
   url({ user, password, port, hostname, sslmode }: UrlOptions = {}): string {
     const name = encodeURIComponent(user ?? MIRROR_USER.name);
     const secret = encodeURIComponent(password ?? MIRROR_USER.password);
@@ -158,9 +158,9 @@ export class PostgresServer implements AsyncDisposable {
 
 /** Passes TCP connections on to a port of this machine, late, cut or not at all, as the test says. */
 export class SlowWire implements AsyncDisposable {
-  /** Each piece of bytes arrives so much later. */
+  /** Milliseconds by which each piece of bytes arrives later. */
   delayMs = 0;
-  /** Nothing arrives any more, and connections stay open. */
+  /** Whether nothing arrives any more, while connections stay open. */
   isHung = false;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #open = new Set<Deno.Conn>();

@@ -3,12 +3,12 @@
 import { createHash, createHmac } from "node:crypto";
 import { join } from "node:path";
 
-/** As the configuration names the holder of the key. */
+/** The name of the holder of the key in the configuration. */
 export function configuredName(apiKey: string): string {
   return `api-key:${sha256(apiKey)}`;
 }
 
-/** As the events and files in the data directory name the holder of the key. */
+/** The name of the holder of the key in the events and files of the data directory. */
 export function writtenName(dataDir: string, apiKey: string): string {
   const secret = Deno.readTextFileSync(join(dataDir, "principal-secret")).slice(0, 64);
   const hmac = createHmac("sha256", Uint8Array.fromHex(secret)).update(configuredName(apiKey));

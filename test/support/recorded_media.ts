@@ -25,7 +25,7 @@ export const MEASURED_COLUMNS = [
 /** What every decode gives of each row. */
 export const ROW_COLUMNS = ["ptsMs", ...MEASURED_COLUMNS, "cutScore"] as const;
 
-/** Of the rows of one decode in several parts. */
+/** A column of the rows of one decode that came in several parts. */
 export function joinedColumn(parts: readonly { readonly signals: SignalColumns }[], column: Column) {
   return parts.flatMap(({ signals }): (number | bigint)[] => [...signals[column]!]);
 }
@@ -48,14 +48,14 @@ export async function allChunks(frames: FrameStream): Promise<DecodedChunk[]> {
   return chunks;
 }
 
-/** No process with the folder in its command line is left, and no pipe. */
+/** Checks that no process with the folder in its command line is left, and no pipe. */
 export function checkNothingLeft(folder: TempFolder): void {
   const temp = join(folder.path, "temp");
   deepEqual(childProcesses(temp), []);
   deepEqual([...Deno.readDirSync(temp)], []);
 }
 
-/** How many levels each frame of a numbered clip is lighter than the one before. */
+/** Levels by which each frame of a numbered clip is lighter than the one before. */
 const STEP = 2;
 
 /** A clip of uniform gray frames whose luma is their number, from `first` on, so that a JPEG shows it. */

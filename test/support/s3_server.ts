@@ -82,7 +82,7 @@ function fault(status: number, code: string): Response {
   return new Response(`<Error><Code>${code}</Code><Message>no</Message></Error>`, { status });
 }
 
-/** As the signature's specification says, from the request alone. */
+/** Whether a request is signed as the specification of the signature says, from the request alone. */
 function isSigned(request: Request, body: Uint8Array): boolean {
   const given =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, SignedHeaders=(\S+), Signature=(\w+)$/

@@ -60,7 +60,7 @@ export interface TestOptions {
   readonly root?: string;
   /** How many times faster than the wall clock the service's timers run; 1. */
   readonly timerSpeed?: number;
-  /** How long a timer of the service takes that is set for so many milliseconds; so many unless given. */
+  /** Milliseconds that a timer of the service takes which is set for so many; as many unless given. */
   readonly timerMs?: (ms: number) => number;
   /** Moves the service's clocks and ends its timers, instead of the time of day. */
   readonly clock?: ManualClock;
@@ -68,9 +68,12 @@ export interface TestOptions {
   readonly outbound?: Outbound;
   /** Where live sessions run, made anew at each start; real Workers unless given. */
   readonly liveWorkers?: () => LiveWorkers;
-  /** In which programs run; none unless given. It needs an ffmpeg that is no script: SERVICE_FFMPEG_PATH. */
+  /**
+   * The cage in which programs run; none unless given. It needs an ffmpeg that is no script:
+   * SERVICE_FFMPEG_PATH.
+   */
   readonly cage?: Cage;
-  /** Silent unless given. */
+  /** Log of the service; silent unless given. */
   readonly log?: Log;
   /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
   readonly backendFile?: string;
@@ -78,9 +81,9 @@ export interface TestOptions {
   readonly sourcesFile?: string;
 }
 
-/** For a test that commits events to the timeline of its service, or reads it. */
+/** Reason of a test that commits events to the timeline of its service, or reads it. */
 export const REACHES_IN = { inProcess: "the test uses the timeline of the service" } as const;
-/** For a test that calls `advance`. */
+/** Reason of a test that calls `advance`. */
 export const MOVES_CLOCK = { inProcess: "the test moves the clock of the service" } as const;
 
 /** A sandboxed service unless an option needs one in this isolate. */
@@ -103,7 +106,7 @@ interface Opener {
   close(): Promise<void>;
   /** Removes the root folder, or leaves it empty for the next service. */
   end(): void;
-  /** Throws for a service that is not in this isolate. */
+  /** The service itself and its clock. Throws for a service that is not in this isolate. */
   reach(): { service: Service; advance(ms: number): void; pass(ms: number): void };
 }
 

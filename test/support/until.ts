@@ -1,6 +1,6 @@
 /** Waiting in a test for what another task, thread or process does. */
 
-/** Within that of a test (preload.ts), also on a busy machine. */
+/** Longest wait, milliseconds: within that of a test (preload.ts), also on a busy machine. */
 const DEADLINE_MS = 120_000;
 const PERIOD_MS = 5;
 

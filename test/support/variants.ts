@@ -1,6 +1,9 @@
 /** Reads fixtures of the form `{ valid, invalid }`, where an invalid value is a valid one with a single fault. */
 
-/** `remove` and `set` are paths of keys and indexes joined by dots; `to` is what `set` puts there. */
+/**
+ * An edit of a fixture. `remove` and `set` are paths of keys and indexes joined by dots; `to` is what `set`
+ * puts there.
+ */
 interface Edit {
   readonly why: string;
   /** Which of the valid values is edited. */
@@ -15,7 +18,10 @@ export interface Variants {
   readonly invalid: readonly { readonly why: string; readonly value: unknown }[];
 }
 
-/** `path` is relative to fixtures/. An edit that would change nothing is a mistake in the fixture and throws. */
+/**
+ * Reads the variants of a fixture; `path` is relative to fixtures/. An edit that would change nothing is a
+ * mistake in the fixture and throws.
+ */
 export function readVariants(path: string): Variants {
   const url = new URL(`../../fixtures/${path}`, import.meta.url);
   const fixture = JSON.parse(Deno.readTextFileSync(url)) as { valid: unknown[]; invalid: Edit[] };

@@ -48,7 +48,7 @@ export const TAKEN_NAVIGATOR: Names = {
   "no code of the service uses it": "userAgentData",
 };
 
-/** By what keeps each harmless; `leaks_worker.ts` tries it. */
+/** Names of Node's modules by what keeps each harmless; `leaks_worker.ts` tries it. */
 export const NODE_MODULES: Names = {
   "works on what it is given":
     "assert assert/strict async_hooks buffer console constants crypto diagnostics_channel domain events " +

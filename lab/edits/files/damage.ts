@@ -76,7 +76,7 @@ async function packetsOf(path: string): Promise<Packet[]> {
   return packets.map(({ pos, size }) => ({ pos: Number(pos ?? -1), size: Number(size) }));
 }
 
-/** Runs of 1 to 4 packets, at least a second and a half apart. */
+/** Chooses the packets to damage: rows of 1 to 4, at least a second and a half apart. */
 function choosePackets(count: number, fps: number, random: Random): FrameRange[] {
   const chosen: FrameRange[] = [];
   let next = FIRST_PACKET + random.int(0, Math.round(2 * fps));
@@ -117,7 +117,10 @@ async function losePackets(clean: string, path: string, chosen: readonly FrameRa
   );
 }
 
-/** For each frame that comes out of the damaged video: which frame it was, and how much it differs. Or why not. */
+/**
+ * Compares the damaged video with the whole one: for each frame that comes out of it which frame it was, and
+ * how much it differs; or why that cannot be told.
+ */
 async function compareDecodes(
   clean: string,
   path: string,

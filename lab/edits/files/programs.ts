@@ -29,7 +29,10 @@ export class FrameReader implements AsyncDisposable {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
 
-  /** `args` are everything between ffmpeg's general options and the output; the pixel format is part of them. */
+  /**
+   * Starts ffmpeg. `args` are everything between its general options and the output; the pixel format is part
+   * of them.
+   */
   constructor(args: readonly string[], log: "null" | "piped" = "null") {
     this.#child = new Deno.Command("ffmpeg", {
       args: [

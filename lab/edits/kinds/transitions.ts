@@ -136,7 +136,7 @@ async function chain(edit: Edit, shortest: number, longest: number, choose: () =
   await edit.close(shot);
 }
 
-/** For each sample the moment, 0 to 255, at which it changes over. */
+/** A wipe: for each sample the moment, 0 to 255, at which it changes over. */
 function wipeMap(random: Random, size: Size): { kind: string; map: [Uint8Array, Uint8Array] } {
   const kind = random.pick(["wipe", "wipe", "wipe", "diagonal", "iris", "clock", "blinds", "blocks"]);
   const turn = random.int(0, 3), back = random.chance(0.5), count = random.int(4, 10);

@@ -42,7 +42,7 @@ export function plain(colour: Colour, noise: Random | null = null): Drawing {
   };
 }
 
-/** From one colour to another: across, down, or from the middle; it may drift slowly. */
+/** A gradient from one colour to another: across, down, or from the middle; it may drift slowly. */
 export function gradient(random: Random, size: Size, from?: Colour): Drawing {
   const a = colourApart(random, from);
   const b = colourApart(random, a);

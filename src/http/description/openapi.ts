@@ -3,6 +3,7 @@
 import { ZodType } from "zod";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/published/json_schema.ts";
+import { mayBeEmpty } from "../requests/body.ts";
 import {
   ANSWER_HEADERS,
   type AnswerHeaderName,
@@ -13,7 +14,6 @@ import {
   REQUEST_HEADERS,
 } from "../route/parameters.ts";
 import { type AnswerRow, type Content, JSON_TYPE, type Route, TAGS } from "../route/route.ts";
-import { mayBeEmpty } from "../requests/body.ts";
 import { ROUTES } from "../routes/route_table.ts";
 import { namedShapes, refTo } from "./components.ts";
 import { eventWebhooks } from "./event_webhooks.ts";

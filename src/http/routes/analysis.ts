@@ -5,9 +5,9 @@ import type { AnalyzeResult } from "../../flow/analysis/analyze.ts";
 import { ANALYZE_BODY, ANALYZED, INGEST_BODY, INGESTED } from "../../model/api/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { json, jsonStream } from "../answers/reply.ts";
+import { readJson } from "../requests/body.ts";
 import { parameter } from "../route/call.ts";
 import { answersJson, jsonContent, type Route } from "../route/route.ts";
-import { readJson } from "../requests/body.ts";
 
 export const ANALYSIS_ROUTES: readonly Route[] = [
   {

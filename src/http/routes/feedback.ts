@@ -3,10 +3,10 @@
 import type { FeedbackItem } from "../../flow/analysis/feedback.ts";
 import { FEEDBACK_BODY, FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../model/api/feedback.ts";
 import { json } from "../answers/reply.ts";
-import { parameter } from "../route/call.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
 import { readJson } from "../requests/body.ts";
+import { parameter } from "../route/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 
 export const FEEDBACK_ROUTES: readonly Route[] = [
   {

@@ -2,8 +2,8 @@
 
 import { INFER_BATCH_BODY, INFER_BODY, INFERRED, INFERRED_BATCH, MODELS } from "../../model/api/infer.ts";
 import { json } from "../answers/reply.ts";
-import { answersJson, jsonContent, type Route } from "../route/route.ts";
 import { readJson } from "../requests/body.ts";
+import { answersJson, jsonContent, type Route } from "../route/route.ts";
 
 export const INFER_ROUTES: readonly Route[] = [
   {

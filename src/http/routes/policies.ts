@@ -12,9 +12,9 @@ import {
   ROLLBACK_POLICY_BODY,
 } from "../../model/api/policies.ts";
 import { json, jsonStream, Rejection } from "../answers/reply.ts";
+import { readJson } from "../requests/body.ts";
 import { parameter, type RouteCall } from "../route/call.ts";
 import { answersJson, jsonContent, type Route } from "../route/route.ts";
-import { readJson } from "../requests/body.ts";
 
 export const POLICY_ROUTES: readonly Route[] = [
   {

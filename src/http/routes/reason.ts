@@ -4,9 +4,9 @@ import type { Reasoned } from "../../flow/reason/reason.ts";
 import { REASON_BODY, REASONED } from "../../model/api/reason.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { jsonStream } from "../answers/reply.ts";
+import { readJson } from "../requests/body.ts";
 import { parameter } from "../route/call.ts";
 import { answersJson, jsonContent, type Route } from "../route/route.ts";
-import { readJson } from "../requests/body.ts";
 import { jsonItems } from "./analysis.ts";
 
 export const REASON_ROUTES: readonly Route[] = [

@@ -16,10 +16,10 @@ import {
   STOPPED_RUN,
 } from "../../model/api/runs.ts";
 import { json } from "../answers/reply.ts";
-import { parameter, type RouteCall } from "../route/call.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 import { jsonList, jsonTail, pageQuery } from "../formats/list_text.ts";
 import { readJson } from "../requests/body.ts";
+import { parameter, type RouteCall } from "../route/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 
 export const RUN_ROUTES: readonly Route[] = [
   {

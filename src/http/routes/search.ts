@@ -2,9 +2,9 @@
 
 import { FOUND, INTERACTIONS, SEARCH_BODY } from "../../model/api/search.ts";
 import { json } from "../answers/reply.ts";
+import { readJson } from "../requests/body.ts";
 import { parameter } from "../route/call.ts";
 import { answersJson, jsonContent, type Route } from "../route/route.ts";
-import { readJson } from "../requests/body.ts";
 import { EVENT_INDEX } from "./events.ts";
 
 export const SEARCH_ROUTES: readonly Route[] = [

@@ -14,9 +14,9 @@ import {
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
 import { json, jsonStream } from "../answers/reply.ts";
+import { readJson } from "../requests/body.ts";
 import { parameter } from "../route/call.ts";
 import { answersJson, jsonContent, type Route } from "../route/route.ts";
-import { readJson } from "../requests/body.ts";
 
 export const TRIGGER_ROUTES: readonly Route[] = [
   {

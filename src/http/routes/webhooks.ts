@@ -12,10 +12,10 @@ import {
   WEBHOOKS,
 } from "../../model/api/webhooks.ts";
 import { json, Rejection } from "../answers/reply.ts";
-import { parameter, type RouteCall } from "../route/call.ts";
-import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 import { pageQuery } from "../formats/list_text.ts";
 import { readJson } from "../requests/body.ts";
+import { parameter, type RouteCall } from "../route/call.ts";
+import { answersJson, jsonContent, PAGE_QUERY, type Route } from "../route/route.ts";
 
 export const WEBHOOK_ROUTES: readonly Route[] = [
   {

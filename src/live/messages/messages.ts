@@ -248,7 +248,7 @@ export type EndCause = typeof END_CAUSES[number];
 
 export interface WorkerFault {
   readonly stage: "decode" | "analysis" | "clip_accumulator";
-  /** `unexpected_exit` is that of ffmpeg or of the whole Worker, `panic` a bug. */
+  /** What kind of fault it is: `unexpected_exit` is that of ffmpeg or of the whole Worker, `panic` a bug. */
   readonly reason: "unexpected_exit" | "panic" | "spawn_failure";
 }
 

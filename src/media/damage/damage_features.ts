@@ -1,4 +1,6 @@
-/** What damaged parts of the picture are decided on: measures of a frame beside those of the shot around it, 0..255 each. */
+/** The numbers that damaged parts of the picture are decided on: measures of a frame beside those of the shot
+ * around it, 0 to 255 each.
+ */
 
 import { MEASURE_COUNT, MEASURES } from "../detection/faults/artifact_measures.ts";
 import { CODE_STRIDE, DamageKernel, PER_MEASURE } from "../kernels/damage_kernel.ts";

@@ -17,7 +17,7 @@ export interface DamageWeights {
 
 /** One unit of the logarithm of the odds in the weights. */
 export const ODDS_ONE = 4096;
-/** A tree has at most so many nodes that ask. */
+/** Most nodes of a tree that ask. */
 const NODES = 7;
 /** Where the parts of a pair of trees begin, and how long it is; see assembly/damage.ts. */
 const THRESHOLDS = 16, STAY = 32, LEAVES = 48, PAIR_BYTES = 80;
@@ -27,7 +27,10 @@ const ALL_LEAVES = 255;
 /** Pairs of trees, as the kernel takes them, of weights that were used before. */
 const pairsOfWeights = new WeakMap<DamageWeights, Uint8Array>();
 
-/** Decides by trees, without branches, as a processor guesses most of them wrong: the kernel asks all nodes of two trees at once. */
+/**
+ * Decides by fitted trees. It does so without branches, as a processor guesses most of them wrong: the kernel
+ * asks all nodes of two trees at once.
+ */
 export class DamageTrees {
   readonly #kernel: DamageKernel;
   readonly #bias: number;

@@ -31,7 +31,10 @@ const BRIGHT_SAMPLES_MAX = 8;
 /** Levels from neutral that the chroma of a cell may be. */
 const CHROMA_MAX = 6;
 
-/** A frame is black on its own, so that a range is exact to the frame and a live stream knows at once. */
+/**
+ * Finds black stretches. A frame is black on its own, so that a range is exact to the frame and a live stream
+ * knows at once.
+ */
 export class BlackDetector implements RangeDetector {
   readonly #sink: RangeSink;
   /** The number of the first black frame among all frames of the stream; -1 for none. */
@@ -79,7 +82,7 @@ export class BlackDetector implements RangeDetector {
   }
 }
 
-/** How far from the bounds a black frame is, in [0,1]; -1 for a frame that is not black. */
+/** How far inside the bounds of black a frame is, in [0,1]; -1 for a frame that is not black. */
 function darknessOf(history: FrameHistory, frame: number, meanMax: number): number {
   const mean = history.lumaMean(frame);
   if (mean > meanMax) return -1;

@@ -17,7 +17,7 @@ export interface RangeMeasures {
   readonly cellSums: Uint16Array;
   /** Sum of the absolute differences to the frame before, of each luma cell. */
   readonly cellMoves: Uint16Array;
-  /** One value: luma samples above 28; all of them for a frame that is not dark. */
+  /** How many luma samples are above 28, as one value; all of them for a frame that is not dark. */
   readonly brightSamples: Int32Array;
   /** PROFILE_VALUES, 7.5 a level. */
   readonly profiles: Int16Array;
@@ -48,7 +48,7 @@ export class FrameHistory {
   readonly #brightest = new Float64Array(HISTORY_FRAMES);
   readonly #brightSamples = new Int32Array(HISTORY_FRAMES);
 
-  /** `number` is that of the frame among all frames of the stream. */
+  /** Adds a frame; `number` is its number among all frames of the stream. */
   push({ cellSums, cellMoves, brightSamples, profiles }: RangeMeasures, ptsMs: number, number: number): void {
     const slot = this.count % HISTORY_FRAMES;
     const { kernel } = this, { stats } = kernel;
@@ -146,7 +146,7 @@ export class FrameHistory {
     return frame % HISTORY_FRAMES * LUMA_CELLS;
   }
 
-  /** Where `profiles` has those of a frame. */
+  /** Where `profiles` has the profiles of a frame. */
   profilesAt(frame: number): number {
     return frame % HISTORY_FRAMES * PROFILE_VALUES;
   }

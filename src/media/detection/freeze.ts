@@ -5,7 +5,7 @@ import type { FrameHistory } from "./frame_history.ts";
 import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
 import { type Frozen, StillStretch } from "./freeze/still_stretch.ts";
 
-/** Longer ago than anything that is looked at. */
+/** A frame number that stands for no cut: longer ago than anything that is looked at. */
 const NO_CUT = -100;
 /**
  * Age in frames from which on it is taken as decided whether a frame begins a shot: what is not known by then

@@ -18,7 +18,10 @@ import { RepeatDetector } from "./repeat.ts";
 import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./repeated_frames.ts";
 import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
 
-/** One more than are used, so that the user of the ranges sees that there were more. */
+/**
+ * Most ranges that are kept: one more than are used, so that the user of the ranges sees that there were
+ * more.
+ */
 const RANGES_MAX = LIMITS.detection.rangesMax + 1;
 
 type HistoryDetector = Exclude<Detector, "repeat">;
@@ -110,7 +113,10 @@ export class RangeDetectors {
     return found;
   }
 
-  /** No more frames come: the ranges that were not taken, sorted by start. `reset` must be called before the next frame. */
+  /**
+   * Ends the stream; gives the ranges that were not taken, sorted by start. `reset` must be called before the
+   * next frame.
+   */
   finish(): DetectedRange[] {
     this.#passOn(true);
     this.#repeat?.finish();

@@ -7,7 +7,7 @@ import type { FrameHistory } from "./frame_history.ts";
 export interface RangeDetector {
   /** Looks at the newest frame of the history. Called once for each frame. */
   push(history: FrameHistory): void;
-  /** No more frames come. */
+  /** To be called when no more frames come. */
   finish(history: FrameHistory): void;
   reset(): void;
 }
@@ -29,7 +29,10 @@ export interface RangeSink {
   ): void;
 }
 
-/** From how far a range is inside the bounds of its detector: 0, just inside, is 0.5; 1 and more is 1. */
+/**
+ * The confidence of a range from how far it is inside the bounds of its detector: 0, just inside, is 0.5; 1
+ * and more is 1.
+ */
 export function confidenceOf(margin: number): number {
   return 0.5 + 0.5 * Math.max(0, Math.min(1, margin));
 }

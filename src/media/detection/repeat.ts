@@ -119,7 +119,7 @@ export class RepeatDetector {
     at: SUMS * n,
     telling: 0,
   }));
-  /** By lag, the first one of `#followed` that is this lag or nearly so; -1 where there is none. */
+  /** Place in `#followed` of the first lag that is the given one or nearly so; -1 where there is none. */
   readonly #near = new Int8Array(LONGEST_LAG + NEAR_LAGS + 1);
   /** The followed lag that is a repeat already; null for none. */
   #sure: Follow | null = null;
@@ -138,7 +138,7 @@ export class RepeatDetector {
     this.#floor = this.#count = 0;
   }
 
-  /** `cellSums` are those of `RangeMeasures`. */
+  /** Takes the next frame; `cellSums` are those of `RangeMeasures`. */
   push(cellSums: Uint16Array, ptsMs: number): void {
     const frame = this.#count++;
     this.#keep(cellSums, frame);

@@ -106,7 +106,7 @@ export class RepeatedFrames {
     return -1;
   }
 
-  /** 0 for a frame that is not known. */
+  /** Motion of a frame; 0 for one that is not known. */
   #at(frame: number): number {
     return frame < 1 || frame <= this.#count - RING || frame >= this.#count ? 0 : this.#moved[frame % RING]!;
   }

@@ -39,7 +39,10 @@ const READERS: readonly (readonly [RegExp, Reader])[] = [
   [/^gif\b/, gif],
 ];
 
-/** Boxes follow each other; each begins with its size, and one without a size goes to the end of the file. */
+/**
+ * Whether a file of boxes is cut off. They follow each other; each begins with its size, and one without a
+ * size goes to the end of the file.
+ */
 async function boxes(bytes: FileBytes, size: number): Promise<CutOff> {
   let at = 0;
   for (let count = 0; at < size && count < BOXES_MAX; count++) {
@@ -58,7 +61,7 @@ async function boxes(bytes: FileBytes, size: number): Promise<CutOff> {
   return at > size ? CUT : WHOLE;
 }
 
-/** The EBML header, then the segment, whose size may be unknown. */
+/** Whether a Matroska file is cut off: by the EBML header and then the segment, whose size may be unknown. */
 async function matroska(bytes: FileBytes, size: number): Promise<CutOff> {
   const head = await bytes.at(0, HEAD_BYTES);
   const header = element(head, 0);
@@ -102,7 +105,10 @@ async function avi(bytes: FileBytes, size: number): Promise<CutOff> {
 
 const FLV_TAG_HEAD = 11;
 
-/** The last four bytes are the length of the last tag, which begins so many bytes before them, with its own length. */
+/**
+ * Whether an FLV file is cut off. The last four bytes are the length of the last tag: that many bytes before
+ * them it begins, with its own length.
+ */
 async function flv(bytes: FileBytes, size: number): Promise<CutOff> {
   const last = await bytes.at(Math.max(0, size - 4), 4);
   if (last.byteLength < 4) return CUT;
@@ -157,7 +163,9 @@ async function mxf(bytes: FileBytes, size: number): Promise<CutOff> {
 const OGG_PAGE = "4f676753";
 const OGG_PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
 
-/** The last page ends with the file: of its parts the sizes are in its head. */
+/**
+ * Whether an Ogg file is cut off. The last page ends with the file; the sizes of its parts are in its head.
+ */
 async function ogg(bytes: FileBytes, size: number): Promise<CutOff> {
   const from = Math.max(0, size - OGG_PAGE_BYTES_MAX);
   const tail = await bytes.at(from, OGG_PAGE_BYTES_MAX);

@@ -12,7 +12,7 @@ export interface CopiedTrack {
   readonly samples: readonly number[];
   /** Decode time of each of the samples in the new file. */
   readonly decodeTimes: readonly number[];
-  /** When the first one is shown in the new file, minus when it is in its own. */
+  /** When the first sample is shown in the new file, minus when it is in its own, in ticks. */
   readonly shift: number;
 }
 
@@ -25,7 +25,7 @@ export interface CopiedFragment {
 
 /** Where a fragment begins, for readers that seek. */
 export interface FragmentPlace {
-  /** When its first picture is shown, ticks of the video. */
+  /** When the first picture of the fragment is shown, ticks of the video. */
   readonly time: number;
   /** Bytes before it in the new file. */
   readonly offset: number;
@@ -38,7 +38,7 @@ export const SOUND_TRACK_ID = 2;
 const MOVIE_TIMESCALE = 1_000;
 const IDENTITY_MATRIX = uint32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
 
-/** `ftyp` and `moov` of a file with these tracks, which is `durationMs` long. */
+/** The boxes `ftyp` and `moov` of a file with these tracks, which is `durationMs` long. */
 export function fileHead(
   { video, sound }: { readonly video: Mp4Track; readonly sound: Mp4Track | null },
   durationMs: number,
@@ -107,7 +107,7 @@ const UNDETERMINED_LANGUAGE = 0x55c40000;
 export interface ListedSample {
   readonly duration: number;
   readonly sizeBytes: number;
-  /** From when it is decoded until it is shown. */
+  /** Ticks from when the sample is decoded until it is shown. */
   readonly offset: number;
   readonly isKey: boolean;
 }
@@ -122,14 +122,14 @@ export interface SampleRun {
 /** What a fragment has of one track. */
 export interface TrackFragment {
   readonly trackId: number;
-  /** When the first sample is decoded. */
+  /** When the first sample is decoded, ticks of the track. */
   readonly decodeTime: number;
   readonly runs: readonly SampleRun[];
 }
 
-/** Places of data count from the beginning of `moof`. */
+/** Flag by which places of data count from the beginning of `moof`. */
 const BASE_IS_MOOF = 0x20000;
-/** `trun` has the place of the data, and of each sample duration, size, flags and offset. */
+/** Flags by which `trun` has the place of the data, and of each sample duration, size, flags and offset. */
 const ALL_FIELDS = 0xf01;
 const DEPENDS_ON_NOTHING = 0x02000000;
 const DEPENDS_ON_OTHERS = 0x01010000;

@@ -12,7 +12,7 @@ export interface Mp4Track {
   /** Places in the file. */
   readonly offsets: Float64Array;
   readonly sizes: Uint32Array;
-  /** When it is decoded, and when it is shown or heard. */
+  /** When each sample is decoded, in ticks; `times` is when it is shown or heard. */
   readonly decodeTimes: Float64Array;
   readonly times: Float64Array;
   readonly durations: Uint32Array;
@@ -105,7 +105,10 @@ function readKeys(stss: DataView | null, count: number): Uint8Array {
   return keys;
 }
 
-/** Samples lie in chunks one behind the other; each row of `stsc` says how many the chunks from there on have. */
+/**
+ * Places of the samples. These lie in chunks one behind the other; each row of `stsc` says how many samples
+ * the chunks from there on have.
+ */
 function readOffsets(
   { stco, co64, stsc }: {
     readonly stco: DataView | null;
@@ -131,7 +134,7 @@ function readOffsets(
   return offsets;
 }
 
-/** Most samples of a track. A segment never has so many: a damaged file must not ask for memory. */
+/** Most samples of a track. A segment never has this many: a damaged file must not ask for memory. */
 const SAMPLES_MAX = 2 ** 20;
 
 function bounded(count: number): number {

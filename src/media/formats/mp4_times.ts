@@ -20,9 +20,11 @@ export type Mp4ClockFault = "silent" | "steps_back" | "unordered";
 
 export interface Mp4Faults {
   /**
-   * A film with wrong times has an edit list that was made of them: frames whose times lie outside are not shown, and after a key frame at
-   * its end ffmpeg reads no more. An edit list that cuts off a beginning and an end hides the first and the last frames in the order of
-   * decoding, and a few between them where frames are reordered. Where others are hidden, the times are wrong.
+   * Whether the edit list hides frames that are to be shown. A film with wrong times has an edit list that
+   * was made of them: frames whose times lie outside are not shown, and after a key frame at its end ffmpeg
+   * reads no more. An edit list that cuts off a beginning and an end hides the first and the last frames in
+   * the order of decoding, and a few between them where frames are reordered. Where others are hidden, the
+   * times are wrong.
    */
   readonly hidesByMistake: boolean;
   readonly clock: Mp4ClockFault | null;
@@ -59,7 +61,7 @@ interface Track {
   readonly duration: number;
 }
 
-/** Null where the file has no such track, or tables that cannot be read. */
+/** What `judge` says of a track; null where the file has no such track, or tables that cannot be read. */
 async function ofTrack<Verdict>(
   path: string,
   streamIndex: number,
@@ -140,8 +142,9 @@ function isMistaken({ moov, trak, find, samples, timescale: mediaPerSecond }: Tr
 }
 
 /**
- * Where frames are reordered, the first one is shown some frames after time 0, and the edit list begins with it. Where the offsets that say
- * so are all 0, it hides frames that are to be shown.
+ * Whether an edit hides frames that are only delayed. Where frames are reordered, the first one is shown some
+ * frames after time 0, and the edit list begins with it. Where the offsets that say so are all 0, it hides
+ * frames that are to be shown.
  */
 function hidesDelay({ start }: Edit, { times, isUnordered }: SampleTimes): boolean {
   const first = times.findIndex((time) => time >= start);

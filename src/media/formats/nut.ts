@@ -376,7 +376,7 @@ class FrameCodes {
 const FILE_ID = "nut/multimedia container\0";
 const LOWERCASE_N = 0x6e;
 const UPPERCASE_N = 0x4e;
-/** Longer elements also have a checksum of their header. */
+/** Bytes from which on an element also has a checksum of its header. */
 const LONG_ELEMENT_BYTES = 4096;
 const CHECKSUM_BYTES = 4;
 const VIDEO_CLASS = 0;

@@ -22,12 +22,12 @@ export interface OpusWav {
   readonly unitsDropped: number;
 }
 
-/** Nothing in the window can be decoded. */
+/** Says that nothing in the window can be decoded. */
 export class OpusWavFailed extends Error {
   override readonly name = "OpusWavFailed";
 }
 
-/** Enough for two minutes of sound; a live window has four seconds. */
+/** Most bytes of the WAV: enough for two minutes of sound; a live window has four seconds. */
 const WAV_BYTES_MAX = LIMITS.localAudio.wavBytesMax;
 const DEADLINE_MS = 60_000;
 const ERROR_BYTES = 4 << 10;

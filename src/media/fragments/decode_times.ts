@@ -1,6 +1,6 @@
 /** Decode times of pictures that come in decoding order with nothing but the times at which they are shown. */
 
-/** The most pictures that H.264 and H.265 may wait for others. */
+/** Most pictures that a picture of H.264 or H.265 may wait for. */
 const DEPTH_MAX = 16;
 
 /** How many pictures at most are shown later than one that comes after them, by the times in decoding order. */
@@ -30,7 +30,10 @@ export class DecodeTimes {
   #isFirst = true;
   #last = -1;
 
-  /** `depth` pictures at most are shown later than others that come after them. */
+  /**
+   * Makes the times of one stream, in which at most `depth` pictures are shown later than others that come
+   * after them.
+   */
   constructor(depth: number) {
     this.#depth = Math.min(DEPTH_MAX, depth);
   }

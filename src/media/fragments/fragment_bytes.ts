@@ -15,14 +15,14 @@ export interface Sample extends Omit<ListedSample, "sizeBytes"> {
 /** The samples of one track; at least one. */
 export interface TrackRun {
   readonly trackId: number;
-  /** When the first one is decoded, ticks of the track. */
+  /** When the first sample is decoded, ticks of the track. */
   readonly decodeTime: number;
   readonly samples: readonly Sample[];
 }
 
 const MDAT_HEADER_BYTES = 8;
 
-/** `sequence` counts fragments from 1. The data lie track by track. */
+/** The bytes of a fragment; `sequence` counts fragments from 1. The data lie track by track. */
 export function fragmentBytes(sequence: number, runs: readonly TrackRun[]): Uint8Array<ArrayBuffer> {
   let mediaBytes = 0;
   const tracks = runs.map(({ trackId, decodeTime, samples }) => {

@@ -11,7 +11,7 @@ import { fragmentBytes, type Sample, type TrackRun } from "./fragment_bytes.ts";
 import { areSameTracks, type Tracks } from "./init_segment.ts";
 import { parameterSetsOf, sizedPictures } from "./nal_units.ts";
 
-/** One `moof` and `mdat`. */
+/** A fragment: one `moof` and `mdat`. */
 export interface Fragment {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Whether playing can begin with it. */
@@ -43,7 +43,7 @@ const SOUND_UNITS_MAX = 512;
 /** A picture, or a unit of sound, whose length is known when the next one comes. */
 interface Timed {
   readonly unit: CopiedUnit;
-  /** When it is decoded, in ticks of its track. */
+  /** When the picture or sound is decoded, in ticks of its track. */
   readonly ticks: number;
 }
 

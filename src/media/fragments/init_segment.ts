@@ -33,7 +33,7 @@ function areSameSounds(one: ClipSound | null, other: ClipSound | null): boolean 
 
 export interface InitSegment {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** By RFC 6381, of all tracks: `avc1.42e01f, opus`. */
+  /** Codecs of all tracks by RFC 6381: `avc1.42e01f, opus`. */
   readonly codecs: string;
 }
 

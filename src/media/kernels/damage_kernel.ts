@@ -24,7 +24,7 @@ const EXPORTS: ExportKinds<DamageExports> = {
   sumLeaves: "function",
 };
 
-/** Bytes for the codes of a frame: there are at most so many measures. */
+/** Bytes for the codes of a frame: room for the most measures that there are. */
 export const CODE_STRIDE = 32;
 /** How many numbers each measure becomes. */
 export const PER_MEASURE = 8;
@@ -68,7 +68,7 @@ export class DamageKernel {
     return at;
   }
 
-  /** The sum of the leaves that `features` comes to, of so many pairs of trees from `trees` on. */
+  /** The sum of the leaves that `features` comes to, over `pairs` pairs of trees from `trees` on. */
   sumLeaves(trees: number, pairs: number): number {
     return this.#module.sumLeaves(trees, pairs);
   }

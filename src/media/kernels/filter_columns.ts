@@ -10,11 +10,11 @@ export interface FilterColumns {
   readonly noiseVarianceScore: Float32Array<ArrayBuffer>;
   readonly cutScore: Float32Array<ArrayBuffer>;
   readonly artifactScore: Float32Array<ArrayBuffer>;
-  /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
+  /** Kind of the fault: 0 for none, else 1 + the index in ARTIFACT_KINDS. */
   readonly artifactKind: Uint8Array<ArrayBuffer>;
 }
 
-/** `rows` rows of zeros. */
+/** New columns with `rows` rows of zeros. */
 export function newColumns(rows: number): FilterColumns {
   return {
     ptsMs: new Float64Array(rows),

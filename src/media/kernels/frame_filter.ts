@@ -105,7 +105,10 @@ const EXPORTS: ExportKinds<FilterExports> = {
  * All frames are judged; those that are pushed as rows are kept. See docs/frames.md#sampling.
  */
 export class FrameFilter {
-  /** 1 MiB of the module's memory; the view stays valid for the life of the filter. */
+  /**
+   * The memory into which frames are read, 1 MiB of the module's; the view stays valid for the life of the
+   * filter.
+   */
   readonly staging: Uint8Array<ArrayBuffer>;
   /** How many frames later the cut score of a frame is final. */
   readonly cutLookahead: number;
@@ -212,7 +215,10 @@ export class FrameFilter {
     this.#artifacts.report(report);
   }
 
-  /** No more frames come: makes the newest cut scores final. `reset` must be called before the next push. */
+  /**
+   * To be called when no more frames come: makes the newest cut scores final. `reset` must be called before
+   * the next push.
+   */
   finish(): void {
     this.#module.finish();
     this.#isFinished = true;

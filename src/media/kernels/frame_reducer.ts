@@ -7,7 +7,9 @@ import { lineStep } from "./taken_lines.ts";
 
 const CHROMA_BYTES = CHROMA_WIDTH * CHROMA_HEIGHT;
 
-/** Luma and chroma have tables of their own, which change only with the region's size. */
+/**
+ * Reduces live pictures. Luma and chroma have tables of their own, which change only with the region's size.
+ */
 export class FrameReducer {
   readonly #luma: PlaneReducer;
   readonly #chroma: PlaneReducer;

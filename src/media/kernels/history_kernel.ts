@@ -120,19 +120,21 @@ export class HistoryKernel {
   }
 
   /**
-   * Fills `numbers` with how far the frames a quarter, half and three quarters of the way between two are from what a straight way leads
-   * through, the worst of them, as shares of the distance of the two: from a mix of both; from a picture of which each cell is from the
-   * one or from the other; and how far the mix is from that which their time asks for. Then how much the way bends.
+   * Fills `numbers` about the frames a quarter, half and three quarters of the way between two frames: how
+   * far the worst of them is from a straight way, as shares of the distance of the two. First from a mix of
+   * both; then from a picture of which each cell is from the one or from the other; then how far the mix is
+   * from the one that their time asks for. Last comes how much the way bends.
    */
   measureMixes(one: number, other: number): void {
     this.#module.measureMixes(one, other);
   }
 
   /**
-   * Fits the frames between two pictures: fills `numbers` with what is left of them after the best push, cover or uncover, how far that one
-   * moved from the first to the last frame that was looked at, and how far it was in the middle one, of the picture; with what is left
-   * after the best straight wipe, and if only one of the two pictures moves, as far as it is still seen; and with how sharp the frames
-   * are beside the two pictures. What is left is a share of the difference of the two.
+   * Fills `numbers` about how the frames between two pictures slide. First what is left of them after the
+   * best push, cover or uncover; how far that one moved from the first to the last frame that was looked at,
+   * and how far in the middle one, as shares of the picture. Then what is left after the best straight wipe,
+   * and what is left if only one of the two pictures moves, as far as it is still seen. Last how sharp the
+   * frames are beside the two pictures. What is left is a share of the difference of the two.
    */
   fitSlide(one: number, other: number): void {
     this.#module.fitSlide(one, other);

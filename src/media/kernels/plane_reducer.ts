@@ -29,8 +29,8 @@ const EXPORTS: ExportKinds<ReduceExports> = {
 };
 
 /**
- * Averages samples as they are and does not convert limited range into full range. ffmpeg does the same for recorded media,
- * and its samples differ by at most 1.
+ * Scales planes. Averages samples as they are and does not convert limited range into full range. ffmpeg does
+ * the same for recorded media, and its samples differ by at most 1.
  */
 export class PlaneReducer {
   readonly #module: ReduceExports;
@@ -55,7 +55,10 @@ export class PlaneReducer {
     this.#rowCount = new Int32Array(buffer, module.ROW_COUNT.value, result.height);
   }
 
-  /** For planes that become `result`. Compiles the module and gives it memory of its own, 8 pages of 64 KiB. */
+  /**
+   * Makes a reducer of planes that become `result`. Compiles the module and gives it memory of its own, 8
+   * pages of 64 KiB.
+   */
   static async load(result: Extent): Promise<PlaneReducer> {
     return new PlaneReducer(await loadKernel("reduce", EXPORTS), result);
   }
@@ -105,7 +108,7 @@ export class PlaneReducer {
     }
   }
 
-  /** `taken` rows of the region are averaged. */
+  /** Sets the kernel up for a region of which `taken` rows are averaged. */
   #configure(source: Uint8Array, stride: number, region: Region, taken: number): void {
     const { x, y, width, height } = region;
     const edgeMax = this.#module.EDGE_MAX.value as number;

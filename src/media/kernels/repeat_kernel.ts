@@ -45,8 +45,9 @@ export const FAR = 0x3fffffff;
 const LAGS = 304;
 
 /**
- * Places in `counts`: sums over the frames of the differences to the frame a lag before, of the middle one of those to the three frames
- * between, and of the least of these; then how many of the frames tell the lag.
+ * Places in `counts`. `difference` is the sum, over the frames, of their differences to the frame a lag
+ * before; `middle` and `least` are the sums of the middle one and the least one of their differences to the
+ * three frames between. `telling` is how many of the frames tell the lag.
  */
 export const COUNTS = { difference: 0, middle: 1, least: 2, telling: 3 } as const;
 
@@ -56,7 +57,7 @@ export class RepeatKernel {
   readonly blocks: Uint16Array<ArrayBuffer>;
   /** How many frames are kept, a power of two. */
   readonly ring: number;
-  /** Results of `seek`: by lag, the difference to the frame so many before. */
+  /** Results of `seek`: for each lag, the difference to the frame that lies as far before. */
   readonly fits: Int32Array<ArrayBuffer>;
   /** The lags of `fits` that are no worse than those beside them. */
   readonly minima: Uint16Array<ArrayBuffer>;

@@ -10,7 +10,7 @@ export interface CollectedRows extends FilterColumns {
   readonly cutPtsMs: Float64Array<ArrayBuffer>;
 }
 
-/** `rows` rows of zeros. */
+/** New rows, all zeros. */
 export function newRows(rows: number): CollectedRows {
   return { ...newColumns(rows), cutPtsMs: new Float64Array(rows) };
 }
@@ -35,8 +35,8 @@ export function copyRows(target: CollectedRows, source: CollectedRows, at: numbe
 }
 
 /**
- * Takes frames in order, each when its scores are final. Of frames that are no rows only the cut and artifact scores matter: they
- * count to the next row, and after the last row to that one.
+ * Collects rows. Takes frames in order, each when its scores are final. Of frames that are no rows only the
+ * cut and artifact scores matter: they count to the next row, and after the last row to that one.
  */
 export class RowCollector {
   #rows = newRows(INITIAL_ROWS);
@@ -97,7 +97,7 @@ export class RowCollector {
     this.#setArtifact(row);
   }
 
-  /** No more frames come: what came after the last row counts to it. */
+  /** To be called when no more frames come: what came after the last row counts to it. */
   finish(): void {
     const last = this.#count - 1;
     if (last < 0) return;

@@ -27,7 +27,10 @@ const EXPORTS: ExportKinds<ZoneExports> = {
 export const ZONE_TRANSITIONS = ["none", "entered", "left"] as const;
 export type ZoneTransition = typeof ZONE_TRANSITIONS[number];
 
-/** `exitScore` is below `enterScore`, and both numbers of consecutive frames are at least 1. */
+/**
+ * When activity enters and leaves a zone. `exitScore` is below `enterScore`, and both numbers of consecutive
+ * frames are at least 1.
+ */
 export interface ZoneThresholds {
   readonly enterScore: number;
   readonly exitScore: number;
@@ -35,7 +38,10 @@ export interface ZoneThresholds {
   readonly exitAfterFrames: number;
 }
 
-/** From the frame on which activity entered to the frame on which it left; null while it has not left. */
+/**
+ * An interval of activity: from the frame on which it entered to the frame on which it left; null while it
+ * has not left.
+ */
 export interface ZoneInterval {
   readonly enteredAt: number;
   readonly leftAt: number | null;

@@ -46,9 +46,12 @@ export interface ClipFile {
 
 /** A clip that is one of several, which follow each other without a gap. */
 export interface SegmentPlace {
-  /** Where the next one begins; null where none follows. */
+  /** When the next segment begins, milliseconds; null where none follows. */
   readonly endMs: number | null;
-  /** Whether another one comes before, so that pictures that are shown before the key frame can be decoded. */
+  /**
+   * Whether another segment comes before, so that pictures that are shown before the key frame can be
+   * decoded.
+   */
   readonly isContinued: boolean;
 }
 
@@ -61,9 +64,9 @@ const LONE_FRAME_MS = 40;
 const LAST_STEPS = 9;
 
 /**
- * `units` begin with a key frame and are in decoding order. A segment that goes on from another one also has the pictures that are
- * shown before its key frame, which need that one. Null where there is no picture in them whose parameters are known.
- * Rejects for units that are not what they say.
+ * An MP4 of `units`, which begin with a key frame and are in decoding order. A segment that goes on from
+ * another one also has the pictures that are shown before its key frame, which need that one. Null where
+ * there is no picture in them whose parameters are known. Rejects for units that are not what they say.
  */
 export async function clipFile(
   units: readonly CopiedUnit[],
@@ -110,7 +113,10 @@ export async function clipFile(
   };
 }
 
-/** The sound that a file can have, from this time on; null for `carried` where that is none. Its times rise, and it has no headers of its own. */
+/**
+ * The sound that a file can have, from `fromMs` on. `carried` says what it is, null for none. Its times rise,
+ * and it has no headers of its own.
+ */
 function soundFrom(units: readonly CopiedUnit[], given: ClipSound | null, fromMs: number) {
   const none = { carried: null, sound: [] };
   if (!given) return none;

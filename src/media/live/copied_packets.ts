@@ -14,7 +14,7 @@ export interface CopiedUnit {
   /** Whether decoding can start here; always true for sound. */
   readonly isKeyframe: boolean;
   readonly data: Uint8Array<ArrayBuffer>;
-  /** When it is shown or heard, milliseconds with their fraction. */
+  /** When the unit is shown or heard, milliseconds with their fraction. */
   readonly ptsMs: number;
   /** Size of the picture, of a keyframe whose size is known; else null. */
   readonly size: Extent | null;

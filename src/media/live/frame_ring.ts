@@ -10,7 +10,7 @@ export interface FramePixels extends Extent {
   readonly isFullRange: boolean;
   /** The size that was decoded, before the picture was scaled down. */
   readonly sourceExtent: Extent;
-  /** False once its memory is used for a newer frame. */
+  /** Whether the pixels can be read: false once their memory is used for a newer frame. */
   readonly isAvailable: boolean;
   /** A view; throws when the pixels are no longer available. Copy what must live longer than the ring keeps it. */
   readonly bytes: Uint8Array<ArrayBuffer>;

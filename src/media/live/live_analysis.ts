@@ -45,7 +45,7 @@ export interface LiveAnalysisOptions {
   /** The region of each frame that is analysed; null is all of it. With a zone it is the zone's region. */
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
-  /** `load` throws what `validProgram` throws. */
+  /** The program of a trigger; null for none. `load` throws what `validProgram` throws. */
   readonly trigger: TriggerProgram | null;
   /**
    * Called once for each frame, in order, while its pixels are still available. For a frame that is kept, `keep` or `discard`
@@ -248,7 +248,10 @@ export class LiveAnalysis implements Disposable {
     this.#decide();
   }
 
-  /** No JPEG of the kept frame could be made: the reference stays, or is again, the one before. */
+  /**
+   * To be called where no JPEG of the kept frame could be made: the reference stays, or is again, the one
+   * before.
+   */
   discard(frameIndex: number): void {
     const failed = this.#pending(frameIndex);
     if (!failed) return;
@@ -267,7 +270,7 @@ export class LiveAnalysis implements Disposable {
     this.#rowBehindGap = this.#kernels.filter.count;
   }
 
-  /** No more frames come: those that wait are decided with what has come. */
+  /** To be called when no more frames come: those that wait are decided with what has come. */
   finish(): void {
     this.#isDeciding = true;
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {

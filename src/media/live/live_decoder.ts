@@ -86,7 +86,10 @@ const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
  * session may use.
  */
 const QUEUED_BYTES_MAX = 8 * 2 ** 20;
-/** The decoder is behind when more units than this wait for their frame and the oldest has waited for so long. */
+/**
+ * Most units that wait for their frame before the decoder is behind; it is when the oldest has also waited
+ * for LATE_MS.
+ */
 const IN_FLIGHT_MAX = 15;
 const LATE_MS = 500;
 /**
@@ -99,7 +102,7 @@ const STALL_MS = 5_000;
 /** A stall counts only while units come: the last one within this time. */
 const FED_MS = 2_000;
 const WATCH_MS = 1_000;
-/** More restarts than this within this time, without a frame, are a fault. */
+/** Most restarts within the time below, without a frame: more are a fault. */
 const RESTARTS_MAX = 3;
 const RESTARTS_MS = 30_000;
 
@@ -135,7 +138,7 @@ export class LiveDecoder implements AsyncDisposable {
   /** Whether a unit that is no longer queued waits for its ffmpeg, which may take as long as one starts. */
   #isPassedOn = false;
   readonly #watching: Promise<void>;
-  /** For each ffmpeg that has not ended: `#onEnd` has run. */
+  /** A promise for each ffmpeg that has not ended; it resolves when `#onEnd` has run. */
   readonly #ending = new Set<Promise<void>>();
   /** Whether units are dropped until the next keyframe. */
   #isDropping = true;
@@ -299,7 +302,10 @@ export class LiveDecoder implements AsyncDisposable {
     return ffmpeg;
   }
 
-  /** Null when ffmpeg cannot be started. That is no fault of the stream, so there is no second attempt. */
+  /**
+   * Starts an ffmpeg; null when it cannot be started. That is no fault of the stream, so there is no second
+   * attempt.
+   */
   #start(): LiveFfmpeg | null {
     const { runner, world, codec, room } = this.#options;
     try {

@@ -80,7 +80,7 @@ export class LiveFfmpeg {
     return this.#writer!.write(bytes);
   }
 
-  /** No more bytes follow: ffmpeg gives its last frames and ends. */
+  /** Ends the input: ffmpeg gives its last frames and ends. */
   close(): void {
     this.#writer?.close().catch(() => {/* it has ended by itself */});
   }
@@ -118,7 +118,7 @@ export class LiveFfmpeg {
     /** Whether the log does not come to the frames in time: then it is not waited for again until it does. */
     let isSilent = false;
     let frames = 0;
-    /** Bytes that are read at once: so few that they end no more than one frame. */
+    /** Bytes that are read at once: few enough to end no more than one frame. */
     let pieceBytes = PIECE_BYTES;
     const described = this.#described, reports = this.#reports;
     try {
@@ -170,8 +170,8 @@ export class LiveFfmpeg {
 }
 
 /**
- * `noRoomFor` is the size of the pictures for which there was no memory, `notUnderstood` says what in ffmpeg's output could not be read; each is
- * null where that was not why it ended.
+ * How an ffmpeg ended. `noRoomFor` is the size of the pictures for which there was no memory, `notUnderstood`
+ * says what in ffmpeg's output could not be read; each is null where that was not why it ended.
  */
 export type LiveEnd = Omit<Outcome, "stdout"> & {
   readonly noRoomFor: Extent | null;

@@ -8,7 +8,10 @@ export interface PictureSize {
   readonly source: Extent;
 }
 
-/** `SCALED` and `FILTERED` of the log. */
+/**
+ * What the scaler's lines in the log have before the size that it makes. SCALED finds the sizes in such a
+ * line, FILTERED the time of a frame in the line of one that leaves the filters.
+ */
 const SCALING = " -> w:";
 const SCALED = /\bw:(\d+) h:(\d+) fmt:.* -> w:(\d+) h:(\d+) fmt:/;
 const FILTERED = /\bfilter -> pts:(-?\d+) /;

@@ -166,8 +166,9 @@ function videoOnly({ info }: DecodeSubject, maxFrames: number | null): string[] 
 }
 
 /**
- * No frame is repeated or dropped for a steady rate, and times are in `timeBase`. A ratio is the one form that every version of ffmpeg
- * takes: the word for "as the source" is -1 or `demux`, or fails behind some filters.
+ * Options by which no frame is repeated or dropped for a steady rate, and times are in `timeBase`. A ratio is
+ * the one form that every version of ffmpeg takes: the word for "as the source" is -1 or `demux`, or fails
+ * behind some filters.
  */
 export function ownTimes(timeBase: string): string[] {
   return ["-fps_mode", "passthrough", "-enc_time_base", timeBase];

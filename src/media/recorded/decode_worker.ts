@@ -39,9 +39,9 @@ export interface DecodeOrder {
   readonly reports: SharedArrayBuffer | null;
   /** Whether damage that the decoder tells of ends the reading: several threads decode, and one has to do it anew. */
   readonly stopsAtDamage: boolean;
-  /** Where it is told how far the reading is; see `decode_progress.ts`. */
+  /** Memory in which it is told how far the reading is; see `decode_progress.ts`. */
   readonly progress?: SharedArrayBuffer | undefined;
-  /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
+  /** How rows are sent in batches, as far as they are granted; without it, all are sent at the end. */
   readonly stream?: StreamOrder;
 }
 
@@ -227,7 +227,7 @@ class Intake {
     return Number.isNaN(time) ? this.#judgeHeld() : this.#judge(reader.frameOffset, time, times.ticks);
   }
 
-  /** No more frames come. */
+  /** To be called when no more frames come. */
   finish(): void {
     clock.finish();
     this.#judgeHeld();

@@ -69,7 +69,7 @@ export interface ProbeOptions {
   /** For whom the source is probed; see `PermitQueue`. */
   readonly principalKey?: string;
   readonly deadlineMs?: number;
-  /** See `ProbeContext`. */
+  /** Whether the source is a live one that will be watched, see `ProbeContext`. */
   readonly isWatched?: boolean;
   readonly videoStream?: number | null | undefined;
 }
@@ -433,7 +433,7 @@ type DecodedRows = ReadRows & { outcome: Outcome | null };
 /** Probes at the same time for each decode: they are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
 /**
- * Probes of streams at the same time: so many silent cameras delay neither another one nor a file. Each has a
+ * Probes of streams at the same time: as many silent cameras delay neither another one nor a file. Each has a
  * process of some 50 MB meanwhile.
  */
 const STREAM_PROBES = 32;

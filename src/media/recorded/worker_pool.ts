@@ -23,7 +23,7 @@ export class DecodeWorkerPool implements Disposable {
   readonly #readable: readonly string[];
   readonly #world: Sleeper;
 
-  /** `readable` are the folders that the workers may read besides their own code. */
+  /** Makes a pool; `readable` are the folders that the workers may read besides their own code. */
   constructor(readable: readonly string[], world: Sleeper) {
     this.#readable = readable;
     this.#world = world;

@@ -45,7 +45,9 @@ const STATE = 0, WANTED = 1, FILTERED = 2, SCALED = 3;
 const NUMBERS = 4;
 const STATE_BYTES = 4 * NUMBERS;
 export const REPORT_BYTES = STATE_BYTES + 2 * SLOTS;
-/** Set in the state when no more reports will come; the bits below it are the number of reports. */
+/**
+ * Bit of the state that is set when no more reports will come; the bits below it are the number of reports.
+ */
 const ENDED = 1 << 30;
 /** Longest wait for a report of a frame that has come: a busy machine may read the log late. */
 const WAIT_MS = 10_000;
@@ -105,7 +107,7 @@ export class ReportWriter {
     Atomics.add(this.#state, SCALED, 1);
   }
 
-  /** No more reports follow. */
+  /** To be called when no more reports follow. */
   end(): void {
     this.#tell(this.#count | ENDED);
   }

@@ -130,8 +130,9 @@ const NOBODY = "65534";
 const WITH_FILTER = 'exec "$@" 3< "$0"';
 
 /**
- * No /proc, no /tmp, no shell: its root has its libraries, its own file, and what it opens. bubblewrap sets no_new_privs
- * itself and ends, with everything inside, when the service ends. Its session is the one that the outermost process gets.
+ * The words of bubblewrap. There is no /proc, no /tmp and no shell: the root of the program has its
+ * libraries, its own file, and what it opens. bubblewrap sets no_new_privs itself and ends, with everything
+ * inside, when the service ends. Its session is the one that the outermost process gets.
  */
 function bubblewrapWords(
   { sh, bwrap, filters, system }: Extract<Cage, { level: "bubblewrap" }>,

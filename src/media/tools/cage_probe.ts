@@ -13,7 +13,7 @@ import { socketName } from "./job_paths.ts";
 import { systemFilesOf } from "./system_files.ts";
 
 export interface CageProbe {
-  /** `auto` takes the strongest level that works. */
+  /** Which levels may be taken: `auto` takes the strongest one that works. */
   readonly mode: "auto" | "required" | "off";
   readonly tools: Tools;
   readonly cageTools: CageTools;

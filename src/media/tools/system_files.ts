@@ -14,7 +14,7 @@ export interface LibraryFolder {
 export interface SystemFiles {
   readonly folders: readonly LibraryFolder[];
   readonly files: readonly string[];
-  /** By the path of a program as it is configured: its real path. */
+  /** Real paths of programs, by their paths as they are configured. */
   readonly programs: Readonly<Record<string, string>>;
 }
 

@@ -101,7 +101,7 @@ export function invocationOf(
   tools: Tools,
   { ends = STANDARD_ENDS, reporting = null }: {
     readonly ends?: Ends;
-    /** For jobs that `saysOfFrames`; ignored for others. */
+    /** Where the job tells of its frames, for jobs that `saysOfFrames`; ignored for others. */
     readonly reporting?: Reporting | null;
   } = {},
 ): Invocation {

@@ -18,7 +18,7 @@ export class ToolSocket {
     this.connection = this.#listener.accept().catch(() => null).finally(() => this.giveUp());
   }
 
-  /** No program will connect any more; a connection stays. */
+  /** To be called when no program will connect any more; a connection stays. */
   giveUp(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;

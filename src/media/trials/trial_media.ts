@@ -56,7 +56,7 @@ export const TRIAL_PICTURE = bytesOf([
   "9vf4+fr/wAARCAAYACADASIAAhEAAxEA/9oADAMBAAIRAxEAPwAooooAKKKKACiiigAooooA/9k=",
 ].join(""));
 
-/** 0.06 s of silence as Opus, in Ogg. */
+/** A sound: 0.06 s of silence as Opus, in Ogg. */
 export const TRIAL_SOUND = bytesOf([
   "T2dnUwACAAAAAAAAAAAAAAAAAAAAAAIotXIBE09wdXNIZWFkAQE4AYC7AAAAAABPZ2dTAAAAAAAAAAAAAAAAAAABAAAASZW+",
   "VAEuT3B1c1RhZ3MGAAAAZmZtcGVnAQAAABQAAABlbmNvZGVyPUxhdmMgbGlib3B1c09nZ1MABHgMAAAAAAAAAAAAAAIAAAAU",

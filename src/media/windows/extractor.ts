@@ -178,8 +178,9 @@ export class Extractor implements AsyncDisposable {
   }
 
   /**
-   * One clip: H.264 in 4:2:0 and, with `withAudio`, all audio streams mixed into one mono AAC track of the same length.
-   * Without sound and crop, the video of a local file is copied if a copy is exactly the window; see `#copied`.
+   * Cuts out a clip: H.264 in 4:2:0 and, with `withAudio`, all audio streams mixed into one mono AAC track of
+   * the same length. Without sound and crop, the video of a local file is copied if a copy is exactly the
+   * window; see `#copied`.
    */
   async clip(request: ClipRequest): Promise<Clip> {
     const { metrics } = this.#options;
@@ -195,7 +196,10 @@ export class Extractor implements AsyncDisposable {
     }
   }
 
-  /** All audio streams of a window, mixed, for local audio analysis. Gaps are filled with silence. */
+  /**
+   * Cuts out the sound of a window: all audio streams, mixed, for local audio analysis. Gaps are filled with
+   * silence.
+   */
   async wav(request: WindowRequest): Promise<WavWindow> {
     const { metrics } = this.#options;
     try {

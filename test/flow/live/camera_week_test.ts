@@ -97,7 +97,7 @@ webhooks = [{ name = "all", url = "${receiver.url}", secret = "${
   };
   let shown = 0;
   let gaps = 0;
-  /** Half a day with a gap, a picture and a MiB of events. */
+  /** Lives half a day with a gap, a picture and a MiB of events. */
   const live = async () => {
     const worker = test.workers.last;
     const pulls = () => worker.orders.filter(({ kind }) => kind === "pull").length;

@@ -16,7 +16,7 @@ import { LONG_TEST } from "../../support/long_tests.ts";
 import { make, makeClip, TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 
-/** Longer than the 10 s after which ffmpeg gives up other streams. */
+/** Milliseconds between two pictures: longer than the 10 s after which ffmpeg gives up other streams. */
 const BETWEEN_PICTURES_MS = 11_500;
 
 /** JPEGs over HTTP: one at once, and each next one long after. */

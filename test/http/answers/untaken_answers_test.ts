@@ -79,7 +79,7 @@ function streams(behind: (clients: readonly string[]) => ReadonlySet<string> | n
   return { untaken, resumed, open, look, clock };
 }
 
-/** So many streams use up what a principal may have: the runtime itself keeps no more of each. */
+/** Streams that use up what a principal may have: the runtime itself keeps at most 480 KiB of each. */
 const FULL = Math.ceil(OF_ALL / (480 * 1024));
 
 Deno.test("streams beyond what a principal may have wait, go on in the order in which they came, and hold up no other principal", async () => {

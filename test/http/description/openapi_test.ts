@@ -13,10 +13,13 @@ import { DESCRIPTION, faultOfBody, faultOfHead } from "../../support/http/descri
 import { statusesOf, watchAnswers } from "../../support/http/route_contract.ts";
 import { KEY_A, startService } from "../../support/service.ts";
 
-/** Of every route in open mode only, so that the rows do not have them: a foreign origin, a foreign host. */
+/**
+ * Statuses of every route in open mode only, so that the rows do not have them: a foreign origin, a foreign
+ * host.
+ */
 const OPEN_MODE = [403, 421];
 
-/** Of every route with a key: an `x-tenant-id` that is too long, where one is required. */
+/** Status of every route with a key, for an `x-tenant-id` that is too long, where one is required. */
 const TENANT_ID = 422;
 
 const numbers = (statuses: Iterable<number>) => [...new Set(statuses)].toSorted((a, b) => a - b);

@@ -375,7 +375,7 @@ Deno.test("a stored picture is given in a smaller size, made once, under the sam
   assert.deepEqual([refused.status, JSON.parse(refused.text).error.code], [500, "internal_error"]);
 });
 
-/** Of its start of frame: two bytes each behind its length and its precision. */
+/** The size of a JPEG by its start of frame: two bytes each behind its length and its precision. */
 function sizeOfJpeg(bytes: Uint8Array): { width: number; height: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   let at = 2;

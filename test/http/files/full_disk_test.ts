@@ -58,7 +58,7 @@ async function runWithClip(test: TestService, mebibytes: number): Promise<{ runI
   return { runId, sha256 };
 }
 
-/** The same film under each name, but for bytes that nobody reads. */
+/** Uploads one film under the given name; only bytes that nobody reads are others. */
 function upload(test: TestService, name: string) {
   const film = FILM.slice();
   film.set(new TextEncoder().encode(name), film.length - 64);

@@ -39,7 +39,7 @@ function upload(
   });
 }
 
-/** All but the records of names. */
+/** Files that are stored, but the records of names. */
 function stored(test: TestService): string[] {
   return [...Deno.readDirSync(test.uploadRoot)].map(({ name }) => name).filter((name) => name !== ".names")
     .sort();

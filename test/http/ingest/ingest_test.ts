@@ -293,7 +293,7 @@ Deno.test("a caller who disconnects ends the decode, and callers that wait are s
   }
 });
 
-/** Half an hour of film, repeated without encoding again: takes seconds to decode on any machine. */
+/** Makes half an hour of film, repeated without encoding again: it takes seconds to decode on any machine. */
 async function makeSlowClip(path: string): Promise<void> {
   const { success, stderr } = await new Deno.Command("ffmpeg", {
     args: ["-v", "error", "-stream_loop", "60", "-i", FILM, "-map", "0:v", "-c", "copy", path],

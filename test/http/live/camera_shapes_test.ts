@@ -15,7 +15,7 @@ const H264 = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", 
 const GLOBAL = ["-flags", "+global_header"];
 const SECONDS = 2;
 
-/** How far apart two pictures are at 25 fps. */
+/** Milliseconds between two pictures at 25 fps. */
 const FRAME_MS = 40;
 
 interface Shape {

@@ -84,7 +84,7 @@ async function watch(
   return { live, ...viewOf(live.test, "dock"), [Symbol.asyncDispose]: () => live[Symbol.asyncDispose]() };
 }
 
-/** Of a source, or of a run. */
+/** The live view of a source, or of a run. */
 function viewOf(test: TestService, name: string) {
   const get = (path: string) => fetch(`${test.url}${path}`, { headers: { "x-api-key": KEY_A } });
   const runId = async (): Promise<string | null> => {
@@ -116,7 +116,7 @@ function viewOf(test: TestService, name: string) {
   };
 }
 
-/** Of its frame header. */
+/** The size of a JPEG by its frame header. */
 function jpegSize(jpeg: Uint8Array): Extent {
   const view = new DataView(jpeg.buffer, jpeg.byteOffset, jpeg.length);
   for (let at = 2; at + 9 < jpeg.length; at += 2 + view.getUint16(at + 2)) {

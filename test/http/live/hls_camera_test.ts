@@ -11,7 +11,7 @@ import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
-/** Of a sound whose frames do not begin with the pictures. */
+/** Milliseconds of a frame of sound, at which frames do not begin with the pictures. */
 const SOUND_FRAME_MS = 1024 / 44.1;
 
 async function saved(test: TestService, path: string, to: string): Promise<string> {
@@ -21,7 +21,7 @@ async function saved(test: TestService, path: string, to: string): Promise<strin
   return to;
 }
 
-/** With sound from the first to the last picture. */
+/** Checks a file that has sound from the first to the last picture. */
 function checkWhole(path: string, lengthMs: number): void {
   const { codecs, sizes, pictures, videoMs, soundMs, soundFromMs, errors } = playedFile(path);
   assert.equal(errors, "");

@@ -21,7 +21,7 @@ const REROUTED: Outbound = {
   reroute: () => "127.0.0.1",
 };
 const RTSP = { SERVICE_ALLOW_UNENCRYPTED_RTSP: "true", CAM_PASSWORD: "t0p:s@cret" };
-/** And webhooks to a receiver of the test. */
+/** Settings with webhooks to a receiver of the test. */
 const WITH_WEBHOOKS = {
   ...RTSP,
   SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",

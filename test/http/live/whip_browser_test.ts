@@ -25,7 +25,7 @@ const SAID = "A rabbit.";
 interface Publication {
   readonly location: string;
   readonly runId: string;
-  /** In this order: the state of the connection, and frames sent so far. */
+  /** Asks, in this order, for the state of the connection and the frames sent so far. */
   facts(): Promise<{ state: string; framesSent: number; codec: string }>;
   stopCamera(): void;
   /** Sends DELETE; the status of the answer. */

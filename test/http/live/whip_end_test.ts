@@ -36,7 +36,7 @@ const PLAIN = {
   enrich: null,
 };
 
-/** No memory and no place is reserved for any session. */
+/** Checks that no memory and no place is reserved for any session. */
 async function assertIdle(test: LiveTest): Promise<void> {
   await until("over", async () => await metric(test, "service_media_capacity_memory_reserved_bytes") === 0);
   assert.equal(await metric(test, "service_pipeline_generations_active"), 0);
@@ -406,7 +406,7 @@ Deno.test("a picture that the disk refuses leaves its description, and an assert
   assert.equal((await deleteSession(test, session)).status, 200);
 });
 
-/** Until it is disposed of, no event can be written. */
+/** A full disk: until it is disposed of, no event can be written. */
 function fullDisk({ service: { timeline } }: LiveTest): Disposable {
   const commit = timeline.commit;
   timeline.commit = () => {

@@ -7,7 +7,7 @@ import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { until } from "../../support/until.ts";
 import { DOCK_ZONE } from "../../support/policy_fixtures.ts";
 
-/** One answer a request; the last one never comes. */
+/** A model that gives one answer a request; the last one never comes. */
 function inTurn(...answers: (string | { status: number } | (() => Promise<string>))[]) {
   return {
     answer: () => {

@@ -393,7 +393,7 @@ function checkTrigger(
   assert.deepEqual(payloads(events, "trigger.taken").map(({ frame_index }) => frame_index), expected);
 }
 
-/** Of equal descriptions only the first is an event, but every clip is stored. */
+/** Checks the clips: of equal descriptions only the first is an event, but every clip is stored. */
 function checkClips(events: readonly StoredEvent[]): void {
   const times = payloads(events, "keyframe_stored").map(({ pts_ms }) => pts_ms);
   assert.ok(times.length >= 3, `clips at ${times}`);

@@ -26,7 +26,7 @@ async function longFilm(at: ReasonTest): Promise<string> {
   return path;
 }
 
-/** Nothing runs, nothing waits, and the only open connections are idle ones of the pool. */
+/** Waits until nothing runs, nothing waits, and the only open connections are idle ones of the pool. */
 async function quiet(at: ReasonTest, idleConnections = 0): Promise<void> {
   await until("every call to the model was ended", () => connectionsTo(at.model.url) <= idleConnections);
   await until("no program runs", () => {

@@ -867,7 +867,7 @@ Deno.test("the older clip mode sends a silent clip of each chunk to any backend"
   ]);
 });
 
-/** One of each container, codec and fault; ingest has the others, too. */
+/** Clips of each container, codec and fault; ingest has the others, too. */
 const ODD_CLIPS = [
   ...["bad_audio_only.mp4", "bad_bitflips.mp4", "bad_empty.mp4", "bad_notvideo.mp4"],
   ...["bad_truncated_nomoov.mp4", "bad_truncated_tail.mp4", "bbb_rotated.mp4", "bgs_video02.avi"],

@@ -25,7 +25,7 @@ import { seededRandom } from "../../support/seeded_random.ts";
 const LUMA = WIDTH * HEIGHT;
 const pan = (n: number, speed = 2) => landscape(1, speed * n);
 
-/** Both chroma planes by `map`. */
+/** A picture with both chroma planes changed by `map`. */
 function recoloured(picture: Picture, map: (sample: number) => number): Picture {
   return Uint8Array.from(picture, (sample, at) => at < LUMA ? sample : map(sample));
 }

@@ -9,7 +9,10 @@ const KEYFRAME = 10;
 const keyframe = (moved: number, rest = 0.05) => (n: number) => n === KEYFRAME ? moved : rest;
 const redrawn = (step: number, change = step) => (n: number, cell: number) =>
   n < KEYFRAME ? 0 : cell === 7 ? change : cell % 2 ? step : -step;
-/** From then on so many cells are brighter by some levels, and one more by `change`. */
+/**
+ * A picture in which from frame KEYFRAME on so many cells are brighter by some levels, and one more by
+ * `change`.
+ */
 const partly = (cells: number, levels: number, change: number) => (n: number, cell: number) =>
   n < KEYFRAME ? 0 : cell === 7 ? change : cell >= 20 && cell < 20 + cells ? levels : 0;
 const BOUNDS: Readonly<Record<string, FreezeBound>> = {

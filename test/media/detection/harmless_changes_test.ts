@@ -17,7 +17,7 @@ import { TEST_SCENES } from "../../support/kernels/test_scenes.ts";
 const LUMA = WIDTH * HEIGHT, CHROMA = LUMA / 4;
 const isIn = (n: number, start: number, end: number) => n >= start && n < end;
 
-/** Both chroma planes are u and v in a box. */
+/** A picture with a box in which both chroma planes are u and v. */
 function colouredBox(
   picture: Picture,
   box: { x: number; y: number; width: number; height: number },

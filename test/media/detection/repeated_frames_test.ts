@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { RepeatedFrames } from "../../../src/media/detection/repeated_frames.ts";
 
-/** `#` for a frame that is new, `.` for one that repeats the one before. `moved` are levels. */
+/**
+ * What is told of frames: `#` for one that is new, `.` for one that repeats the one before. `moved` are
+ * levels.
+ */
 function judged(moved: readonly number[]): string {
   const frames = new RepeatedFrames();
   let text = "";

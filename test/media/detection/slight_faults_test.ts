@@ -29,12 +29,12 @@ const LUMA = WIDTH * HEIGHT;
 const pan = (n: number, speed = 2) => landscape(1, speed * n);
 const isIn = (n: number, start: number, end: number) => n >= start && n < end;
 
-/** Both chroma planes lighter by so many levels. */
+/** A picture with both chroma planes lighter by so many levels. */
 function tinted(picture: Picture, levels: number): Picture {
   return Uint8Array.from(picture, (sample, at) => at < LUMA ? sample : sample + levels);
 }
 
-/** So little colour that motion hardly shows in it. */
+/** A picture with so little colour that motion hardly shows in it. */
 function pale(picture: Picture): Picture {
   return Uint8Array.from(picture, (sample, at) => at < LUMA ? sample : 128 + (sample - 128) / 8);
 }

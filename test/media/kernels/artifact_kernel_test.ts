@@ -28,7 +28,7 @@ const FIRST = MEASURES.edgesAcross, LAST = MEASURES.returned;
 /** Places in all: stretches, columns of bands, and fine cells. */
 const PLACES = [1800, 1800, 1800, 2880, 2880, 2880, ...new Array(7).fill(3600)];
 
-/** How many places each measure found. */
+/** How many places each measure finds in a frame. */
 function measured(frame: Picture): number[] {
   staging.set(frame);
   kernel.push(0, 0, 1);

@@ -146,7 +146,10 @@ Deno.test("a frame of which only a part is new measures as it does alone", async
   }
 });
 
-/** By kind: uniform, gradients, noise, extremes, a checkerboard, a rectangle on black, bands, a bright spot. */
+/**
+ * A random plane by kind: uniform, gradients, noise, extremes, a checkerboard, a rectangle on black, bands, a
+ * bright spot.
+ */
 function randomPlane(random: () => number, kind: number): Uint8Array {
   const [a, b, c, d] = [random(), random(), random(), random()];
   const kinds: ((x: number, y: number) => number)[] = [

@@ -232,7 +232,7 @@ Deno.test("a window outside 2 to 256 and columns that are too short are refused"
   assert.throws(() => gate.run(short, new Float64Array(2), DEFAULTS, 16), /only 1 rows/);
 });
 
-/** The same rows in calls of random length, each resuming the one before. */
+/** Runs rows in calls of random length, each resuming the one before. */
 function inChunks(
   signals: SignalColumns,
   frameIndex: Float64Array,

@@ -9,9 +9,15 @@ import { seededRandom } from "../../support/seeded_random.ts";
 /** Frames until the picture is another one. */
 const SHOT = 20;
 const COUNTED = 400;
-/** Until then code that seldom runs is compiled: the engine's interpreter makes an object of each number with a fraction. */
+/**
+ * Rounds of which the one that leaves least counts. By then code that seldom runs is compiled: the engine's
+ * interpreter makes an object of each number with a fraction.
+ */
 const ROUNDS = 300;
-/** Of a push, where one object for each is 16: reading the size of the heap, and the compilers, leave some. */
+/**
+ * Most bytes that a push may leave, where one object for each is 16: reading the size of the heap, and the
+ * compilers, leave some.
+ */
 const BYTES_MAX = 2;
 
 const filter = await FrameFilter.load();

@@ -58,7 +58,7 @@ async function faultsOf(
   return faults;
 }
 
-/** `frame` is the number of the frame by its time. */
+/** An analysis that tells of each decision; `frame` is the number of the frame by its time. */
 function analysed(onDecision: (frame: number, isFault: boolean) => void): Promise<LiveAnalysis> {
   return LiveAnalysis.load({
     world: world(),

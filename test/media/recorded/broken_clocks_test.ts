@@ -29,7 +29,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   nut: "nut",
 };
 
-/** Those that have clocks. */
+/** Containers that have clocks. */
 const CONTAINERS = ["mkv", "nut", "flv", "mp4", "ts", "mpg"];
 
 const CHUNK = 16;

@@ -11,9 +11,12 @@ import { TempFolder, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 
 const FRAMES = 14;
-/** As a camera's frames come. */
+/** Milliseconds from frame to frame, as a camera's come. */
 const FRAME_MS = 40;
-/** After so many of them the first rows must be here: five frames are the look-ahead, and two may still be on their way. */
+/**
+ * Frames after which the first rows must be here: five frames are the look-ahead, and two may still be on
+ * their way.
+ */
 const ASKED_AFTER = 10;
 const EXPECTED_ROWS = 3;
 const CLOCK = { timeBase: "1/25", stepBackTicks: 0, isSilent: false };

@@ -40,7 +40,7 @@ async function decode(decoder: Decoder, path: string, options: TestOptions = {})
   });
 }
 
-/** No process with the folder in its command line is left, and no pipe. */
+/** Checks that no process with the folder in its command line is left, and no pipe. */
 function checkNothingLeft(folder: TempFolder): void {
   deepEqual(childProcesses(join(folder.path, "temp")), []);
   deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);

@@ -27,9 +27,9 @@ const WHOLE: Readonly<Record<string, readonly string[]>> = {
   // The last picture is shown for five seconds.
   "slides.mp4": ["-vf", "select='lt(t,1)+gte(t,5.9)'", "-fps_mode", "passthrough", "-c:v", "mpeg4"],
 };
-/** Those whose half announces the end of the whole. */
+/** Files whose half announces the end of the whole. */
 const ANNOUNCING = ["film.mp4", "film.mkv", "film.avi", "film.flv", "film.asf", "film.mxf"];
-/** Those whose half shows that it is one, and does not say of which length. */
+/** Files whose half shows that it is one, and does not say how long the whole is. */
 const CUT_OFF_ONLY = ["film.ogv", "film.gif"];
 
 Deno.test("a film that is cut off says when it ends and when it should, and a whole one says nothing", {

@@ -10,14 +10,17 @@ import { NEVER, openDecoder, packetsOf, probeOnce, TempFolder } from "../../supp
 
 const clip = (name: string) => fileURLToPath(new URL(`../../../fixtures/clips/${name}.mp4`, import.meta.url));
 const EVERY_FRAME = { policy: "source_fps_adaptive" as const, sampleFps: 60, sourceFps: 60 };
-/** How far apart confidences may be. */
+/** Largest difference between confidences. */
 const TOLERANCE = 0.005;
 
 const CUTS = { "scene_cut 285-285": 0.984, "scene_cut 378-378": 0.987, "scene_cut 553-553": 0.985 };
 const OF_BBB120 = { "black 0-11": 0.5, "gradual_transition 12-49": 0.973, ...CUTS };
-/** With damaged bytes in packets 60, 61 and 200: seen from the first one that moves on, to the next key frame. */
+/**
+ * Marks of a film with damaged bytes in packets 60, 61 and 200: seen from the first one that moves on, to the
+ * next key frame.
+ */
 const OF_DAMAGED = { ...OF_BBB120, "decode_damage 62-159": 0.98 };
-/** With changed bits and with stretches of zeros, which the decoder conceals. */
+/** Marks of a film with changed bits and with stretches of zeros, which the decoder conceals. */
 const OF_BROKEN = [
   {
     ...{ "black 0-11": 0.5, "gradual_transition 12-49": 0.973, "scene_cut 377-377": 0.985 },

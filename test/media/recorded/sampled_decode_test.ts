@@ -18,7 +18,7 @@ import {
 } from "../../support/recorded_media.ts";
 
 interface Sampling {
-  /** Absent: every frame. */
+  /** Frames a second; absent for every frame. */
   readonly fps?: number;
   readonly maxFrames?: number;
 }

@@ -21,7 +21,7 @@ const DECODE = [
   ...["-f", "null", "-"],
 ];
 
-/** All reports; 0 behind the last one. */
+/** All reports that are there; 0 behind the last one. */
 function taken(reports: SharedArrayBuffer): number[] {
   const reader = new ReportReader(reports);
   const all: number[] = [];

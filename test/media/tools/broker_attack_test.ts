@@ -29,7 +29,7 @@ class Attack implements AsyncDisposable {
   readonly port: MessagePort;
   #lastId = 0;
 
-  /** With `hangs` every ffmpeg and ffprobe runs until it is killed. */
+  /** Starts a broker; with `hangs` every ffmpeg and ffprobe runs until it is killed. */
   constructor({ hangs = false, programsMax, world = realWorld(quietLog()) }: {
     hangs?: boolean;
     programsMax?: number;

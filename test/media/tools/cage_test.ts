@@ -404,7 +404,7 @@ for (const level of ["bubblewrap", "unshare", "limits"] as const) {
   });
 }
 
-/** Also processes that have lost their parents. */
+/** Whether a process with this text runs, also one that has lost its parents. */
 function hasRunning(text: string): boolean {
   return [...Deno.readDirSync("/proc")].some(({ name }) => {
     if (!/^\d+$/.test(name) || !isRunning(Number(name))) return false;

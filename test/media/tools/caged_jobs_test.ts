@@ -16,7 +16,7 @@ import { ffmpegEncoder, type Need, needing } from "../../support/needs.ts";
 import { childProcesses } from "../../support/own_process.ts";
 import { TestBroker } from "../../support/test_broker.ts";
 
-/** Its process stays for the next stream. */
+/** Part of the command line of the forwarder's process, which stays for the next stream. */
 const FORWARDER = "process/forwarder_process.ts";
 const BOUNDS = { world: world(), signal: NEVER, maxStderrBytes: 8192 };
 const MAX_FRAME = { width: 1920, height: 1080 };

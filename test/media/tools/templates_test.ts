@@ -54,7 +54,7 @@ const DECODE = {
 } as const;
 const CLIP_JOB = { input: FILM, info: INFO, deadlineMs: 1000, file: CLIP, clipBytesMax: 5000 } as const;
 
-/** With the files and sockets that each may open: reads, writes, makes in, loopback. */
+/** A job of each kind, with the files and sockets that it may open: reads, writes, makes in, loopback. */
 const JOBS: { readonly [Kind in ToolJob["kind"]]: readonly [Extract<ToolJob, { kind: Kind }>, string] } = {
   make_pipe: [{ kind: "make_pipe", path: PIPE }, "makes in /tmp"],
   probe: [{ kind: "probe", input: RELAY }, "loopback"],

@@ -94,7 +94,7 @@ Deno.test({
   },
 });
 
-/** By what ffmpeg does not do. */
+/** The abilities that fail, by what ffmpeg does not do. */
 const LACKS: readonly (readonly [string, string, readonly Ability[]])[] = [
   ["-c:v libx264", "Unknown encoder 'libx264'", ["clip"]],
   ["-c:a aac", "Unknown encoder 'aac'", ["clip"]],

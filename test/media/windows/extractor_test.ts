@@ -86,7 +86,7 @@ class ExtractorBench implements AsyncDisposable {
     return this.extractor.wav({ input: fileInput(source), info, startMs, durationMs, signal: NEVER });
   }
 
-  /** No process with the folder in its command line is left, and no file in the temp folder. */
+  /** Checks that no process with the folder in its command line is left, and no file in the temp folder. */
   checkNothingLeft(): void {
     deepEqual(childProcesses(this.tempDir), []);
     deepEqual([...Deno.readDirSync(this.tempDir)], []);
@@ -189,7 +189,7 @@ Deno.test(
         ...["-itsoffset", String(videoS), "-i", plain, "-itsoffset", String(audioS), "-i", plain],
         ...["-map", "0:v", "-map", "1:a", "-c", "copy", ...args],
       );
-    /** `beepMs` counts from the first frame. */
+    /** Checks a window with a beep; `beepMs` counts from the first frame. */
     const check = (
       source: string | MediaInput,
       beepMs: number,

@@ -8,7 +8,7 @@ function region(text: string): Region {
   return { x: x!, y: y!, width: width!, height: height! };
 }
 
-/** `expected` is the resolved region, or "422". */
+/** Checks a request: `expected` is the resolved region, or "422". */
 function check(size: string, requested: string, expected: string) {
   const [width, height] = size.split("x").map(Number);
   const source = { width: width!, height: height! };

@@ -9,7 +9,7 @@ import {
 
 type Route = "ingest" | "reason";
 
-/** `expected` is "fps of policy, every frame or not", or the field that is refused. */
+/** Checks a request: `expected` is "fps of policy, every frame or not", or the field that is refused. */
 function check(route: Route, request: SamplingRequest, sourceFps: number | null, expected: string) {
   const message = `${route} ${JSON.stringify(request)} ${sourceFps}`;
   if (expected.startsWith("422 ")) {

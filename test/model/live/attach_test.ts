@@ -28,7 +28,7 @@ const PROGRAM = compileTrigger(
     "capture keyframe\nnotify webhook\nend",
 );
 
-/** `extra` lines in the place of the conditions and actions. */
+/** A program with the given lines in the place of the conditions and actions. */
 function program(...lines: string[]) {
   return compileTrigger(["trigger t version 1", ...lines, "end"].join("\n"));
 }
@@ -38,7 +38,7 @@ function encoded(value: unknown): string {
   return new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Both steps. */
+/** Reads the configuration of an attachment in both steps. */
 function readAttachConfig(header: string | null, context: AttachContext): AttachConfig {
   return checkAttachHeader(parseAttach(header), context);
 }

@@ -8,7 +8,7 @@ function step(detector: LoopDetector, hash: bigint): boolean {
   return detector.step(Number(hash & 0xffffffffn), Number(hash >> 32n));
 }
 
-/** One letter for each frame: E on entering, L inside, a dot outside. */
+/** Checks the detector: one letter for each frame, E on entering, L inside, a dot outside. */
 function check(hashes: readonly bigint[], expected: string): void {
   const detector = new LoopDetector();
   const got = hashes.map((hash) => step(detector, hash) ? "E" : detector.isLooping ? "L" : ".").join("");

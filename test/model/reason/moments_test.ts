@@ -152,7 +152,7 @@ Deno.test("one claim of the wrong shape makes the whole answer a mismatch", () =
   assert.equal(parseMomentsAnswer("nothing", CLIP_MS).ok, false);
 });
 
-/** Below the confidence of local sounds, so that the origin of a moment can be seen. */
+/** Confidence of claimed moments: below that of local sounds, so that the origin of a moment can be seen. */
 const CLAIMED_CONFIDENCE = 0.6;
 
 /** "speech 900-1900 hello" is a claim or an observation; "av:" and "v:" are the modalities of a claim. */

@@ -13,7 +13,7 @@ import {
 
 const EMBEDDING = Float32Array.from({ length: 768 }, (_, index) => (index - 300) / 7);
 
-/** `bytes` with some of them replaced. */
+/** A copy of `bytes` with some of them replaced. */
 function changed(bytes: Uint8Array, at: number, ...values: number[]): Uint8Array {
   const copy = bytes.slice();
   copy.set(values, at);

@@ -53,7 +53,10 @@ Deno.test("the headers are the service's own and those of Standard Webhooks", ()
   });
 });
 
-/** `printf '%s' 'run-…1:7.1764316800.{"specversion":"1.0"}' | openssl dgst -sha256 -mac HMAC -macopt hexkey:7d35… -binary | base64` */
+/**
+ * Signature that openssl gives: `printf '%s' 'run-…1:7.1764316800.{"specversion":"1.0"}' | openssl dgst
+ * -sha256 -mac HMAC -macopt hexkey:7d35… -binary | base64`
+ */
 const STANDARD_SIGNATURE = "v1,9WwAX2pBIXdy4IhFJClthKmH6wYRtQY777Q4CbkNoz8=";
 
 Deno.test("a webhook id is wh_ and 24 hexadecimal digits", () => {

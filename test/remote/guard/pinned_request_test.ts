@@ -47,7 +47,7 @@ async function collected({ body }: PinnedResponse): Promise<string> {
   return new TextDecoder().decode(joinedBytes(...await body.collect(1000)));
 }
 
-/** In a loop, and all at once. */
+/** Ways to read a body: in a loop, and all at once. */
 const WAYS_TO_READ = [text, collected];
 
 async function failure(promise: Promise<unknown>): Promise<RequestFailed> {

@@ -42,7 +42,7 @@ function start(options: Partial<GeminiServerOptions> = {}, settings: Partial<Gem
     backend,
     ask,
     logged,
-    /** So much of the deadline is over. */
+    /** Lets this much of the deadline pass. */
     pass: (ms: number) => void (passedMs += ms),
     async [Symbol.asyncDispose]() {
       await backend.close();

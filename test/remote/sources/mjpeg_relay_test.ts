@@ -83,7 +83,7 @@ function read(...body: (string | Uint8Array)[]): Promise<Seen> {
   return readAnswer(HEAD, ...body);
 }
 
-/** The same of a whole answer. */
+/** What the relay makes of a whole answer. */
 async function readAnswer(...answer: (string | Uint8Array)[]): Promise<Seen> {
   const bytes = joinedBytes(
     ...answer.map((part) => typeof part === "string" ? new TextEncoder().encode(part) : part),

@@ -11,7 +11,7 @@ import { RtspTunnel } from "../../../src/remote/sources/rtsp_tunnel.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { until } from "../../support/until.ts";
 
-/** One character for each byte; the decoder of that name reads 32 of them in another way. */
+/** Text with one character for each byte; the decoder of that name reads 32 of them in another way. */
 const textOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 const bytesOf = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 const frame = (payload: string) =>
@@ -55,7 +55,7 @@ function said(random: () => number): string {
   return text;
 }
 
-/** After as many requests as are remembered. */
+/** Replies after as many requests as are remembered. */
 function asked(): RtspReplies {
   const replies = new RtspReplies({ nowMs: () => 0 });
   const methods = ["OPTIONS", "DESCRIBE", "SETUP", "PLAY"];

@@ -14,7 +14,7 @@ import { until } from "../../support/until.ts";
 
 const textOf = (bytes: Uint8Array) => new TextDecoder("latin1").decode(bytes);
 
-/** As ffmpeg speaks to the tunnel. */
+/** A client that speaks as ffmpeg does to the tunnel. */
 class Client {
   readonly #socket: Socket;
   readonly #url: string;

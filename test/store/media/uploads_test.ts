@@ -8,7 +8,7 @@ import { needing, SMALL_DISK } from "../../support/needs.ts";
 
 const world = realWorld(quietLog());
 
-/** All but the records of names. */
+/** Names in a folder, but the records of names. */
 function names(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name !== ".names").sort();
 }

@@ -25,7 +25,7 @@ function removal(timeline: Timeline, runId: string): NewEvent {
   }, runId);
 }
 
-/** Three runs whose events are mixed, in commits of several; A and C have ended. */
+/** Writes three runs whose events are mixed, in commits of several; A and C have ended. */
 async function mixed(bench: Bench): Promise<void> {
   await using timeline = await bench.open(SMALL);
   const random = randomFrom(7);

@@ -63,7 +63,7 @@ export class CliUser implements Disposable {
     }).spawn();
   }
 
-  /** Runs it to its end. */
+  /** Runs the command line to its end. */
   async run(args: readonly string[], { env = {}, stdin = "" }: CliOptions = {}): Promise<CliRun> {
     const child = this.start(args, env);
     const writer = child.stdin.getWriter();

@@ -28,7 +28,7 @@ const PROGRAMS: Readonly<Record<ForeignName, string>> = {
 // deno-lint-ignore no-explicit-any -- each command has an answer of its own
 export type ForeignAnswer = any;
 
-/** One command at a time. Disposing it ends the program. */
+/** A program that takes one command at a time. Disposing it ends the program. */
 export class ForeignProgram implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #commands: WritableStreamDefaultWriter<Uint8Array>;

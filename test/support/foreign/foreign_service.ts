@@ -26,7 +26,7 @@ export interface ForeignService extends AsyncDisposable {
 /** Seconds without media after which a session ends here. */
 export const MEDIA_IDLE_SECS = 5;
 
-/** `settings` are added to its own; `sources` is the text of the file of named sources. */
+/** Starts a service; `settings` are added to its own, `sources` is the text of the file of named sources. */
 export async function startForeignService(
   settings: Readonly<Record<string, string>> = {},
   sources = "",
@@ -103,7 +103,7 @@ export async function startForeignService(
   };
 }
 
-/** `<kind> <reason>` of a terminal event. */
+/** The end of a terminal event as `<kind> <reason>`. */
 export function endOf({ kind, payload }: StoredEvent): string {
   return `${kind} ${payload.reason}`;
 }

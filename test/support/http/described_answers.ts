@@ -91,7 +91,10 @@ export function faultOfBody(
   }`;
 }
 
-/** All refusals have one shape, so the code is held to its status by the table. */
+/**
+ * What is wrong with the code of a refusal. All refusals have one shape, so the code is held to its status by
+ * the table.
+ */
 function faultOfCode(status: number, code: string): string | null {
   const isKnown = Object.values(REFUSALS).some((row) => row.status === status && row.code === code);
   return isKnown ? null : `${status} does not have the code ${code}`;

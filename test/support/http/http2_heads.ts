@@ -5,7 +5,7 @@ const [HEADERS, SETTINGS] = [1, 4];
 const END_STREAM_AND_HEADERS = 0x05;
 /** An entry of the dynamic table: the last one that was added. */
 const LAST_ADDED = 0xbe;
-/** `:method GET` and `:scheme https`, of the static table. */
+/** Fields `:method GET` and `:scheme https` of the static table. */
 const GET_BY_HTTPS = [0x82, 0x87];
 
 /** Begins a connection, with the settings that are the default. */

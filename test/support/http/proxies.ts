@@ -143,7 +143,10 @@ function through<T extends TestService>(test: T, proxy: Proxy): T {
   });
 }
 
-/** Below those that the system gives to connections and to listeners that ask for any: it is still free when the proxy takes it. */
+/**
+ * A free port, below those that the system gives to connections and to listeners that ask for any: it is
+ * still free when the proxy takes it.
+ */
 function freePort(): number {
   for (;;) {
     try {

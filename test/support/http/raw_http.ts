@@ -64,7 +64,10 @@ export class RawConnection implements Disposable {
   }
 }
 
-/** One request on a connection of its own. `path` is sent unchanged, without the normalization of a URL parser. */
+/**
+ * Sends one request on a connection of its own. `path` is sent unchanged, without the normalization of a URL
+ * parser.
+ */
 export async function rawRequest(
   url: string,
   { method = "GET", path, headers = {}, body = "" }: {

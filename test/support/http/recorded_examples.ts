@@ -20,7 +20,7 @@ const ITEMS_MAX = 8;
 
 const PRINCIPAL = new PrincipalNames(new Uint8Array(32)).ofKey("key-of-a");
 
-/** Its answer is the description itself. */
+/** Route that is left out, as its answer is the description itself. */
 const LEFT_OUT = "GET /openapi.json";
 
 const recorded: Record<string, Example> = FILE === undefined ? {} : JSON.parse(Deno.readTextFileSync(FILE));
@@ -33,7 +33,10 @@ export function recordExample(route: string, request: unknown, { status }: Respo
   recorded[route] = { ...body, status, answer: shortened(neutral(answer)) };
 }
 
-/** `perceptual_hash` is read as a double: an example needs no low digits. */
+/**
+ * An example without what differs from run to run. `perceptual_hash` is read as a double: an example needs no
+ * low digits.
+ */
 function neutral(json: string): unknown {
   return JSON.parse(
     json.replaceAll(CLIPS, "/srv/media").replaceAll(/"\/[^"]*\/uploads\//g, '"/var/lib/service/uploads/')

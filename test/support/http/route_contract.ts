@@ -80,7 +80,10 @@ function checkWhenRead(response: Response, faultOf: (body: string) => string | n
   });
 }
 
-/** For a test, or a client, that reads piece by piece: the same bytes, and an error in place of the end where `check` throws. */
+/**
+ * A body for a test, or a client, that reads piece by piece: the same bytes, and an error in place of the end
+ * where `check` throws.
+ */
 function checkedAtItsEnd(body: Response["body"], check: (text: string) => void): Response["body"] {
   const decoder = new TextDecoder();
   let text = "";

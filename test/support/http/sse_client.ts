@@ -143,7 +143,7 @@ export class StalledClient implements Disposable {
   }
 }
 
-/** `id:`, `event:` and exactly one `data:` line, in any order and nothing else. */
+/** A message of a block: `id:`, `event:` and exactly one `data:` line, in any order and nothing else. */
 function messageOf(block: string): SseMessage {
   const fields = block.split("\n").map((line) => {
     const [, name, value] = /^(\w+): (.*)$/s.exec(line) ?? assert.fail(`no field: ${line}`);

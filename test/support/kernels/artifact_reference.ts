@@ -109,7 +109,10 @@ export function referenceCombing(
   const places = Array.from({ length: next }, (_, at) => at);
   const steps = (frame: Uint8Array, place: number) =>
     [0, 1, 2].map((n) => frame[place + (n + 1) * next]! - frame[place + n * next]!);
-  /** Above 0 where lines go up, down and up, below it where they go down, up and down. */
+  /**
+   * How lines alternate at a place: above 0 where they go up, down and up, below it where they go down, up
+   * and down.
+   */
   const way = (frame: Uint8Array, place: number) => {
     const [one, two, three] = steps(frame, place);
     const up = Math.min(one!, -two!, three!) - 2, down = Math.min(-one!, two!, -three!) - 2;

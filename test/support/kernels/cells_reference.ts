@@ -17,7 +17,7 @@ export function changed(history: HistoryKernel, one: number, other: number, most
   return a.filter((cell, at) => Math.abs(cell - b[at]!) > most).length;
 }
 
-/** In the order of WAYS. */
+/** Numbers in the order of WAYS. */
 export function ways(history: HistoryKernel, one: number, other: number, most: number): number[] {
   const points = Math.min(WAY_POINTS, other - one);
   const places = Array.from({ length: points + 1 }, (_, n) => one + Math.round((other - one) * n / points));
@@ -37,7 +37,7 @@ export function ways(history: HistoryKernel, one: number, other: number, most: n
   return [count, straight, sudden, color, all];
 }
 
-/** In the order of MIXES. */
+/** Numbers in the order of MIXES. */
 export function mixes(history: HistoryKernel, one: number, other: number): number[] {
   const quarters = [0, 1, 2, 3, 4].map((part) => one + Math.round((other - one) * part / 4));
   const cells = quarters.map((frame) => cellsOf(history, frame));

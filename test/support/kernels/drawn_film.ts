@@ -80,12 +80,12 @@ function hills(seed: number, x: number, y: number): number {
     0.25 * Math.sin(x / 5.3 - y / 7.1 + seed * 3);
 }
 
-/** `weight` of `to` and the rest of `from`, sample by sample. */
+/** A mix of two pictures: `weight` of `to` and the rest of `from`, sample by sample. */
 export function mixed(from: Picture, to: Picture, weight: number): Picture {
   return Uint8Array.from(from, (sample, at) => Math.round(sample + (to[at]! - sample) * weight));
 }
 
-/** Each luma sample by `map`; chroma stays. */
+/** A picture with each luma sample changed by `map`; chroma stays. */
 export function relit(picture: Picture, map: (luma: number) => number): Picture {
   return Uint8Array.from(
     picture,
@@ -118,7 +118,7 @@ export function salted(picture: Picture, part: number, seed: number): Picture {
   return relit(picture, (luma) => random() < part ? (random() < 0.5 ? 16 : 235) : luma);
 }
 
-/** So many pictures, drawn from their number in the part. */
+/** A part of a film: how many pictures, and how each is drawn from its number in the part. */
 export type Part = readonly [frames: number, draw: (n: number) => Picture];
 
 /** Frames are pushed one by one; their times follow from the rate. */
@@ -160,7 +160,7 @@ export class DrawnFilm {
     this.detectors.push(this.filter.rangeMeasures, ms);
   }
 
-  /** `frames` pictures, drawn from their number. */
+  /** Plays `frames` pictures, drawn from their number. */
   play(frames: number, draw: (n: number) => Picture): void {
     for (let n = 0; n < frames; n++) this.show(draw(n));
   }

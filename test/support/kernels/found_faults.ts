@@ -7,8 +7,9 @@ import { ARTIFACT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
 import { DrawnFilm, HEIGHT, type Picture, WIDTH } from "./drawn_film.ts";
 
 /**
- * Those in a film of so many pictures, drawn from their number: "flicker 20-31" for a run of faulty frames of one kind. `size` is that
- * of the pictures before they were reduced; `reportOf` is what the decoder says of a frame, bits of `REPORT`.
+ * The faults in a film of so many pictures, drawn from their number, such as "flicker 20-31" for a run of
+ * faulty frames of one kind. `size` is that of the pictures before they were reduced; `reportOf` is what the
+ * decoder says of a frame, bits of `REPORT`.
  */
 export async function faultsIn(
   frames: number,

@@ -32,7 +32,7 @@ export class MeasuredFilm {
   /** The number of the next frame. */
   at = 0;
 
-  /** `cuts` are the first frames of new shots. */
+  /** Makes a film; `cuts` are the first frames of new shots. */
   constructor(wanted: Detector, { framesPerSecond = 25, cuts = [] as readonly number[] } = {}) {
     this.#msPerFrame = 1000 / framesPerSecond;
     this.#detectors = new RangeDetectors({ cutScore: (frame) => cuts.includes(frame) ? 1 : 0 }, [wanted]);
@@ -46,7 +46,7 @@ export class MeasuredFilm {
     this.#detectors.push(this.#measures, this.at++ * this.#msPerFrame);
   }
 
-  /** `frames` frames, described by their number. */
+  /** Plays `frames` frames, described by their number. */
   play(frames: number, describe: (n: number) => MeasuredFrame): this {
     for (let n = 0; n < frames; n++) this.show(describe(n));
     return this;

@@ -29,7 +29,7 @@ export interface Still {
 export interface Stretch {
   readonly before?: Motion;
   readonly still?: Still;
-  /** Null: the stream ends with the still frames. */
+  /** Motion after the still frames; null where the stream ends with them. */
   readonly after?: Motion | null;
   readonly framesPerSecond?: number;
   readonly cuts?: readonly number[];
@@ -37,7 +37,7 @@ export interface Stretch {
   readonly range?: number;
 }
 
-/** 30 frames that move, 20 that stand still, and 30 that move. */
+/** Freezes in 30 frames that move, 20 that stand still, and 30 that move. */
 function freezesIn({ before = {}, still = {}, after = {}, range = 120, ...options }: Stretch): string[] {
   const film = new MeasuredFilm("freeze", options);
   const base = (cell: number) => cell >= LUMA_CELLS ? 128 : 120 + range / 2 * (cell % 2 ? 1 : -1);

@@ -2,7 +2,7 @@
 
 const ONE = 16384;
 
-/** As many samples as `output` has from a plane of `width` x `height`. */
+/** Reduces a plane of `width` x `height` to as many samples as `output` has. */
 export function referenceReduce(
   plane: Uint8Array,
   width: number,

@@ -13,7 +13,10 @@ const NOISE = 8;
 const PAN_SEEN = 0.3;
 
 interface Axis {
-  /** Where it begins in the profiles of a frame, values of a band there, and how many bands there are. */
+  /**
+   * Where the axis begins in the profiles of a frame; below are the values of a band there, and the number of
+   * bands.
+   */
   readonly from: number;
   readonly stride: number;
   readonly bands: number;
@@ -29,9 +32,12 @@ const MOST = 40;
 export class SlideReference {
   /** What is left of the frames between after the best push, cover or uncover. */
   slide = 1;
-  /** How far that one moved from the first to the last frame that was looked at, of the picture. */
+  /**
+   * How far the best fit moved from the first to the last frame that was looked at, as a share of the
+   * picture.
+   */
   moved = 0;
-  /** How far it was in the middle one. */
+  /** How far the best fit had moved in the middle frame, as a share of the picture. */
   middle = 0;
   /** What is left after the best straight wipe. */
   wipe = 1;

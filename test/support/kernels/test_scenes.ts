@@ -22,7 +22,7 @@ const square = (ground: Picture, n: number, luma: number) =>
     luma,
   );
 
-/** By name: the picture of each frame. */
+/** Scenes by name, as the picture of each frame. */
 export const TEST_SCENES: Readonly<Record<string, (n: number) => Picture>> = {
   "a white square on black": (n) => square(plain(16), n, 235),
   "a gray square in noise": (n) => square(noisy(plain(40), 8, n), n, 120),

@@ -5,10 +5,10 @@ import { TempFolder } from "../media.ts";
 
 /** One track, recorded from time 0 on. */
 export interface CameraTrack {
-  /** Its part of the description, without an address. */
+  /** Part of the description for the track, without an address. */
   readonly sdp: readonly string[];
   readonly clockHz: number;
-  /** In the order in which they are sent. */
+  /** Packets in the order in which they are sent. */
   readonly packets: readonly RtpPacket[];
   /** Ticks from the first packet to the one that follows the last. */
   readonly durationTicks: number;
@@ -16,7 +16,7 @@ export interface CameraTrack {
 
 interface RtpPacket {
   readonly bytes: Uint8Array;
-  /** Its time from the start of the track. */
+  /** Time of the packet from the start of the track, in ticks. */
   readonly ticks: number;
 }
 

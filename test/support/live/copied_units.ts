@@ -37,7 +37,10 @@ export function recorded(folder: TempFolder, ...encoders: string[]) {
   return unitsOf(Deno.readFileSync(make(path, ...input, ...encoders, "-shortest", "-f", "nut")));
 }
 
-/** The same as an MPEG-TS has it: with parameter sets in each key frame, and AAC with a header before each frame. */
+/**
+ * Records a film as MPEG-TS has it: with parameter sets in each key frame, and AAC with a header before each
+ * frame.
+ */
 export function recordedAsTs(folder: TempFolder, ...encoders: string[]) {
   const [ts, nut] = [join(folder.path, "source.ts"), join(folder.path, "copied.nut")];
   const input = [...PICTURES.slice(0, 4), ...TONE, ...PICTURES.slice(4)];

@@ -6,7 +6,7 @@ export interface EncodedVideo {
   readonly frames: Uint8Array[];
 }
 
-/** `.h264` is Annex B; everything else is IVF. */
+/** Reads encoded video: `.h264` is Annex B; everything else is IVF. */
 export async function readVideo(path: string): Promise<EncodedVideo> {
   const bytes = await Deno.readFile(path);
   if (path.endsWith(".h264")) return { codec: "h264", frames: accessUnits(bytes) };

@@ -25,7 +25,7 @@ export class FakeWorkerSession implements SessionPort {
   /** Whether `close` was called. */
   isAskedToClose = false;
   isClosed = false;
-  /** As the last order said; null without one. */
+  /** Whether the session is armed, as the last order said; null without one. */
   isArmed: boolean | null = null;
   /** Whether it gives a picture of what it sees, or its video, when it is asked for it. */
   seesFrames = true;

@@ -9,11 +9,14 @@ export interface HlsServer extends AsyncDisposable {
   readonly asked: readonly number[];
   /** The encoder stops: the playlist stays as it is, or says that it has ended. */
   stop(how: "stalled" | "ended"): void;
-  /** It starts again, with the part that is due. */
+  /** Lets the playlist start again, with the part that is due. */
   goOn(): void;
 }
 
-/** In MPEG-TS pictures and sound come together, in fragments of MP4 all pictures of a part come before its sound. */
+/**
+ * Format of the parts. In MPEG-TS pictures and sound come together; in fragments of MP4 all pictures of a
+ * part come before its sound.
+ */
 type PartFormat = "ts" | "m4s";
 
 /** A reader begins three parts before the end. */

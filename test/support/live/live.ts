@@ -11,7 +11,7 @@ import { type Answer, KEY_A, startService, type TestOptions, type TestService } 
 import { until } from "../until.ts";
 
 export const WHIP = "/v1/stream/whip";
-/** For `attach`: the model may be asked at any time. */
+/** Policy for `attach` with which the model may be asked at any time. */
 export const NO_CAP = { max_output_tokens_per_second: 0 };
 
 export interface LiveTest extends TestService {

@@ -134,7 +134,7 @@ export class PublisherMedia implements Disposable {
     return this.#encode(`${name}.ivf`, input, [...args, "-auto-alt-ref", "0", "-g", String(gop)]);
   }
 
-  /** The same as H.264 in Annex B, without reordered frames. */
+  /** Encodes a video as H.264 in Annex B, without reordered frames. */
   h264(name: string, input: readonly string[], gop = 30): string {
     const args = ["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p"];
     return this.#encode(`${name}.h264`, input, [...args, "-g", String(gop), "-b:v", "1M"]);

@@ -121,7 +121,7 @@ function ivfUnits(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>[] {
   return units;
 }
 
-/** Every unit begins with a delimiter, NAL type `delimiter`. */
+/** Units of Annex B data, each of which begins with a delimiter, NAL type `delimiter`. */
 function annexBUnits(
   bytes: Uint8Array<ArrayBuffer>,
   delimiter: number,

@@ -1,12 +1,12 @@
 /** What a player finds in a media file: its streams, and every frame of them, decoded. */
 
 export interface PlayedFile {
-  /** By ffprobe, the video first. */
+  /** Codecs by ffprobe, the video first. */
   readonly codecs: readonly string[];
-  /** Of all decoded pictures, each size once, as `160x120`. */
+  /** Sizes of all decoded pictures, each size once, as `160x120`. */
   readonly sizes: readonly string[];
   readonly pictures: number;
-  /** From the begin of the first to the end of the last picture, milliseconds. */
+  /** Milliseconds from the begin of the first to the end of the last picture. */
   readonly videoMs: number;
   /** The samples that were decoded, milliseconds; 0 without sound. */
   readonly soundMs: number;
@@ -57,7 +57,10 @@ export function playedFile(path: string): PlayedFile {
   };
 }
 
-/** Of reading and decoding alone: what takes the frames here wants a steady rate, which some cameras do not keep. */
+/**
+ * What ffmpeg complains of when it only reads and decodes: a program that takes the frames wants a steady
+ * rate, which some cameras do not keep.
+ */
 function complaints(path: string): string {
   const { stderr } = output("ffmpeg", ["-nostdin", "-v", "error", "-i", path, "-f", "null", "-"]);
   return stderr.split("\n").filter((line) => !line.startsWith("[null @")).join("\n");

@@ -4,13 +4,13 @@
 export interface RtspQuirk {
   /** Replacements in the text of replies, in order. */
   readonly replies?: Readonly<Record<string, readonly (readonly [from: RegExp, to: string])[]>>;
-  /** Sent in front of each reply; `{cseq}` is the number of the request. */
+  /** Text that is sent in front of each reply; `{cseq}` is the number of the request. */
   readonly before?: Readonly<Record<string, string>>;
-  /** Sent behind each reply, which is `{reply}`. */
+  /** Text that is sent behind each reply, which is `{reply}`. */
   readonly after?: Readonly<Record<string, string>>;
-  /** Sent again and again between frames of media. */
+  /** Text that is sent again and again between frames of media. */
   readonly between?: string;
-  /** How many moments of media come before it is sent first; 3. */
+  /** How many moments of media come before `between` is sent first; 3. */
   readonly betweenFrom?: number;
   /** The address of the track in the description. */
   readonly control?: string;
@@ -33,7 +33,7 @@ const asked = (first: string, body = "") =>
 const OK = "RTSP/1.0 200 OK\r\nCSeq: {cseq}\r\n\r\n";
 const BASE = "rtsp://127.0.0.1/dock";
 
-/** All of these play. */
+/** Quirks with which a source plays all the same. */
 export const PLAYED_QUIRKS: Readonly<Record<string, RtspQuirk>> = {
   "no quirk": {},
   // Ends of lines.

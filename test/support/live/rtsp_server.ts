@@ -22,7 +22,7 @@ export interface UdpTrack {
   readonly rtcp: Deno.DatagramConn;
   /** The first of the client's two ports. */
   readonly clientPort: number;
-  /** Set by the request that ends it. */
+  /** Whether the request that ends the track has come. */
   isEnded: boolean;
 }
 
@@ -46,19 +46,22 @@ export interface RtspOptions {
   readonly control?: string;
   /** Media inside the connection is refused with 461. `transport` replaces what is answered as the transport. */
   readonly udp?: { readonly transport?: string };
-  /** Sent instead of the file, inside the connection. */
+  /** Tracks that are sent instead of the file, inside the connection. */
   readonly tracks?: readonly CameraTrack[];
-  /** How they are sent to the client with this number, from 0 on. */
+  /** How the tracks are sent to the client with this number, from 0 on. */
   readonly replay?: (client: number) => ReplayOptions;
-  /** How it departs from RTSP. */
+  /** How the server departs from RTSP. */
   readonly quirk?: RtspQuirk;
   /** Called when the first packet of the tracks goes to a client. */
   readonly onPlay?: () => void;
-  /** Where it listens; a free port. */
+  /** Port on which it listens; a free one unless given. */
   readonly port?: number;
 }
 
-/** Each RTP packet has seven packets of MPEG-TS (RFC 2250), and is interleaved in the RTSP connection. */
+/**
+ * Serves MPEG-TS by RTSP. Each RTP packet has seven packets of MPEG-TS (RFC 2250), and is interleaved in the
+ * RTSP connection.
+ */
 export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspServer {
   const where = { hostname: "127.0.0.1", port: options.port ?? 0 };
   const listener = options.isSecure ? Deno.listenTls({ ...where, ...TEST_TLS }) : Deno.listen(where);

@@ -9,7 +9,7 @@ export interface StunServer extends AsyncDisposable {
   readonly requests: number;
 }
 
-/** `mapped` is what it answers with; null is no answer at all. */
+/** Starts a STUN server; `mapped` is what it answers with, null is no answer at all. */
 export async function startStunServer(mapped: readonly [string, number] | null): Promise<StunServer> {
   const socket = createSocket("udp4");
   let requests = 0;

@@ -5,7 +5,7 @@ import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `:generateContent`, taken apart. */
 export interface GeminiRequest {
-  /** From 0, in order of arrival. */
+  /** Number of the call, from 0, in order of arrival. */
   readonly index: number;
   readonly model: string;
   readonly prompt: string;
@@ -53,7 +53,7 @@ export interface GeminiServer extends AsyncDisposable {
   readonly steps: readonly (GeminiStep | "generate")[];
   /** Files whose upload was started, and that were neither deleted nor refused; their bytes may be missing. */
   readonly announced: number;
-  /** Those of them whose bytes were received. */
+  /** How many of the files had their bytes received. */
   readonly stored: number;
   /** Content requests whose caller disconnected before the answer. */
   readonly aborted: number;

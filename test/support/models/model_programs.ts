@@ -6,17 +6,17 @@ export const MODEL_PROGRAMS = ["ollama", "llama.cpp", "lm-studio", "vllm", "sgla
 export type ModelProgram = typeof MODEL_PROGRAMS[number];
 
 export interface AskedModel {
-  /** As the request names it. */
+  /** Name of the model in the request. */
   readonly model: string;
   readonly authorization: string | null;
 }
 
 export interface ModelProgramServer extends AsyncDisposable {
-  /** `http://127.0.0.1:…`, without the path of the API. */
+  /** Address of the server, `http://127.0.0.1:…`, without the path of the API. */
   readonly origin: string;
   /** Questions that came whole, refused ones included. */
   readonly asked: readonly AskedModel[];
-  /** How often it was asked for its models. */
+  /** How often the server was asked for its models. */
   readonly lists: number;
   /** May be changed while it runs. */
   models: readonly string[];
@@ -26,9 +26,9 @@ interface Manner {
   /** What its API begins with. */
   readonly path: string;
   list(models: readonly string[]): unknown;
-  /** Its answer to a question to another model; null where it answers for any name. */
+  /** The server's answer to a question to another model; null where it answers for any name. */
   unknown(model: string): { readonly status: number; readonly body: unknown } | null;
-  /** Its answer where the key is not the right one. */
+  /** The server's answer where the key is not the right one. */
   readonly wrongKey: unknown;
   /** Whether the list wants the key, too. */
   readonly isListClosed: boolean;

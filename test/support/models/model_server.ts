@@ -5,7 +5,7 @@ import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `/v1/chat/completions`, taken apart. */
 export interface ModelRequest {
-  /** From 0, in the order in which they came whole. */
+  /** Number of the call, from 0, in the order in which they came whole. */
   readonly index: number;
   readonly model: string;
   readonly prompt: string;
@@ -25,7 +25,7 @@ export interface ModelRequest {
 export interface ModelText {
   readonly text: string;
   readonly finishReason?: string | null;
-  /** Null leaves the block out; 31, 6 and 37 tokens unless given. */
+  /** Counts of tokens in the answer; null leaves the block out; 31, 6 and 37 tokens unless given. */
   readonly usage?: Readonly<Record<string, unknown>> | null;
   /** How the answer contains the text: a plain string unless given. */
   readonly form?: "string" | "parts" | "legacy";
@@ -43,7 +43,7 @@ export const CUT = "cut" as const;
 /** What a plain 200 with something else than an answer looks like. */
 export const MALFORMED: ModelAnswer = { status: 200, body: '{"choices": [{"message"' };
 export const EMPTY: ModelAnswer = { text: "" };
-/** More than any answer of a model may have. */
+/** An answer that is longer than any answer of a model may be. */
 export const HUGE: ModelAnswer = { status: 200, body: `{"choices":"${"x".repeat(6 * 2 ** 20)}"}` };
 
 /** The built-in answer of a reason chunk, as a model writes it. */
@@ -59,7 +59,7 @@ export function goodJson(fields: Readonly<Record<string, unknown>> = {}): string
   });
 }
 
-/** The same in prose and code fences. */
+/** JSON of the fields in prose and code fences. */
 export function fencedJson(fields: Readonly<Record<string, unknown>> = {}): string {
   return `Sure! Here is {what} I see:\n\`\`\`json\n${goodJson(fields)}\n\`\`\`\nAnything else?`;
 }
@@ -73,7 +73,7 @@ export interface ModelServerOptions {
   readonly basePath?: string;
   /** Status of `GET /v1/models`; 200. */
   readonly health?: () => number | Promise<number>;
-  /** Does not throw on disposal because of requests that broke the protocol. */
+  /** Whether disposing does not throw because of requests that broke the protocol. */
   readonly toleratesFaults?: boolean;
 }
 

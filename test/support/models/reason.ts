@@ -18,7 +18,7 @@ import {
 
 /** 30 seconds of film with sound, 214x120, 24 frames a second: small, so that decoding it takes little time. */
 export const FILM = join(CLIPS, "bbb120.mp4");
-/** The same film as it came, 854x480, for tests of the size of pictures. */
+/** The film of FILM as it came, 854x480, for tests of the size of pictures. */
 export const LARGE_FILM = join(CLIPS, "bbb480.mp4");
 export const SECOND_MODEL = "Qwen/Qwen3-VL-8B-Instruct";
 /** Two frames a second of the film: 60 frames, 12 chunks of 5. */
@@ -112,7 +112,7 @@ export function kindsOf(events: readonly StoredEvent[]): string[] {
   return stretches.map(({ kind, count }) => count === 1 ? kind : `${kind}*${count}`);
 }
 
-/** No file in the temp folder, and no program that works on one. */
+/** Checks that there is no file in the temp folder, and no program that works on one. */
 export function assertNothingLeft(test: TestService): void {
   const tempDir = join(test.dataDir, "..", "tmp");
   assert.deepEqual([...Deno.readDirSync(tempDir)].map(({ name }) => name), []);

@@ -38,7 +38,7 @@ export async function testJpeg(width: number, height: number): Promise<Uint8Arra
   return stdout;
 }
 
-/** Errors: an Error unless the box at the beginning says that the file is an MP4. */
+/** Checks that a file is an MP4. Errors: an Error unless the box at the beginning says so. */
 export function checkMp4Head(bytes: Uint8Array): void {
   const name = new TextDecoder().decode(bytes.subarray(4, 8));
   if (name !== "ftyp") throw new Error(`an MP4 must begin with ftyp, got ${JSON.stringify(name)}`);

@@ -104,7 +104,7 @@ export function refused(
   return () => joinedBytes(...encodeResponse(status, failure));
 }
 
-/** `script` with its bytes changed: `change` may edit them in place or give others. */
+/** A script with its bytes changed: `change` may edit them in place or give others. */
 export function changed(script: AudioScript, change: (bytes: Uint8Array) => Uint8Array | void): AudioScript {
   return async (request, index) => {
     const reply = await script(request, index);

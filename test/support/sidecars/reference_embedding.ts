@@ -4,7 +4,10 @@ import { EMBEDDING_VARIABLES } from "../../../src/sidecar/embedding/embedding_se
 import { programOnPath } from "../needs.ts";
 import { type SidecarProcess, startSidecarProcess } from "./sidecar_process.ts";
 
-/** `env` holds EMBEDDING_SIDECAR_* variables; without one for ffmpeg it is found on PATH. */
+/**
+ * Starts the reference sidecar of embeddings; `env` holds EMBEDDING_SIDECAR_* variables. Without one for
+ * ffmpeg it is found on PATH.
+ */
 export function startReferenceEmbedding(env: Record<string, string> = {}): Promise<SidecarProcess> {
   const ffmpeg = env.EMBEDDING_SIDECAR_FFMPEG_PATH ?? programOnPath("ffmpeg");
   if (ffmpeg === null) throw new Error("ffmpeg is not on PATH");

@@ -3,12 +3,15 @@
 import { programOnPath } from "../needs.ts";
 import { type SidecarProcess, startSidecarProcess } from "./sidecar_process.ts";
 
-/** Null where espeak-ng is not installed. */
+/** Path of espeak-ng; null where it is not installed. */
 export function espeakPath(): string | null {
   return programOnPath("espeak-ng");
 }
 
-/** `env` holds AUDIO_SIDECAR_* variables; the programs that they name may be started. */
+/**
+ * Starts the reference sidecar of audio; `env` holds AUDIO_SIDECAR_* variables. The programs that they name
+ * may be started.
+ */
 export function startReferenceSidecar(env: Record<string, string> = {}): Promise<SidecarProcess> {
   const programs = [espeakPath(), env.AUDIO_SIDECAR_WHISPER_PROGRAM].filter((path) => path);
   const permissions = [

@@ -8,7 +8,7 @@ export type SidecarScript<Request> = (
 ) => SidecarReply | Promise<SidecarReply>;
 
 export interface SidecarDouble<Request> extends AsyncDisposable {
-  /** For the setting that names the sidecar. */
+  /** Address for the setting that names the sidecar. */
   readonly address: string;
   readonly port: number;
   readonly requests: readonly Request[];
@@ -17,16 +17,19 @@ export interface SidecarDouble<Request> extends AsyncDisposable {
   /** Connections that were opened so far, and that are open now. */
   readonly accepted: number;
   readonly open: number;
-  /** How everything is answered from now on. */
+  /** Says how everything is answered from now on. */
   answer(script: SidecarScript<Request>): void;
   /** Closes every connection; new ones are still accepted. */
   dropConnections(): void;
 }
 
-/** `length` bytes of a connection; null where it ended before the first of them. */
+/** Reads `length` bytes of a connection; null where it ended before the first of them. */
 export type Read = (length: number) => Promise<Uint8Array | null>;
 
-/** `receive` reads the next request; null when there is none, and what it throws is a fault of the caller. */
+/**
+ * Opens a sidecar of the test: `receive` reads the next request, null when there is none, and what it throws
+ * is a fault of the caller.
+ */
 export function openSidecarDouble<Request>(
   receive: (read: Read, connection: number) => Promise<Request | null>,
   script: SidecarScript<Request>,

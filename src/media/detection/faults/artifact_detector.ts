@@ -16,13 +16,15 @@ const DECODE_DAMAGE = artifactCode("decode_damage");
 const NOISE_BURST = artifactCode("noise_burst");
 
 /**
- * A fault begins and ends at once, and the picture goes on as before. Frames are pushed in order and decided in order, each with the
- * frames that have come until then. Allocates nothing per frame.
+ * Decides on faults. A fault begins and ends at once, and the picture goes on as before. Frames are pushed in
+ * order and decided in order, each with the frames that have come until then. Allocates nothing per frame.
  */
 export class ArtifactDetector {
   /** Score of the frame that was decided last, in [0,1]: at fault from 0.5 on. */
   score = NaN;
-  /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
+  /**
+   * Kind of the fault of the frame that was decided last: 0 for none, else 1 + the index in ARTIFACT_KINDS.
+   */
   kind = 0;
   /** Whether a cut there would be none, because damage only begins or ends. */
   isNoCut = false;
@@ -57,7 +59,7 @@ export class ArtifactDetector {
     this.#combed.reset();
   }
 
-  /** `cellSums` are those of `RangeMeasures`. */
+  /** Takes the next frame; `cellSums` are those of `RangeMeasures`. */
   push(measures: Float32Array, cellSums: Uint16Array, ptsMs: number): void {
     this.#measures.push(measures);
     this.#cuts.push(cellSums);

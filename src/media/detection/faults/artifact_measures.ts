@@ -1,4 +1,4 @@
-/** The measures of the newest frames that faults are decided on, by name. Allocates nothing per frame. */
+/** The measures of the newest frames by name, on which faults are decided. Allocates nothing per frame. */
 
 /** What the kernel measures of a frame, in its order, see assembly/artifact.ts; and the last two, which are made of those. */
 export const MEASURES = {
@@ -101,10 +101,13 @@ const LIT_STEP_MIN = 1;
 const KEPT = 64;
 
 /**
- * Frame i is in row i % KEPT. The engine makes an object of each number with a fraction that a function takes or returns, unless the
- * function becomes a part of its caller, which those that run seldom do not. So the rules read `values` themselves, and functions give
- * places in them, tell what is true, or leave numbers in fields. Such a field begins with NaN, as one that begins with a whole number is
- * laid out anew when it gets a fraction, and what was compiled for it is lost.
+ * The measures of the newest frames; frame i is in row i % KEPT.
+ *
+ * The engine makes an object of each number with a fraction that a function takes or returns, unless the
+ * function becomes a part of its caller, which seldom happens with functions that seldom run. So the rules
+ * read `values` themselves, and functions give places in it, tell what is true, or leave numbers in fields.
+ * Such a field begins with NaN: one that begins with a whole number is laid out anew when it gets a fraction,
+ * and what was compiled for it is lost.
  */
 export class ArtifactMeasures {
   /** Frames since the start. */
@@ -184,7 +187,7 @@ export class ArtifactMeasures {
     return light / Math.max(1, frame - from) > most;
   }
 
-  /** Where the largest value in so many frames before `frame` is, at least one. */
+  /** Place of the largest value in the `frames` frames before `frame`, at least one. */
   largestBefore(measure: Measure, frame: number, frames: number): number {
     let largest = this.placeOf(frame - 1) + measure;
     for (let back = 2; back <= frames; back++) {
@@ -194,7 +197,7 @@ export class ArtifactMeasures {
     return largest;
   }
 
-  /** Where the smallest value in so many frames before `frame` is, at least one. */
+  /** Place of the smallest value in the `frames` frames before `frame`, at least one. */
   leastBefore(measure: Measure, frame: number, frames: number): number {
     let least = this.placeOf(frame - 1) + measure;
     for (let back = 2; back <= frames; back++) {

@@ -269,7 +269,7 @@ export class CombedFrames {
   }
 
   /**
-   * Compares the fields of so many frames from `start` on; with `inTurn`, in every second frame with the
+   * Compares the fields of `frames` frames from `start` on; with `inTurn`, in every second frame with the
    * fields exchanged. False where these frames have not come, are not of one picture, or their lines do not
    * alternate.
    */

@@ -12,7 +12,10 @@ const BACK = 0.5;
 /** Least correlation with the cells of the frame before the damage, where the picture is back. */
 const ALIKE = 0.85;
 
-/** Frame i is in slot i % KEPT. Frames are pushed in order and judged in order. Allocates nothing per frame. */
+/**
+ * Tells which cuts are none. Frame i is in slot i % KEPT; frames are pushed in order and judged in order.
+ * Allocates nothing per frame.
+ */
 export class CutsOfDamage {
   #count = 0;
   #wasDamaged = false;

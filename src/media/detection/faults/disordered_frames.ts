@@ -62,15 +62,21 @@ const NEAR_PART = 0.7;
 /** Light explains this part at most of what changed before: old film and a shaken camera look back by chance. */
 const STEADY_LIGHT_MAX = 0.25;
 
-/** A stretch is given up when it was not clear after so many frames. */
+/** Frames after which a stretch that is still not clear is given up. */
 const DOUBTFUL_FRAMES = 8;
 const LOOKAHEAD = 5;
-/** A stretch goes on while frames contradict the order so many frames later: the two behind its last frame do too. */
+/**
+ * A stretch goes on while a frame from NEXT_FROM to NEXT_TO frames later contradicts the order: the two
+ * frames behind its last one do too.
+ */
 const NEXT_FROM = 2, NEXT_TO = 4;
 /** Frames after which a wrong order counts as what the picture is like. */
 const LONGEST = 90;
 
-/** Frames are judged in order, each with those that have come until then. Allocates nothing per frame. */
+/**
+ * Finds frames in the wrong order. Frames are judged in order, each with those that have come until then.
+ * Allocates nothing per frame.
+ */
 export class DisorderedFrames {
   /** How clearly the frame that was judged last is out of order: 0 for not, 1 where the rule just holds. */
   strength = NaN;

@@ -37,13 +37,16 @@ const EVEN_STEP_MIN = 0.06;
 const EVEN_LIGHT_MIN = 0.9;
 /** How far the second step must go beyond the light before the first one, as a part of the second step. */
 const BEYOND_MIN = 0.2;
-/** How far back steps are counted. */
+/** Frames to look back for steps. */
 const REACH = 24;
 
 /** How many frames are kept, a power of two: the reach and the look-ahead. */
 const KEPT = 64;
 
-/** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
+/**
+ * Finds flicker. Frames are pushed in order and judged in order, each with those that have come until then.
+ * Allocates nothing per frame.
+ */
 export class FlickeringLight {
   /** How clearly the frame that was judged last flickers, if it does: 1 where the rule just holds. */
   strength = NaN;

@@ -80,7 +80,7 @@ export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean 
   return loss >= RELIT_LOSS_MIN && Math.min(contrast, contrastBefore) >= RELIT_CONTRAST_MIN;
 }
 
-/** Whether so many frames are a run; then `strength` is how clearly. */
+/** Whether `frames` frames from `start` on are a run; then `strength` says how clearly. */
 function isRun(measures: ArtifactMeasures, start: number, frames: number): boolean {
   const { values } = measures;
   const first = measures.placeOf(start), after = measures.placeOf(start + frames);

@@ -270,8 +270,8 @@ export class LastingFault {
   }
 
   /**
-   * After gray the picture comes back slowly where things move, and the rest at once with the next whole frame: by a change that is
-   * abrupt again.
+   * Whether gray is over. After gray the picture comes back slowly where things move, and the rest at once
+   * with the next whole frame: by a change that is abrupt again.
    */
   #grayHasEnded(frame: number): boolean {
     const { values } = this.#measures;

@@ -10,7 +10,7 @@ const FAR_NEAR_MIN = 1.25;
 /** FAR_NEAR_MIN where there are only PAIRS_MIN pairs. */
 const FAR_NEAR_CLEAR = 1.7;
 const PAIRS_MIN = 2;
-/** How far back pairs are counted. */
+/** Frames to look back for pairs. */
 const REACH = 24;
 const NEAR_MIN = 0.4;
 /** Most of the far step that light may explain. */

@@ -53,7 +53,10 @@ export class MotionBefore {
   usual = 0;
   /** Whether a cut lies within the half second; what is before it does not count. */
   hasCut = false;
-  /** Where the history has the sums of the absolute differences of each luma cell, and of how many frames. */
+  /**
+   * Place in the kernel where the sums of the absolute differences of each luma cell are. `counted` is the
+   * number of frames in them.
+   */
   readonly place: number;
   counted = 0;
   readonly #sorted = new Float64Array(FRAMES_MAX);

@@ -233,7 +233,7 @@ export class StillStretch {
     this.#start = this.#end = -1;
   }
 
-  /** `cut` is the first frame of the newest shot that is known to be one. */
+  /** Takes the newest frame; `cut` is the first frame of the newest shot that is known to be one. */
   push(history: FrameHistory, cut: number): void {
     const frame = history.count - 1;
     if (frame === 0) return;
@@ -324,7 +324,9 @@ export class StillStretch {
       history.ptsMs(this.#lastStill) - this.#shownMs >= leastMs;
   }
 
-  /** `until` is the frame after the last one that is known. */
+  /**
+   * Judges the stretch, and tells it if it was frozen; `until` is the frame after the last one that is known.
+   */
   #judge(history: FrameHistory, until: number): void {
     const last = this.#lastStill;
     let margin = this.#margin(history);
@@ -344,7 +346,7 @@ export class StillStretch {
     this.reset();
   }
 
-  /** How far the stretch and what was before it are inside the bounds, see `confidenceOf`; -1 outside. */
+  /** How far the stretch and the motion before it are inside the bounds, see `confidenceOf`; -1 outside. */
   #margin(history: FrameHistory): number {
     this.#drift.measure(history, this.#lastStill);
     const { moved, last, lastMiddle, lightShare, movingShare, hold } = this.#before;
@@ -371,7 +373,7 @@ export class StillStretch {
     return Math.min((stopped - stoppedMin) / 0.4, 1 - rest / restMax, moved - LEAST_MOVED);
   }
 
-  /** Whether so many frames repeat exactly, and none did before, that nothing but a freeze does so. */
+  /** Whether the stretch can only be a freeze: many of its frames repeat exactly, and none did before. */
   get #isSure(): boolean {
     return this.#isExact && this.#lastStill - this.#start >= SURE_FRAMES;
   }

@@ -2,7 +2,9 @@
 
 /** The nodes of all trees in one list. A node that follows another is an index, a leaf is -1 - index. */
 export interface FittedTrees {
-  /** All leaves and this are in units of 1 / LEAF_ONE of the logarithm of the odds. */
+  /**
+   * What all odds begin with. It and all leaves are in units of 1 / LEAF_ONE of the logarithm of the odds.
+   */
   readonly bias: number;
   /** The first node of each tree. */
   readonly roots: readonly number[];

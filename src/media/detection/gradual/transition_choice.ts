@@ -67,7 +67,7 @@ export class ChosenStretches {
     } else if (stretch.startsPlain !== stretch.endsPlain) keepSurest(this.#halves, stretch);
   }
 
-  /** No stretch that ends before `nowMs` will be added. */
+  /** To be called when no stretch that ends before `nowMs` will be added any more. */
   settle(nowMs: number): void {
     if (this.#likely.length > 0) {
       if (nowMs - this.#lastMs > HALF_WAIT_MS) this.#choose();

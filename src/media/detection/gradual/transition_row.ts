@@ -24,7 +24,7 @@ const STEP_MAX = 0.5;
 const PLAIN_STEP = 2.5;
 /** Frames before and after a stretch that are looked at. */
 export const SURROUNDINGS = 8;
-/** Levels by which a cell has changed between the two pictures to count as another. */
+/** Levels by which a cell must differ between the two pictures to count as changed. */
 const OTHER = 6;
 /** Steps below this share of the upper quartile are small. */
 const LOW = 0.4;
@@ -66,7 +66,7 @@ export function isOnlyRelit(values: Uint8Array): boolean {
   return values[LIKENESS]! > 255 * likenessShare(LIKENESS_MAX);
 }
 
-/** From 0 to 1; likeness may be a little more than 1. */
+/** Likeness as a number from 0 to 1; it may itself be a little more than 1. */
 function likenessShare(likeness: number): number {
   return (1 + likeness) / 2.2;
 }
@@ -204,7 +204,7 @@ export class TransitionRow {
     return 33 * Math.min(128, distance) + 12 * other + 6 * sudden - against > FINER_SIEVE;
   }
 
-  /** How the steps of the stretch stand to those around it, and to each other. */
+  /** Measures how the steps of the stretch compare with those around it, and with each other. */
   #measureSteps(history: FrameHistory, start: number, end: number): void {
     const { core } = this, steps = this.#steps;
     const quartile = steps[Math.floor((end - start) * 0.75)]!;
@@ -221,7 +221,7 @@ export class TransitionRow {
     this.#share(low / (end - start));
   }
 
-  /** How far the distributions of brightness and colour differ, wherever things are. */
+  /** Measures how far the distributions of brightness and colour differ, wherever things are. */
   #measureSorted(history: FrameHistory, one: number, other: number, distance: number): void {
     const a = this.#cellsA, b = this.#cellsB;
     const atA = history.cellsAt(one), atB = history.cellsAt(other);
@@ -243,8 +243,9 @@ export class TransitionRow {
   }
 
   /**
-   * How far frames between are from what a straight way leads through, the worst of three; how much the way bends from a quarter to
-   * the next, and the contrast of the middle beside both ends.
+   * Measures how far three frames between are from a straight way between the two pictures, the worst of
+   * them; how much the way bends from a quarter to the next; and the contrast of the middle frame beside both
+   * pictures.
    */
   #measureMixes(history: FrameHistory, one: number, other: number): void {
     const { kernel } = history, { numbers } = kernel;
@@ -257,7 +258,7 @@ export class TransitionRow {
     this.#ratio(2 * roughnessOf(history, one + Math.round((other - one) / 2)) / (ends + 0.5));
   }
 
-  /** How much samples move beside what their cells do, inside and outside. */
+  /** Measures how much samples move beside their cells, inside and outside of the stretch. */
   #measureMotion(history: FrameHistory, start: number, end: number, moved: number, way: number): void {
     this.#ratio(moved / (way + 0.05) / 2);
     let outside = 0, outsideWay = 0, before = 0, after = 0;
@@ -290,7 +291,7 @@ export class TransitionRow {
     this.#share(numbers[WAYS.color]! / numbers[WAYS.all]!);
   }
 
-  /** How well the one picture slides into the other. */
+  /** Measures how well the one picture slides into the other. */
   #measureSlide(history: FrameHistory, one: number, other: number): void {
     const { kernel } = history, { numbers } = kernel;
     kernel.fitSlide(one, other);
