@@ -1,10 +1,10 @@
 /** Which event a picture caused: known when it is written, or when nothing more is written of the picture. */
 
 import { equal } from "node:assert/strict";
-import { CauseEvents } from "../../../src/flow/live/journal/cause_events.ts";
-import type { NewEvent } from "../../../src/model/runs/run.ts";
-import { pause } from "../../../src/base/wait.ts";
-import { world } from "../../support/media.ts";
+import { CauseEvents } from "../../../../src/flow/live/journal/cause_events.ts";
+import type { NewEvent } from "../../../../src/model/runs/run.ts";
+import { pause } from "../../../../src/base/wait.ts";
+import { world } from "../../../support/media.ts";
 
 const eventOf = (kind: string, frame_index: number): NewEvent =>
   ({ kind, runId: "run-1", payload: { frame_index } }) as unknown as NewEvent;

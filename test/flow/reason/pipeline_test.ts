@@ -1,8 +1,8 @@
 /** The pipeline of chunks: what ends it, and when. */
 
 import assert from "node:assert/strict";
-import { forEachChunk } from "../../src/flow/reason/pipeline.ts";
-import { until } from "../support/until.ts";
+import { forEachChunk } from "../../../src/flow/reason/pipeline.ts";
+import { until } from "../../support/until.ts";
 
 /** A source of so many chunks, all at hand. */
 function chunks(count: number) {

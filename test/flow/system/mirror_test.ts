@@ -1,15 +1,21 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { openLog } from "../../src/base/log.ts";
-import { event } from "../../src/model/events/event_table.ts";
-import { LIMITS } from "../../src/contract/limits.ts";
-import { startServer } from "../../scripts/server.ts";
-import { TemporaryFolder } from "../support/folders.ts";
-import { TEST_ROOT } from "../support/http/tls_server.ts";
-import { needing } from "../support/needs.ts";
-import { POSTGRESQL, PostgresServer, SlowWire, type UrlOptions } from "../support/postgresql.ts";
-import { newRun, REACHES_IN, startService, type TestOptions, type TestService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { openLog } from "../../../src/base/log.ts";
+import { event } from "../../../src/model/events/event_table.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
+import { startServer } from "../../../scripts/server.ts";
+import { TemporaryFolder } from "../../support/folders.ts";
+import { TEST_ROOT } from "../../support/http/tls_server.ts";
+import { needing } from "../../support/needs.ts";
+import { POSTGRESQL, PostgresServer, SlowWire, type UrlOptions } from "../../support/postgresql.ts";
+import {
+  newRun,
+  REACHES_IN,
+  startService,
+  type TestOptions,
+  type TestService,
+} from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 /** The database for all tests of this file; each keeps its rows in a schema of its own. */
 let database: PostgresServer;

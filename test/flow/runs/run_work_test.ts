@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { NEVER_ABORTED } from "../../src/base/wait.ts";
-import { RunEnded, RunWork } from "../../src/flow/runs/run_work.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
+import { RunEnded, RunWork } from "../../../src/flow/runs/run_work.ts";
 
 Deno.test("the end of a run ends its work and no other, and a caller who leaves ends their own", () => {
   const work = new RunWork();

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/contract/metrics.ts";
-import type { World } from "../../src/base/world.ts";
-import { WebhookWorker } from "../../src/flow/webhooks/delivery_worker.ts";
-import { EventMatcher } from "../../src/flow/webhooks/event_matcher.ts";
-import { receiverOf, type Sender } from "../../src/flow/webhooks/receivers.ts";
-import { LIMITS } from "../../src/contract/limits.ts";
-import type { Webhook } from "../../src/model/webhooks/webhook.ts";
-import type { SendFault } from "../../src/remote/webhook_sender.ts";
-import { DeliveryLog } from "../../src/store/webhook_deliveries.ts";
-import { Bench, created, event, RUN } from "../support/timeline.ts";
-import { until } from "../support/until.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
+import type { World } from "../../../src/base/world.ts";
+import { WebhookWorker } from "../../../src/flow/webhooks/delivery_worker.ts";
+import { EventMatcher } from "../../../src/flow/webhooks/event_matcher.ts";
+import { receiverOf, type Sender } from "../../../src/flow/webhooks/receivers.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
+import type { Webhook } from "../../../src/model/webhooks/webhook.ts";
+import type { SendFault } from "../../../src/remote/webhook_sender.ts";
+import { DeliveryLog } from "../../../src/store/webhook_deliveries.ts";
+import { Bench, created, event, RUN } from "../../support/timeline.ts";
+import { until } from "../../support/until.ts";
 
 const HOOK: Webhook = {
   webhookId: `wh_${"0".repeat(24)}`,

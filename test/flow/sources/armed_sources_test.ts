@@ -1,16 +1,16 @@
 /** Which cameras are armed: schedules are followed, calls hold as long as they say, and both survive a restart. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/contract/metrics.ts";
-import { Refusal } from "../../src/contract/refusal.ts";
-import { ArmedSources } from "../../src/flow/sources/armed_sources.ts";
-import { NamedSources } from "../../src/flow/sources/named_sources.ts";
-import { type ArmedTimes, weekRange } from "../../src/model/sources/armed_times.ts";
-import type { NamedSource } from "../../src/model/sources/source_file.ts";
-import { ArmedCalls } from "../../src/store/armed_calls.ts";
-import { ManualClock, settled } from "../support/manual_clock.ts";
-import { TempFolder } from "../support/media.ts";
-import { silentWorld } from "../support/timeline.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
+import { ArmedSources } from "../../../src/flow/sources/armed_sources.ts";
+import { NamedSources } from "../../../src/flow/sources/named_sources.ts";
+import { type ArmedTimes, weekRange } from "../../../src/model/sources/armed_times.ts";
+import type { NamedSource } from "../../../src/model/sources/source_file.ts";
+import { ArmedCalls } from "../../../src/store/armed_calls.ts";
+import { ManualClock, settled } from "../../support/manual_clock.ts";
+import { TempFolder } from "../../support/media.ts";
+import { silentWorld } from "../../support/timeline.ts";
 
 const HOUR = 3_600_000;
 /** A Tuesday. */

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { LiveQueue } from "../../../src/flow/live/stages/queue.ts";
-import { NEVER_ABORTED } from "../../../src/base/wait.ts";
+import { LiveQueue } from "../../../../src/flow/live/stages/queue.ts";
+import { NEVER_ABORTED } from "../../../../src/base/wait.ts";
 
 async function all(queue: LiveQueue<number>, signal = NEVER_ABORTED): Promise<number[]> {
   return await Array.fromAsync(queue.items(signal));

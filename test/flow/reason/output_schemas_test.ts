@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { OutputSchemas } from "../../src/flow/reason/output_schemas.ts";
-import { NEVER_ABORTED } from "../../src/base/wait.ts";
-import { world } from "../support/media.ts";
+import { OutputSchemas } from "../../../src/flow/reason/output_schemas.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
+import { world } from "../../support/media.ts";
 
 const signal = NEVER_ABORTED;
 const ADA = { requestId: "req-000000000000002a", principalKey: "ada", signal };

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/contract/metrics.ts";
-import { realWorld } from "../../src/base/world.ts";
-import { quietLog } from "../../src/base/log.ts";
-import type { Caller } from "../../src/flow/caller.ts";
-import { Follower, type FollowWire } from "../../src/flow/events/follower.ts";
-import { KeepaliveTimer } from "../../src/flow/events/keepalive_timer.ts";
-import type { EncodedPieces, Listener, Receiver } from "../../src/flow/events/listener.ts";
-import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
-import { LIMITS } from "../../src/contract/limits.ts";
-import { Timeline } from "../../src/store/timeline/timeline.ts";
-import { ManualClock } from "../support/manual_clock.ts";
-import { seededRandom } from "../support/seeded_random.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import { quietLog } from "../../../src/base/log.ts";
+import type { Caller } from "../../../src/flow/caller.ts";
+import { Follower, type FollowWire } from "../../../src/flow/events/follower.ts";
+import { KeepaliveTimer } from "../../../src/flow/events/keepalive_timer.ts";
+import type { EncodedPieces, Listener, Receiver } from "../../../src/flow/events/listener.ts";
+import { PUBLIC_PRINCIPAL } from "../../../src/model/identifiers.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
+import { Timeline } from "../../../src/store/timeline/timeline.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
 
 const RUNS = [`run-${"a".repeat(32)}`, `run-${"b".repeat(32)}`];
 const KINDS = ["vlm", "clip_vlm", "loop_detected"];

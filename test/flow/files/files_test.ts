@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { quietLog } from "../../src/base/log.ts";
-import { realWorld } from "../../src/base/world.ts";
-import type { Caller } from "../../src/flow/caller.ts";
-import { Files } from "../../src/flow/files/files.ts";
-import { LIMITS } from "../../src/contract/limits.ts";
-import { PrincipalNames } from "../../src/model/principal_names.ts";
-import { Uploads } from "../../src/store/media/uploads.ts";
-import { TemporaryFolder } from "../support/folders.ts";
+import { quietLog } from "../../../src/base/log.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import type { Caller } from "../../../src/flow/caller.ts";
+import { Files } from "../../../src/flow/files/files.ts";
+import { LIMITS } from "../../../src/contract/limits.ts";
+import { PrincipalNames } from "../../../src/model/principal_names.ts";
+import { Uploads } from "../../../src/store/media/uploads.ts";
+import { TemporaryFolder } from "../../support/folders.ts";
 
 function caller(signal: AbortSignal): Caller {
   return {

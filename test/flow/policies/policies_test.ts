@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
-import { Refusal } from "../../src/contract/refusal.ts";
-import type { Caller } from "../../src/flow/caller.ts";
+import { Refusal } from "../../../src/contract/refusal.ts";
+import type { Caller } from "../../../src/flow/caller.ts";
 import {
   type OpenSessions,
   type PromptableSession,
   type PromptChange,
   promptTimedOut,
   sessionIsEnding,
-} from "../../src/flow/policies/open_sessions.ts";
-import { Policies } from "../../src/flow/policies/policies.ts";
-import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";
-import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
-import type { RestrictedZone } from "../../src/model/policies/zone.ts";
-import type { Timeline } from "../../src/store/timeline/timeline.ts";
-import { Bench, RUN } from "../support/timeline.ts";
-import { QUARTER_ZONE } from "../support/policy_fixtures.ts";
+} from "../../../src/flow/policies/open_sessions.ts";
+import { Policies } from "../../../src/flow/policies/policies.ts";
+import { PolicyRevisions } from "../../../src/flow/policies/revisions.ts";
+import type { CreatePolicyBody } from "../../../src/model/api/policies.ts";
+import type { RestrictedZone } from "../../../src/model/policies/zone.ts";
+import type { Timeline } from "../../../src/store/timeline/timeline.ts";
+import { Bench, RUN } from "../../support/timeline.ts";
+import { QUARTER_ZONE } from "../../support/policy_fixtures.ts";
 
 const CALLER: Caller = {
   principalKey: "public",

@@ -1,13 +1,13 @@
 /** Viewers of a live session, without the rest of the service: waiting, being slow, a session that goes on in another run. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../../src/contract/metrics.ts";
-import { LiveView } from "../../../src/flow/live/viewing/live_view.ts";
-import type { Viewer } from "../../../src/flow/live/viewing/viewer.ts";
-import { LIMITS } from "../../../src/contract/limits.ts";
-import { ManualClock } from "../../support/manual_clock.ts";
-import { world } from "../../support/media.ts";
-import { NEVER } from "../../support/media.ts";
+import { Metrics } from "../../../../src/contract/metrics.ts";
+import { LiveView } from "../../../../src/flow/live/viewing/live_view.ts";
+import type { Viewer } from "../../../../src/flow/live/viewing/viewer.ts";
+import { LIMITS } from "../../../../src/contract/limits.ts";
+import { ManualClock } from "../../../support/manual_clock.ts";
+import { world } from "../../../support/media.ts";
+import { NEVER } from "../../../support/media.ts";
 
 const KIND = { kind: "fragment", viewId: 1 } as const;
 const RUN = { followsSource: false };

@@ -2,16 +2,16 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { RecordingStage, type RecordingStageOptions } from "../../src/live/encoded/recording_stage.ts";
-import type { MadeSegment, SessionReport } from "../../src/live/messages/messages.ts";
-import { Outbox } from "../../src/live/messages/outbox.ts";
-import { SessionCounts } from "../../src/live/messages/session_counts.ts";
-import { RecordingExport } from "../../src/flow/recordings/recording_export.ts";
-import { SegmentClock } from "../../src/model/live/recording/segment_clock.ts";
-import type { RecordedSegment } from "../../src/model/sources/recorded_segment.ts";
-import { type RecordedRange, Recordings } from "../../src/store/recordings/recordings.ts";
-import { unitsOf } from "../support/live/copied_units.ts";
-import { frameHashes, frameTimesMs, make, TempFolder, world } from "../support/media.ts";
+import { RecordingStage, type RecordingStageOptions } from "../../../src/live/encoded/recording_stage.ts";
+import type { MadeSegment, SessionReport } from "../../../src/live/messages/messages.ts";
+import { Outbox } from "../../../src/live/messages/outbox.ts";
+import { SessionCounts } from "../../../src/live/messages/session_counts.ts";
+import { RecordingExport } from "../../../src/flow/recordings/recording_export.ts";
+import { SegmentClock } from "../../../src/model/live/recording/segment_clock.ts";
+import type { RecordedSegment } from "../../../src/model/sources/recorded_segment.ts";
+import { type RecordedRange, Recordings } from "../../../src/store/recordings/recordings.ts";
+import { unitsOf } from "../../support/live/copied_units.ts";
+import { frameHashes, frameTimesMs, make, TempFolder, world } from "../../support/media.ts";
 
 const WORLD = world();
 const STARTED_MS = Date.parse("2026-11-24T23:59:58.500Z");

@@ -1,7 +1,7 @@
 /** Counts between two reports of a session. */
 
 import assert from "node:assert/strict";
-import { SessionCounts } from "../../src/live/messages/session_counts.ts";
+import { SessionCounts } from "../../../src/live/messages/session_counts.ts";
 
 Deno.test("a second in which nothing happened gives no report", () => {
   assert.equal(new SessionCounts().take(), null);

@@ -1,14 +1,14 @@
 /** Each event that announces an explanation gets exactly one, whatever comes first. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../../src/contract/metrics.ts";
-import { NEVER_ABORTED } from "../../../src/base/wait.ts";
-import { Enricher } from "../../../src/flow/live/describing/enricher.ts";
-import { failRunsLeftOpen } from "../../../src/flow/live/restart.ts";
-import { LIMITS } from "../../../src/contract/limits.ts";
-import type { NewEvent } from "../../../src/model/runs/run.ts";
-import { ManualClock } from "../../support/manual_clock.ts";
-import { all, Bench, event, silentWorld } from "../../support/timeline.ts";
+import { Metrics } from "../../../../src/contract/metrics.ts";
+import { NEVER_ABORTED } from "../../../../src/base/wait.ts";
+import { Enricher } from "../../../../src/flow/live/describing/enricher.ts";
+import { failRunsLeftOpen } from "../../../../src/flow/live/restart.ts";
+import { LIMITS } from "../../../../src/contract/limits.ts";
+import type { NewEvent } from "../../../../src/model/runs/run.ts";
+import { ManualClock } from "../../../support/manual_clock.ts";
+import { all, Bench, event, silentWorld } from "../../../support/timeline.ts";
 
 const RUN = `run-${"1".repeat(32)}`;
 

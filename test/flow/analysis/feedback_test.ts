@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { Caller } from "../../src/flow/caller.ts";
-import { Feedback } from "../../src/flow/analysis/feedback.ts";
-import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
-import { Bench } from "../support/timeline.ts";
+import type { Caller } from "../../../src/flow/caller.ts";
+import { Feedback } from "../../../src/flow/analysis/feedback.ts";
+import { PUBLIC_PRINCIPAL } from "../../../src/model/identifiers.ts";
+import { Bench } from "../../support/timeline.ts";
 
 const RUN = `run-${"a".repeat(32)}`;
 const CALLER: Caller = {

@@ -1,8 +1,8 @@
 /** Credits: what a session may report before it is acknowledged. */
 
 import assert from "node:assert/strict";
-import type { Credit, SessionReport } from "../../src/live/messages/messages.ts";
-import { Outbox } from "../../src/live/messages/outbox.ts";
+import type { Credit, SessionReport } from "../../../src/live/messages/messages.ts";
+import { Outbox } from "../../../src/live/messages/outbox.ts";
 
 /** How many of each kind can be taken in a row. */
 function takeable(outbox: Outbox, kind: Credit): number {

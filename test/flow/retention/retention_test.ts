@@ -2,22 +2,22 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Metrics } from "../../src/contract/metrics.ts";
-import { AgeClock } from "../../src/flow/retention/age_clock.ts";
-import { Retention, type RetentionRules } from "../../src/flow/retention/retention.ts";
-import { RecordingRemoval } from "../../src/flow/retention/recording_removal.ts";
-import { RunStanding } from "../../src/flow/retention/run_standing.ts";
-import type { NamedSource } from "../../src/model/sources/source_file.ts";
-import { type BlobKind, Blobs } from "../../src/store/media/blobs.ts";
-import { filesBelow } from "../../src/store/files/folder.ts";
-import { writeBundle } from "../../src/store/bundle/run_bundle.ts";
-import { yieldToEventLoop } from "../../src/base/wait.ts";
-import { Recordings } from "../../src/store/recordings/recordings.ts";
-import { checkDirectory } from "../../src/store/checks/directory_check.ts";
-import type { Timeline } from "../../src/store/timeline/timeline.ts";
-import { BlobSweep } from "../../src/store/media/blob_sweep.ts";
-import { StoredBytes } from "../../src/store/space/stored_bytes.ts";
-import { all, Bench, created, event } from "../support/timeline.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
+import { AgeClock } from "../../../src/flow/retention/age_clock.ts";
+import { Retention, type RetentionRules } from "../../../src/flow/retention/retention.ts";
+import { RecordingRemoval } from "../../../src/flow/retention/recording_removal.ts";
+import { RunStanding } from "../../../src/flow/retention/run_standing.ts";
+import type { NamedSource } from "../../../src/model/sources/source_file.ts";
+import { type BlobKind, Blobs } from "../../../src/store/media/blobs.ts";
+import { filesBelow } from "../../../src/store/files/folder.ts";
+import { writeBundle } from "../../../src/store/bundle/run_bundle.ts";
+import { yieldToEventLoop } from "../../../src/base/wait.ts";
+import { Recordings } from "../../../src/store/recordings/recordings.ts";
+import { checkDirectory } from "../../../src/store/checks/directory_check.ts";
+import type { Timeline } from "../../../src/store/timeline/timeline.ts";
+import { BlobSweep } from "../../../src/store/media/blob_sweep.ts";
+import { StoredBytes } from "../../../src/store/space/stored_bytes.ts";
+import { all, Bench, created, event } from "../../support/timeline.ts";
 
 const HOUR_MS = 3_600_000;
 const SMALL = { segmentBytes: 4_000 };

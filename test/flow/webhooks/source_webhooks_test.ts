@@ -1,16 +1,16 @@
 /** The webhooks of the file of sources: one run's hands over to the next one's, and ends. */
 
 import assert from "node:assert/strict";
-import { Metrics } from "../../src/contract/metrics.ts";
-import { NamedSources } from "../../src/flow/sources/named_sources.ts";
-import { HookRegistry } from "../../src/flow/webhooks/hook_registry.ts";
-import type { NamedSource } from "../../src/model/sources/source_file.ts";
-import { registrations, type SourceWebhook } from "../../src/model/webhooks/source_webhook.ts";
-import { PinnedAgent } from "../../src/remote/guard/pinned_agent.ts";
-import { Receiver, signatureFaults } from "../support/http/receiver.ts";
-import { ManualClock } from "../support/manual_clock.ts";
-import { Bench, created, event } from "../support/timeline.ts";
-import { until } from "../support/until.ts";
+import { Metrics } from "../../../src/contract/metrics.ts";
+import { NamedSources } from "../../../src/flow/sources/named_sources.ts";
+import { HookRegistry } from "../../../src/flow/webhooks/hook_registry.ts";
+import type { NamedSource } from "../../../src/model/sources/source_file.ts";
+import { registrations, type SourceWebhook } from "../../../src/model/webhooks/source_webhook.ts";
+import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
+import { Receiver, signatureFaults } from "../../support/http/receiver.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { Bench, created, event } from "../../support/timeline.ts";
+import { until } from "../../support/until.ts";
 
 const [R1, R2, R3] = ["1", "2", "3"].map((digit) => `run-${digit.repeat(32)}`) as [string, string, string];
 const COOLDOWN = { interval_ms: 60_000, per: ["kind"] } as const;
