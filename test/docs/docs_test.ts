@@ -26,20 +26,12 @@ Deno.test("the anchor of a heading is the one that GitHub gives it", () => {
 Deno.test("every page and anchor of docs that a file cites is there", () => {
   const faults: string[] = [];
   const folders = [
-    "src",
-    "test",
-    "scripts",
-    "lab",
-    "bench",
-    "assembly",
-    "deploy",
-    "Dockerfile",
-    "docs",
-    "README.md",
+    ...["src", "test", "scripts", "lab", "bench", "assembly", "cli", "client", "console", "deploy"],
+    ...["Dockerfile", "docs", "README.md"],
   ];
   for (const path of folders.flatMap((name) => [...filesUnder(join(ROOT, name))])) {
     Deno.readTextFileSync(path).split("\n").forEach((line, index) => {
-      for (const [cited, page, anchor] of line.matchAll(/\bdocs\/([\w-]+\.md)(?:#([\w-]+))?/g)) {
+      for (const [cited, page, anchor] of line.matchAll(/\bdocs\/((?:[\w-]+\/)*[\w-]+\.md)(?:#([\w-]+))?/g)) {
         if (!resolves(join(ROOT, "docs", page!), anchor)) {
           faults.push(`${relative(ROOT, path)}:${index + 1}: ${cited}`);
         }
