@@ -1,4 +1,4 @@
-/** Whether live sessions and model calls are well, judged by the metrics of the process. See docs/api.md#health-system-and-metrics. */
+/** Whether live sessions and model calls are well, judged by the metrics of the process. See docs/api/system.md#health-system-and-metrics. */
 
 import type { GaugeName, Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";

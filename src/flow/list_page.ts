@@ -1,4 +1,4 @@
-/** Pages of long lists: `limit` and `cursor` of a request, and where the next page begins. See docs/api.md#pages. */
+/** Pages of long lists: `limit` and `cursor` of a request, and where the next page begins. See docs/api/runs.md#pages. */
 
 import { refuse } from "../contract/refusal.ts";
 import { LIMITS } from "../contract/limits.ts";

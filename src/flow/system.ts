@@ -1,4 +1,4 @@
-/** What an operator wants to know of the running service: its versions, the disk, its settings. See docs/api.md#health-system-and-metrics. */
+/** What an operator wants to know of the running service: its versions, the disk, its settings. See docs/api/system.md#health-system-and-metrics. */
 
 import type { Config } from "../contract/config.ts";
 import type { Setting } from "../contract/setting_parsers.ts";

@@ -1,4 +1,4 @@
-/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
+/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security/load.md#storage-quota. */
 
 import { join } from "node:path";
 import { refuse } from "../../contract/refusal.ts";

@@ -1,4 +1,7 @@
-/** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait. See docs/deployment.md#durability. */
+/**
+ * SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait.
+ * See docs/deployment/data-directory.md#durability.
+ */
 
 import { errorText } from "../../base/log.ts";
 import { refuse } from "../../contract/refusal.ts";
