@@ -18,7 +18,7 @@ import { apart, EIGHTS, ONE_WORDS, sum4, sum8 } from "./lanes";
 export { ARTIFACT_MEASURES } from "./artifact/measures";
 
 /*
- * A fault is decided in src/media/detection/faults/artifact_detector.ts from 38 numbers a frame. See docs/detection.md#artifacts.
+ * A fault is decided in src/media/detection/faults/artifact_detector.ts from 38 numbers a frame. See docs/detection/faults.md.
  * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before

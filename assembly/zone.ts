@@ -8,7 +8,7 @@
  *             score <= exit, `exitFrames` frames in a row
  *
  * A frame that does not meet the condition restarts the count, and so does a frame whose score is NaN. See
- * docs/live.md#restricted-zone.
+ * docs/live/events.md#restricted-zone.
  *
  *   SCORE f64 | TRANSITION u8, in blocks of BLOCK_ROWS frames
  */

@@ -1,7 +1,7 @@
 /**
  * Requests with the largest effects: for each, how long the HTTP thread is busy in one piece, and how much memory and log
  * it costs, beside the bytes that were sent. A second connection asks for the health of the service all the time; its
- * longest wait is the longest piece. The table of docs/security.md#large-requests is made of it.
+ * longest wait is the longest piece. The table of docs/security/load.md#large-requests is made of it.
  *
  *     deno run -A bench/large_requests.ts [--rounds 3] [--only name]
  *

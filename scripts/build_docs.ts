@@ -13,12 +13,20 @@ export function builtPages(directory: URL): { name: string; text: string; built:
     cache.set(name, text);
     return text;
   };
-  return [...Deno.readDirSync(directory)].map(({ name }) => name).filter((name) => name.endsWith(".md"))
-    .toSorted()
-    .map((name) => {
-      const text = Deno.readTextFileSync(new URL(name, directory));
-      return { name, text, built: filled(text, textOf) };
-    });
+  return [...pagesBelow(directory)].toSorted().map((name) => {
+    const text = Deno.readTextFileSync(new URL(name, directory));
+    return { name, text, built: filled(text, textOf) };
+  });
+}
+
+/** Paths of the pages in `directory` and its folders, as seen from it. */
+function* pagesBelow(directory: URL): Iterable<string> {
+  for (const { name, isDirectory } of Deno.readDirSync(directory)) {
+    if (name.endsWith(".md")) yield name;
+    else if (isDirectory) {
+      for (const page of pagesBelow(new URL(`${name}/`, directory))) yield `${name}/${page}`;
+    }
+  }
 }
 
 if (import.meta.main) {

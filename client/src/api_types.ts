@@ -1048,7 +1048,7 @@ export interface components {
             status: "ok";
         };
         SystemSetting: {
-            /** @description The variable, see docs/configuration.md#settings */
+            /** @description The variable, see docs/reference/settings.md */
             name: string;
             meaning: string;
             /** @description What holds where the variable is not set; null for nothing */

@@ -83,7 +83,7 @@ const FORMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Objects that stand in many payloads: told once on the page, and referred to from there. */
 const SHARED: readonly (readonly [z.ZodType, string])[] = [
-  [coordinates, "[coordinates](frames.md#coordinates)"],
+  [coordinates, "[coordinates](../frames.md#coordinates)"],
   [frameSignals, "[frame signals](#shared-objects)"],
   [localAudio, "[local audio](#shared-objects)"],
   [chunkMoment, "[chunk moment](#shared-objects)"],

@@ -1,4 +1,4 @@
-/** IP addresses: their scope (on the public internet, in the network of the operator, or neither) and networks of them. See docs/security.md#outbound-addresses. */
+/** IP addresses: their scope (on the public internet, in the network of the operator, or neither) and networks of them. See docs/security/sources.md#outbound-addresses. */
 
 /**
  * `public` is routed on the internet; `private` belongs to this machine or to the local network; `unusable` is everything

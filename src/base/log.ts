@@ -27,7 +27,7 @@ export interface LogOutput {
 }
 
 /**
- * Opens the log of the process, see docs/deployment.md#logs. Targets are paths under `service`: `child("http")` writes
+ * Opens the log of the process, see docs/deployment/monitoring.md#logs. Targets are paths under `service`: `child("http")` writes
  * with the target `service::http`, and the directives `http=debug` and `service::http=debug` mean the same. Throws a
  * RangeError when the filter is malformed. Writing never throws: a closed pipe must not stop the service. It is synchronous
  * unless `output` is a {@link BackgroundOutput}.

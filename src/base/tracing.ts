@@ -1,4 +1,4 @@
-/** Spans of traces, as the code makes them: an interface, and the tracing that records nothing. See docs/deployment.md#traces. */
+/** Spans of traces, as the code makes them: an interface, and the tracing that records nothing. See docs/deployment/monitoring.md#traces. */
 
 /**
  * Attributes of a span: text, numbers and truth values; undefined leaves one out. Never a secret, a prompt, a

@@ -137,7 +137,7 @@ export function shownSettings(env: Readonly<Record<string, string | undefined>>)
   });
 }
 
-/** Whether there are several principals, so that none of them may take everything. See docs/security.md#shares. */
+/** Whether there are several principals, so that none of them may take everything. See docs/security/load.md#shares. */
 export function hasSeveralPrincipals({ requireApiKey, apiKeys }: Config): boolean {
   return requireApiKey && new Set(apiKeys).size > 1;
 }

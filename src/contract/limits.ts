@@ -11,7 +11,7 @@ export interface Range {
 /**
  * All limits. Names end with their unit; a name without one counts things. Limits that an operator may change
  * are rows of the table of settings instead (`contract/settings.ts`). A bound that only protects one module (the
- * size of a buffer, the wait for a child process) is a constant of that module. See docs/limits.md#limits.
+ * size of a buffer, the wait for a child process) is a constant of that module. See docs/reference/limits.md.
  */
 export const LIMITS = deepFrozen({
   /** Sampled frames a second. */

@@ -29,7 +29,7 @@ function histogram(help: string, buckets: readonly number[]) {
   return { type: "histogram", help, buckets } as const;
 }
 
-/** Every family of the service. See docs/deployment.md#metrics. */
+/** Every family of the service. See docs/deployment/monitoring.md#metrics. */
 export const FAMILIES = {
   service_runs_created_total: counter("Runs created"),
   service_timeline_events_total: counter("Highest sequence number of the timeline"),

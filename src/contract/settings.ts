@@ -34,12 +34,12 @@ import {
 
 const ONE_WORKER = "each live stream has exactly one";
 
-/** The shortest webhook secret in bytes; shorter is unset. See docs/events.md#webhook-signatures. */
+/** The shortest webhook secret in bytes; shorter is unset. See docs/events/webhooks.md#webhook-signatures. */
 export const WEBHOOK_SECRET_BYTES_MIN = 32;
 /** The shortest API key that is not warned of at the start, in characters. */
 export const API_KEY_CHARACTERS_WARNED = 20;
 
-/** The rows in the order in which docs/configuration.md#settings lists them. */
+/** The rows in the order in which docs/reference/settings.md lists them. */
 export const SETTINGS = {
   SERVICE_VLLM_BASE_URL: optional(
     "vllmBaseUrl",

@@ -1,4 +1,4 @@
-/** Permits for what takes much memory until its answer has gone. See docs/security.md#large-reads. */
+/** Permits for what takes much memory until its answer has gone. See docs/security/load.md#large-reads. */
 
 import { PermitQueue } from "../sharing/permit_queue.ts";
 import { Turns } from "../sharing/turns.ts";

@@ -1,5 +1,5 @@
 /** Pages of long lists: `limit` and `cursor` of a request, and where the next page begins. See
- * docs/api.md#pages.
+ * docs/api/runs.md#pages.
  */
 
 import { refuse } from "../contract/refusal.ts";

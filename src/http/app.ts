@@ -32,7 +32,7 @@ export interface AppOptions {
   readonly use: RouteUses;
   readonly world: World;
   readonly heldAnswers: HeldAnswers;
-  /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
+  /** Resolves when everything committed so far is as durable as configured. See docs/deployment/data-directory.md#durability. */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
   readonly alternative: () => string | null;

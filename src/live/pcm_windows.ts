@@ -1,4 +1,4 @@
-/** Joins the decoded sound of a pulled source to windows of four seconds. See docs/live.md#live-audio. */
+/** Joins the decoded sound of a pulled source to windows of 4 seconds. See docs/live/events.md#live-audio. */
 
 import { BLOCK_MS } from "../media/live/pulled_sound.ts";
 import { LIMITS } from "../contract/limits.ts";

@@ -56,7 +56,7 @@ export function inputUrl({ path, url }: MediaInput): string {
 }
 
 /**
- * Options before `-i`: bounds, whitelists, format, timeouts. See docs/security.md#ffmpeg. A watched camera
+ * Options before `-i`: bounds, whitelists, format, timeouts. See docs/security/sources.md. A watched camera
  * that sends JPEGs may be silent for longer, because whoever watches it says when it is over. `ignoresEdits`
  * is for MP4 only: it shows what the edit list hides.
  */

@@ -4,7 +4,7 @@ import type { Extent } from "../model/frames/coordinates.ts";
 import { LIMITS } from "../contract/limits.ts";
 import { type Refusal, RefusalForNow, refuse } from "../contract/refusal.ts";
 
-/** Any fault of the medium is 422 on `source_uri`. See docs/api.md#sources. */
+/** Any fault of the medium is 422 on `source_uri`. See docs/api/ingest.md#sources. */
 export function mediaFault(reason: string): Refusal {
   return refuse.invalid("source_uri", reason);
 }

@@ -28,7 +28,7 @@ export interface LocalSource {
 /**
  * Resolves a `source_uri` to a file that the caller may use. Refuses with 422 `source_uri`. A missing file, a file outside
  * the roots and another caller's upload get the same message, so that nobody can find out which files exist. See
- * docs/security.md#source-files.
+ * docs/security/sources.md#source-files.
  */
 export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy): Promise<LocalSource> {
   const uri = sourceUri.trim();

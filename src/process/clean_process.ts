@@ -36,7 +36,7 @@ const PIPE_BYTES_MAX = 1 << 20;
 /**
  * Left alone, the runtime lets a heap grow to four times what is in use, and by 48 MB of young objects: one caller who sent
  * large requests in a loop made the process grow by 200 MB, of which 27 MB were in use. With these options, which only the
- * start of a process can set, it is 80 MB. See docs/security.md#large-requests. The third one lets `process/spare_memory.ts` collect.
+ * start of a process can set, it is 80 MB. See docs/security/load.md#large-requests. The third one lets `process/spare_memory.ts` collect.
  *
  * The last one: where many objects of a kind outlive their first collection, as those of clients that connect do, the engine would
  * make all later ones of that kind among the old objects, which only a full collection frees, those of each event for each client too.

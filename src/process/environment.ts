@@ -21,7 +21,7 @@ import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/tools/job_pat
 import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "../store/files/own_folder.ts";
 import { adoptFormerUploads } from "../store/media/upload_root.ts";
 
-/** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
+/** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment/data-directory.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";
 
 const SOCKET_DIR_BYTES_MAX = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES;
@@ -128,7 +128,7 @@ function renderNode(): string | undefined {
   }
 }
 
-/** Programs from which the cage of decoders is built, see docs/security.md#cage. None of them must be there. */
+/** Programs from which the cage of decoders is built, see docs/security/cage.md. None of them must be there. */
 export function findCageTools(): CageTools {
   const found = (program: string) => find(program, SYSTEM_FOLDERS) ?? null;
   return {
@@ -144,7 +144,7 @@ export function findCageTools(): CageTools {
   };
 }
 
-/** How the process of the forwarder is started, see docs/security.md#forwarder: by Deno, or by the service that was compiled with it. */
+/** How the process of the forwarder is started, see docs/security/sandbox.md#forwarder: by Deno, or by the service that was compiled with it. */
 export function forwarderCommand(): ForwarderCommand {
   const program = Deno.execPath();
   if (Deno.build.standalone) return { program, options: [], entry: FORWARD_STREAMS };

@@ -65,7 +65,7 @@ async function openCage(
       "SERVICE_DECODER_CAGE must not be required on a machine that gives decoders no namespaces of their own " +
       `(${
         found.misses.join("; ")
-      }); install bubblewrap and allow user namespaces (docs/deployment.md#decoder-cage), or set it to auto`,
+      }); install bubblewrap and allow user namespaces (docs/security/cage.md), or set it to auto`,
     ]);
   }
   logCage(world.log, found);

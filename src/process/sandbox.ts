@@ -69,7 +69,7 @@ export interface StartOrder {
 }
 
 /**
- * The permissions of the service. See docs/security.md#sandbox.
+ * The permissions of the service. See docs/security/sandbox.md.
  *
  * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so code that
  * opens a caller's path checks the real path too (`media/source.ts`). It asks for the real path when an open file is looked at,

@@ -13,7 +13,7 @@ export interface WebhookSenderOptions {
   readonly agent: PinnedAgent;
   /** SERVICE_WEBHOOK_TIMEOUT_MS: the time for one attempt. */
   readonly timeoutMs: number;
-  /** SERVICE_ALLOW_PRIVATE_WEBHOOKS. See docs/security.md#outbound-addresses. */
+  /** SERVICE_ALLOW_PRIVATE_WEBHOOKS. See docs/security/sources.md#outbound-addresses. */
   readonly allowPrivate: boolean;
   /** Looks up host names; the system's resolver unless given. */
   readonly resolve?: Resolve;
@@ -46,7 +46,7 @@ export class WebhookSender {
 
   /**
    * Makes one attempt, of at most the given time in total. It uses no proxy, and every answer that is not 2xx
-   * is a failure, redirects included. Throws only the reason of `signal`. See docs/events.md#webhooks.
+   * is a failure, redirects included. Throws only the reason of `signal`. See docs/events/webhooks.md.
    */
   async post(
     headers: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** Decides to which addresses of a publisher's candidates connectivity checks are sent. See docs/live.md#ice. */
+/** Decides to which addresses of a publisher's candidates connectivity checks are sent. See docs/live/whip.md#ice. */
 
 import { networkInterfaces } from "node:os";
 import { addressScope, type IpNetwork, ipNetwork, isInNetwork, isLoopback } from "../base/ip_address.ts";

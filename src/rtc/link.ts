@@ -87,7 +87,7 @@ interface Internals {
  * The transport of one publisher. werift answers every binding request and passes every other datagram to
  * DTLS and SRTP. So datagrams are checked first: a binding request must be authenticated with our password,
  * and any other datagram must come from an address that has sent such a request. All others are dropped and
- * do not count as a sign of life. See docs/live.md#publisher-liveness.
+ * do not count as a sign of life. See docs/live/whip.md#publisher-liveness.
  *
  * Some rejections inside werift are not handled there (a send on a socket that was just closed) and become
  * `unhandledrejection` events. The Worker prevents their default and logs them, because no session depends on

@@ -1,4 +1,4 @@
-/** The rule by which several principals share a fixed amount: permits, webhooks, memory. See docs/security.md#shares. */
+/** The rule by which several principals share a fixed amount: permits, webhooks, memory. See docs/security/load.md#shares. */
 
 /** A principal may hold at most this many times what it leaves free. */
 const HELD_FOR_EACH_FREE = 3;

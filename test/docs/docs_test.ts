@@ -7,6 +7,7 @@ import { GENERATED } from "../../scripts/docs/tables.ts";
 import { type Page, readPage, slugOf } from "./markdown_page.ts";
 
 const ROOT = join(import.meta.dirname!, "../..");
+const PAGE_BYTES_MAX = 40_000;
 const pages = new Map<string, Page>();
 
 Deno.test("the anchor of a heading is the one that GitHub gives it", () => {
@@ -26,20 +27,12 @@ Deno.test("the anchor of a heading is the one that GitHub gives it", () => {
 Deno.test("every page and anchor of docs that a file cites is there", () => {
   const faults: string[] = [];
   const folders = [
-    "src",
-    "test",
-    "scripts",
-    "lab",
-    "bench",
-    "assembly",
-    "deploy",
-    "Dockerfile",
-    "docs",
-    "README.md",
+    ...["src", "test", "scripts", "lab", "bench", "assembly", "cli", "client", "console", "deploy"],
+    ...["Dockerfile", "docs", "README.md"],
   ];
   for (const path of folders.flatMap((name) => [...filesUnder(join(ROOT, name))])) {
     Deno.readTextFileSync(path).split("\n").forEach((line, index) => {
-      for (const [cited, page, anchor] of line.matchAll(/\bdocs\/([\w-]+\.md)(?:#([\w-]+))?/g)) {
+      for (const [cited, page, anchor] of line.matchAll(/\bdocs\/((?:[\w-]+\/)*[\w-]+\.md)(?:#([\w-]+))?/g)) {
         if (!resolves(join(ROOT, "docs", page!), anchor)) {
           faults.push(`${relative(ROOT, path)}:${index + 1}: ${cited}`);
         }
@@ -61,6 +54,20 @@ Deno.test("every relative link of README.md and of docs leads to a file, and its
     }
   }
   assert.deepEqual(faults, []);
+});
+
+Deno.test("a page is short enough to be read, unless it is a reference", () => {
+  const long = [...filesUnder(join(ROOT, "docs"))].map((path) => relative(ROOT, path))
+    .filter((path) => path.endsWith(".md") && !path.startsWith("docs/reference/"))
+    .filter((path) => Deno.statSync(join(ROOT, path)).size > PAGE_BYTES_MAX);
+  assert.deepEqual(long, []);
+});
+
+Deno.test("the index names every page", () => {
+  const index = pageAt(join(ROOT, "docs/README.md"))!.links.map(({ target }) => join("docs", target));
+  const pages = [...filesUnder(join(ROOT, "docs"))].map((path) => relative(ROOT, path));
+  const missing = pages.filter((path) => path.endsWith(".md") && !index.includes(path));
+  assert.deepEqual(missing, ["docs/README.md"]);
 });
 
 Deno.test("the generated sections of docs equal a fresh build", () => {

@@ -19,7 +19,7 @@ const CHECKS = [
 ];
 
 /**
- * Refusals of 500 and more that are meant: an offer that cannot be read is 500, see docs/live.md#whip; a webhook beyond the share
+ * Refusals of 500 and more that are meant: an offer that cannot be read is 500, see docs/live/whip.md; a webhook beyond the share
  * of one caller is 503, and the run goes on long enough to register that many; a question with a deadline of a millisecond is 503.
  */
 const CONFIG = `

@@ -267,7 +267,7 @@ export async function checkMetrics({ settings, signal }: Session): Promise<reado
       ? warning(
         "decoder cage",
         "the server's ffmpeg runs in none",
-        "install bubblewrap on the server; docs/security.md has why",
+        "install bubblewrap on the server; docs/security/cage.md has why",
       )
       : ok("decoder cage", level),
     damaged > 0

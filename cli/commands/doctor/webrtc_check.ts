@@ -16,7 +16,7 @@ export async function tryWebRtc(session: Session): Promise<Finding> {
   } catch (error) {
     signal.throwIfAborted();
     const { message, exit } = failureOf(error, settings.url);
-    const advice = "docs/live.md lists why an offer is refused";
+    const advice = "docs/live/whip.md lists why an offer is refused";
     return exit === "server" ? warning(check, message, advice) : failure(check, message, advice);
   }
   try {
@@ -33,7 +33,7 @@ export async function tryWebRtc(session: Session): Promise<Finding> {
       : failure(
         check,
         "no connection: ICE or DTLS did not get through",
-        "let UDP pass between here and the server, or set STUN and TURN servers there; docs/live.md has the settings",
+        "let UDP pass between here and the server, or set STUN and TURN servers there; docs/live/whip.md has the settings",
       );
   } finally {
     await client.whipTerminate(answer.sessionId).catch(() => {});

@@ -1,4 +1,4 @@
-/** Finds in the lines of events which pictures and clips they name; docs/events.md#kinds lists the fields. */
+/** Finds which pictures and clips lines of events name; docs/reference/events.md#kinds lists the fields. */
 
 import { Buffer } from "node:buffer";
 

@@ -76,7 +76,7 @@ interface SourceFrames {
 /** Markers of one commit: writing the markers of a long file must not block other requests. */
 const MARKERS_PER_COMMIT = 256;
 
-/** See docs/api.md#analyze and docs/frames.md#gate. */
+/** See docs/api/analyze.md#analyze and docs/frames.md#gate. */
 export class Analyze {
   readonly #options: AnalyzeOptions;
 

@@ -1,4 +1,4 @@
-/** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api.md#feedback.
+/** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api/reading.md#feedback.
  */
 
 import { utf8Length } from "../../base/bytes.ts";

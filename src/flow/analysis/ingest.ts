@@ -51,7 +51,7 @@ const ROWS_PER_TURN = 1024;
 /** What the caller wants of the run, for error messages. */
 const ACTION = "ingest into";
 
-/** See docs/api.md#ingest. */
+/** See docs/api/ingest.md#ingest. */
 export class Ingest {
   readonly #options: IngestOptions;
 

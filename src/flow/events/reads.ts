@@ -1,4 +1,4 @@
-/** Reads a run's events, markers and queries back from the timeline. See docs/api.md#reading-events. */
+/** Reads a run's events, markers and queries from the timeline. See docs/api/reading.md#reading-events. */
 
 import { bareName } from "../../model/files/file_name.ts";
 import { utf8Length } from "../../base/bytes.ts";

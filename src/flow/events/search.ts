@@ -1,4 +1,4 @@
-/** Search: finds the caller's events whose description contains a text. See docs/api.md#search. */
+/** Search: finds the caller's events whose description contains a text. See docs/api/reading.md#search. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";

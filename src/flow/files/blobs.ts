@@ -1,4 +1,4 @@
-/** Opens retained blobs: only those that an event of the caller's own run grants. See docs/api.md#blobs. */
+/** Opens retained blobs: only what an event of the caller's own run grants. See docs/api/files.md#blobs. */
 
 import { MediaRemoved, refuse } from "../../contract/refusal.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";

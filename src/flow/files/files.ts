@@ -1,4 +1,4 @@
-/** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
+/** Uploads, and the files that callers may download. See docs/api/files.md#uploads-and-files. */
 
 import { ownerPrefix } from "../../model/identifiers.ts";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The files of the web pages that the service serves. See docs/api.md#web-pages. */
+/** The files of the web pages that the service serves. See docs/api/system.md#web-pages. */
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";

@@ -25,7 +25,7 @@ export interface SessionMarkersOptions {
   readonly world: Pick<World, "monotonicMs">;
 }
 
-/** See docs/live.md#live-markers. */
+/** See docs/live/events.md#live-markers. */
 export class SessionMarkers {
   readonly #options: SessionMarkersOptions;
   /** How many were written; their ids count from 0. */

@@ -57,7 +57,7 @@ export type Trickled =
   | { readonly outcome: "not_restarted" }
   | { readonly outcome: "restarted"; readonly fragment: string; readonly etag: string };
 
-/** See docs/live.md#whip. */
+/** See docs/live/whip.md. */
 export class Whip {
   readonly #options: WhipOptions;
   /** How often ICE was restarted, by session. */
@@ -73,7 +73,7 @@ export class Whip {
   }
 
   /**
-   * The order of the checks is part of the interface (docs/live.md#whip). An offer that fails one leaves
+   * The order of the checks is part of the interface (docs/live/whip.md). An offer that fails one leaves
    * nothing behind: the run is created when the session has its answer, before any media can arrive.
    */
   async offer(caller: Caller, offerText: string, attachHeader: string | null): Promise<AcceptedOffer> {

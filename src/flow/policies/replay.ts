@@ -107,7 +107,7 @@ export class PolicyReplay {
 
   /**
    * Runs the state machine of the zone over the run's media, decoded again, cropped to the zone and sampled
-   * as in its latest ingest. Scores motion like the live path. See docs/live.md#restricted-zone.
+   * as in its latest ingest. Scores motion like the live path. See docs/live/events.md#restricted-zone.
    */
   async #overSignals(
     caller: Caller,

@@ -1,4 +1,4 @@
-/** Reads the interactions of a run back from the events of its chunks. See docs/api.md#interactions. */
+/** Reads the interactions of a run from the events of its chunks. See docs/api/reading.md#interactions. */
 
 import { interactionsOf } from "../../model/reason/interaction.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";

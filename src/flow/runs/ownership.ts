@@ -36,7 +36,7 @@ export function ownedRunOrTombstone(
 /**
  * The caller's own run that may still be acted on; 409 when it is terminal or expired. No timer expires a
  * run: `statusOf` of model/runs/run.ts compares its last activity with the TTL whenever the status is read.
- * See docs/api.md#run-status. `action` is what the error message says, as in "Cannot stop …".
+ * See docs/api/runs.md#run-status. `action` is what the error message says, as in "Cannot stop …".
  */
 export function actionableRun(
   view: TimelineView,

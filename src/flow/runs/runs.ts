@@ -1,4 +1,4 @@
-/** The life of a run: create, list, read, stop, keep alive, delete. See docs/api.md#runs. */
+/** The life of a run: create, list, read, stop, keep alive, delete. See docs/api/runs.md#runs. */
 
 import type { Metrics } from "../../contract/metrics.ts";
 import { refuse } from "../../contract/refusal.ts";

@@ -1,4 +1,4 @@
-/** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
+/** Opens a `source_uri`, local or remote, as an input of ffmpeg. See docs/api/ingest.md#sources. */
 
 import { join } from "node:path";
 import { PermitQueue } from "../../sharing/permit_queue.ts";

@@ -1,5 +1,5 @@
 /** Whether live sessions and model calls are well, judged by the metrics of the process. See
- * docs/api.md#health-system-and-metrics.
+ * docs/api/system.md#health-system-and-metrics.
  */
 
 import type { GaugeName, Metrics } from "../../contract/metrics.ts";

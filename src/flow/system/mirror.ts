@@ -225,7 +225,7 @@ export class Mirror implements AsyncDisposable {
     const endSeq = timeline.view.lastSeq;
     if (cursor.seq >= Math.min(endSeq, this.#latestSeq)) return this.#isComplete(endSeq);
     // An event is copied only when it is on the disk: after a power cut it must still exist. See
-    // docs/deployment.md#durability.
+    // docs/deployment/data-directory.md#durability.
     await timeline.synced();
     const query = { fromSeq: cursor.seq + 1, toSeq: endSeq, kinds: MIRRORED_KINDS, limit: this.#batchEvents };
     const [events] = timeline.readAll(query);

@@ -1,5 +1,5 @@
 /** What an operator wants to know of the running service: its versions, the disk, its settings. See
- * docs/api.md#health-system-and-metrics.
+ * docs/api/system.md#health-system-and-metrics.
  */
 
 import type { Config } from "../../contract/config.ts";

@@ -20,7 +20,7 @@ export interface DeliveryReadsOptions {
   readonly hooks: HookRegistry;
 }
 
-/** See docs/events.md#deliveries. */
+/** See docs/events/webhooks.md#deliveries. */
 export class DeliveryReads {
   readonly #options: DeliveryReadsOptions;
 

@@ -33,7 +33,7 @@ export interface WebhookWorkerOptions {
   readonly deliveries: DeliveryLog;
   readonly world: World;
   readonly metrics: Metrics;
-  /** The waits before the second, the third and the fourth attempt. See docs/events.md#webhook-deliveries. */
+  /** Waits before the second, third and fourth attempt. See docs/events/webhooks.md#webhook-deliveries. */
   readonly retryDelaysMs: readonly number[];
   /** The worker of the webhook that this one goes on for, in another run. */
   readonly previous?: WebhookWorker | undefined;
@@ -55,7 +55,7 @@ export interface WebhookWorkerOptions {
  * Every outcome is recorded in the delivery log before the next event starts, so a restart continues where
  * this process ended. New events and a redelivery alternate batch by batch, so that neither waits for all of
  * the other.
- * See docs/events.md#webhook-deliveries.
+ * See docs/events/webhooks.md#webhook-deliveries.
  */
 export class WebhookWorker {
   readonly #options: WebhookWorkerOptions;
@@ -248,7 +248,7 @@ export class WebhookWorker {
       return true;
     }
     // An event is sent only when it is on the disk: after a power cut it must still exist. See
-    // docs/deployment.md#durability.
+    // docs/deployment/data-directory.md#durability.
     await timeline.synced();
     let isIdle = true;
     for (const event of await this.#nextBatch(this.#cursorSeq + 1, endSeq)) {

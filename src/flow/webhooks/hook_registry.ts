@@ -28,7 +28,7 @@ import { type HookReceiver, receiverOf, SourceReceiver } from "./receivers.ts";
 
 /** What deliveries need. */
 export interface WebhookSending {
-  /** SERVICE_WEBHOOK_SECRET, at least 32 bytes. See docs/events.md#webhook-signatures. */
+  /** SERVICE_WEBHOOK_SECRET, at least 32 bytes. See docs/events/webhooks.md#webhook-signatures. */
   readonly secret: string;
   readonly agent: PinnedAgent;
   /** SERVICE_WEBHOOK_TIMEOUT_MS. */
@@ -68,7 +68,7 @@ export interface Delivering {
 
 /**
  * How long a webhook of the file of sources goes on in a run that is over: longer than an explanation may
- * take. See docs/live.md#enrichment.
+ * take. See docs/live/events.md#enrichment.
  */
 const LINGER_MS = LIMITS.live.enrichDeadlineMs.maximum + 30_000;
 

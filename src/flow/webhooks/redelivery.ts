@@ -17,7 +17,7 @@ export interface RedeliverySchedulerOptions {
   readonly hooks: HookRegistry;
 }
 
-/** See docs/events.md#redelivery. */
+/** See docs/events/webhooks.md#redelivery. */
 export class RedeliveryScheduler {
   readonly #options: RedeliverySchedulerOptions;
 

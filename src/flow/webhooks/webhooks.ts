@@ -38,7 +38,7 @@ export interface WebhooksOptions {
   readonly allowPrivate: boolean;
 }
 
-/** See docs/events.md#webhooks. A delivery that fails is retried by `WebhookWorker`. */
+/** See docs/events/webhooks.md. A delivery that fails is retried by `WebhookWorker`. */
 export class Webhooks {
   readonly #options: WebhooksOptions;
   readonly #redeliveries: RedeliveryScheduler;

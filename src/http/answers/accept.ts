@@ -1,4 +1,4 @@
-/** Chooses the format of an answer by the `Accept` header. See docs/api.md#formats. */
+/** Chooses the format of an answer by the `Accept` header. See docs/api/reading.md#formats. */
 
 import { parseAccept } from "hono/utils/accept";
 

@@ -7,7 +7,7 @@ import { COMMON_HEADERS, plainText } from "./reply.ts";
 
 /**
  * Owns the file from here on, and closes it when the body was sent, when the client disconnects, or at once without a body.
- * See docs/api.md#ranges-and-conditions.
+ * See docs/api/files.md#ranges-and-conditions.
  */
 export function fileResponse(request: Request, open: OpenFile): Response {
   const { sizeBytes } = open;

@@ -1,4 +1,4 @@
-/** Cells and lines of CSV, RFC 4180. See docs/api.md#csv. */
+/** Cells and lines of CSV, RFC 4180. See docs/api/reading.md#csv. */
 
 /** What a spreadsheet may take for the begin of a formula, and the apostrophe that says it is none. */
 const LIKE_FORMULA = /^[=+\-@\t\r\n'＝＋－＠]/;

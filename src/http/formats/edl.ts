@@ -1,4 +1,4 @@
-/** Markers as an edit decision list, CMX 3600: the shots, with the markers in them. See docs/api.md#edl. */
+/** Markers as an edit decision list, CMX 3600: the shots with their markers. See docs/api/reading.md#edl. */
 
 import { type Marker, typeWithOrigin } from "../../model/frames/marker.ts";
 import { frameAt, timecode, type TimecodeRate, timecodeRate } from "../../model/frames/timecode.ts";

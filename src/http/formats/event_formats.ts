@@ -1,4 +1,4 @@
-/** The formats of a list of events: JSON, CSV, and JSON lines. See docs/api.md#formats. */
+/** The formats of a list of events: JSON, CSV, and JSON lines. See docs/api/reading.md#formats. */
 
 import type { LongEntry, TimelineEntry } from "../../flow/events/reads.ts";
 import { cell, csvLine, quotedText } from "./csv.ts";

@@ -1,4 +1,4 @@
-/** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
+/** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api/reading.md#formats. */
 
 import { refuse } from "../../contract/refusal.ts";
 import { PageEntries, type PageQuery } from "../../flow/list_page.ts";

@@ -1,4 +1,4 @@
-/** The formats of a list of markers: JSON, CSV, JSON lines, WebVTT and EDL. See docs/api.md#formats. */
+/** Formats of a list of markers: JSON, CSV, JSON lines, WebVTT and EDL. See docs/api/reading.md#formats. */
 
 import type { TimelineEntry } from "../../flow/events/reads.ts";
 import type { Marker } from "../../model/frames/marker.ts";

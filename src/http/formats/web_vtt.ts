@@ -1,4 +1,4 @@
-/** A marker as a cue of WebVTT. See docs/api.md#webvtt. */
+/** A marker as a cue of WebVTT. See docs/api/reading.md#webvtt. */
 
 import { type Marker, typeWithOrigin } from "../../model/frames/marker.ts";
 import { onOneTextLine } from "./one_text_line.ts";

@@ -1,4 +1,4 @@
-/** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api.md#web-pages. */
+/** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api/system.md#web-pages. */
 
 import { jsonObject } from "../../model/events/payload_shapes.ts";
 import { precondition } from "../../model/files/precondition.ts";

@@ -29,7 +29,7 @@ export interface SessionSettings {
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
   readonly trigger: TriggerProgram | null;
-  /** Clip mode, where clips are reported instead of keyframes; null for none. See docs/live.md#clip-mode. */
+  /** Clip mode: clips are reported instead of keyframes; null for none. See docs/live/events.md#clip-mode. */
   readonly clip: ClipSettings | null;
   /** Whether frames that the gate keeps are reported as pictures; false in clip mode. */
   readonly wantsKeyframes: boolean;
@@ -63,7 +63,7 @@ export interface IceSettings {
   /** Addresses of STUN servers, such as `stun:stun.example.org:3478`. */
   readonly stunServers: readonly string[];
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
-  /** To which addresses of a publisher's candidates the service sends. See docs/live.md#ice. */
+  /** To which addresses of a publisher's candidates the service sends. See docs/live/whip.md#ice. */
   readonly candidates: { readonly listenHost: string; readonly allowedNetworks: readonly IpNetwork[] };
 }
 
@@ -280,7 +280,8 @@ export interface Snapshot {
 }
 
 /**
- * What comes of the live view, for the id of the order with which it is watched. See docs/live.md#live-view.
+ * What comes of the live view, for the id of the order with which it is watched.
+ * See docs/live/clips.md#live-view.
  */
 export type ViewReport =
   /** The first part of an MP4: how the fragments from here on are read. */
@@ -335,7 +336,7 @@ export interface TriggerFacts {
   };
 }
 
-/** An evidence clip: the encoded stream around a cause. See docs/live.md#evidence-clips. */
+/** An evidence clip: the encoded stream around a cause. See docs/live/clips.md#evidence-clips. */
 export interface RecordedClip {
   /** What began the clip; later causes only prolong it. */
   readonly cause: ClipCause;
@@ -376,7 +377,7 @@ export interface MadeSegment {
   readonly mp4: Uint8Array<ArrayBuffer>;
 }
 
-/** Four seconds of one audio track. See docs/live.md#live-audio. */
+/** Four seconds of one audio track. See docs/live/events.md#live-audio. */
 export interface AudioWindow {
   /** What `units` are: Opus packets, or blocks of 20 ms of samples (mono, 16 kHz, 16 bits). */
   readonly format: "opus" | "pcm";

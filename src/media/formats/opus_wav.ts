@@ -1,4 +1,4 @@
-/** Decodes a window of live Opus packets into a WAV for the audio sidecar. See docs/live.md#live-audio. */
+/** Decodes a window of live Opus packets into a WAV for the sidecar. See docs/live/events.md#live-audio. */
 
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../contract/limits.ts";

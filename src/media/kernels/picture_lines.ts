@@ -1,4 +1,4 @@
-/** Lines of the picture that nothing was averaged of, which come before each reduced frame: docs/detection.md#combing. */
+/** Lines of the picture that nothing was averaged of, which come before each reduced frame: docs/detection/faults.md#combing. */
 
 import type { Region } from "../../model/frames/coordinates.ts";
 import { FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "./frame_planes.ts";

@@ -50,7 +50,7 @@ export interface ZoneInterval {
 /**
  * One zone with the state of one sequence of frames. Scores are compared without rounding: a score of 0.6 meets the
  * threshold 0.6. A frame between the two thresholds restarts the count, and so does NaN, a frame without a score. See
- * docs/live.md#restricted-zone.
+ * docs/live/events.md#restricted-zone.
  */
 export class ZoneKernel {
   readonly #module: ZoneExports;

@@ -73,7 +73,7 @@ export interface FrameDecision {
   readonly confidence: number;
   /** Whether the gate keeps the frame: `keep` or `discard` must follow. */
   readonly isKept: boolean;
-  /** Whether the kept frames repeat themselves, and whether that began on this frame. See docs/live.md#loop-detector. */
+  /** Whether the kept frames repeat themselves, and whether that began on this frame. See docs/live/events.md#loop-detector. */
   readonly isLooping: boolean;
   readonly hasEnteredLoop: boolean;
   /** Set when activity entered the zone on this frame: its score, and for how many frames in a row it had to last. */
@@ -392,7 +392,7 @@ export class LiveAnalysis implements Disposable {
     const gateReason = GATE_REASONS[judged.reason[0]!]!;
     const [novelty, motion, confidence] = [judged.novelty[0]!, judged.motion[0]!, judged.confidence[0]!];
     // The loop detector compares kept frames only: any two consecutive frames look alike, so that with all frames a camera
-    // would always be in a loop. See docs/live.md#loop-detector.
+    // would always be in a loop. See docs/live/events.md#loop-detector.
     const hasEnteredLoop = isKept(gateReason) && this.#loop.step(signals.hashLow, signals.hashHigh);
     const hasEnteredZone = zone?.step(motion) === "entered";
     const flags = trigger?.step(frame.ptsMs, motion, novelty, confidence) ?? 0;

@@ -1,4 +1,4 @@
-/** The cage around a decoder: what it sees of the machine, at the level that this machine allows. See docs/security.md#cage. */
+/** The cage around a decoder: what it sees of the machine, at the level that this machine allows. See docs/security/cage.md. */
 
 import type { Enclosure } from "../process.ts";
 import { DEVICES, type UnshareTools, unshareWords } from "./cage_unshare.ts";

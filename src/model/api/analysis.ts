@@ -1,4 +1,4 @@
-/** What ingest and analyze take and answer: shapes; the flows check the rules. See docs/api.md#ingest. */
+/** What ingest and analyze take and answer: shapes; the flows check the rules. See docs/api/ingest.md. */
 
 import * as z from "zod";
 import { LIMITS } from "../../contract/limits.ts";
@@ -55,7 +55,7 @@ export const DETECTOR_NAMES = boundedList(z.string().meta({ enum: [...DETECTORS]
 
 const SCORE = z.number().meta({ minimum: 0, maximum: 1 });
 
-/** A frame that the caller supplies. See docs/api.md#analyze. */
+/** A frame that the caller supplies. See docs/api/analyze.md#analyze. */
 const CALLER_FRAME = z.strictObject({
   frame_index: z.int().nonnegative(),
   pts_ms: z.int().nonnegative(),

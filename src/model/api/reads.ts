@@ -1,4 +1,4 @@
-/** What the routes that read the timeline take and answer: shapes. See docs/api.md#reading-events. */
+/** What the routes that read the timeline take and answer: shapes. See docs/api/reading.md#reading-events. */
 
 import * as z from "zod";
 import { count, jsonObject, open, positive, text } from "../events/payload_shapes.ts";

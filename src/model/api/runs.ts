@@ -1,4 +1,4 @@
-/** What the run routes take and answer: shapes; the flow checks the rules. See docs/api.md#runs. */
+/** What the run routes take and answer: shapes; the flow checks the rules. See docs/api/runs.md#runs. */
 
 import * as z from "zod";
 import { count, mode, text } from "../events/payload_shapes.ts";

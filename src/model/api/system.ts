@@ -15,7 +15,7 @@ import { answer, requestIdField, runIdField } from "./answer_fields.ts";
 export const HEALTH = answer("Health", () => ({ status: z.literal("ok") }));
 
 export const SYSTEM_SETTING = answer("SystemSetting", () => ({
-  name: text.describe("The variable, see docs/configuration.md#settings"),
+  name: text.describe("The variable, see docs/reference/settings.md"),
   meaning: text,
   default: z.string().nullable().describe("What holds where the variable is not set; null for nothing"),
   no_effect: z.string().nullable().describe(

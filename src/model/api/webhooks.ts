@@ -44,7 +44,7 @@ export interface RegisteredWebhook {
   readonly signing_secret: string;
 }
 
-/** An entry of the list of webhooks. See docs/events.md#webhooks. */
+/** An entry of the list of webhooks. See docs/events/webhooks.md. */
 export interface ListedWebhook {
   readonly webhook_id: string;
   readonly url: string;

@@ -206,7 +206,7 @@ const chunkInferredFromClip = open({
 
 /**
  * What a model said of a chunk of live sound. Times are relative to the first RTP timestamp of the track. See
- * docs/live.md#live-audio.
+ * docs/live/events.md#live-audio.
  */
 const chunkInferredFromLiveAudio = open({
   request_id: text,

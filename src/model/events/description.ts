@@ -15,7 +15,7 @@ export interface DescribedPayload {
 /**
  * What search reads of a payload. The text is `description`, or else `summary`. The media time is `pts_ms`,
  * or else the start of a chunk or of a marker. Undefined for a payload without either text. See
- * docs/api.md#search.
+ * docs/api/reading.md#search.
  */
 export function describedPayload(json: string): DescribedPayload | undefined {
   // Most payloads have neither and need not be parsed.

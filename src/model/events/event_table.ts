@@ -8,7 +8,7 @@ import * as live from "./live_payloads.ts";
 import * as policy from "./policy_payloads.ts";
 import * as run from "./run_payloads.ts";
 
-/** The place of a blob reference in a payload. The owner of the run may fetch that blob. See docs/api.md#blobs. */
+/** The place of a blob reference in a payload. The owner of the run may fetch that blob. See docs/api/files.md#blobs. */
 export interface BlobGrant {
   /** The route that serves the blob. */
   readonly route: "keyframes" | "media";
@@ -48,7 +48,7 @@ const SPOKEN_FEEDBACK: BlobGrant = { route: "media", at: ["feedback_audio"] };
 /** The row that stands for every `trigger.<event_type>`. */
 const TRIGGER_FAMILY = "trigger.*";
 
-/** Every kind of event. See docs/events.md#kinds. */
+/** Every kind of event. See docs/reference/events.md#kinds. */
 export const EVENTS = {
   run_created: row("A run was created by a request or by a WHIP offer.", run.runCreated),
   ingest_received: row("A source was accepted by ingest or by reason.", run.ingestReceived),

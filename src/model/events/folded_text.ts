@@ -1,4 +1,4 @@
-/** The form in which search compares texts, in which different spellings of the same word are equal. See docs/api.md#search. */
+/** The form in which search compares texts, in which different spellings of the same word are equal. See docs/api/reading.md#search. */
 
 import { normalForm } from "../../base/normal_form.ts";
 

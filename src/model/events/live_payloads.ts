@@ -1,4 +1,4 @@
-/** Payloads of the events of live sessions. See docs/events.md#live-events. */
+/** Payloads of the events of live sessions. See docs/reference/events.md#live-events. */
 
 import * as z from "zod";
 import { CLIP_CAUSES } from "../live/recording/causes.ts";
@@ -119,7 +119,7 @@ export const clipStored = open({
   ),
   still: imageEvidence.describe("The picture of the cause"),
 });
-/** Why an event got no description. See docs/live.md#enrichment. */
+/** Why an event got no description. See docs/live/events.md#enrichment. */
 export const ENRICHMENT_REASONS = [
   "deadline",
   "overloaded",

@@ -1,4 +1,4 @@
-/** How well a description matches the text that was searched for. See docs/api.md#search. */
+/** How well a description matches the text that was searched for. See docs/api/reading.md#search. */
 
 import { foldedText } from "./folded_text.ts";
 

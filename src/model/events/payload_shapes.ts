@@ -152,7 +152,7 @@ export const feedbackAudio = named(
   }),
 );
 
-/** Fields of a source that ended early. See docs/api.md#early-ends. */
+/** Fields of a source that ended early. See docs/api/ingest.md#early-ends. */
 export const sourceEndFields = {
   ended_early: named(
     "EarlyEnd",

@@ -270,7 +270,7 @@ export const operatorFeedbackSubmitted = open({
   feedback: z.string(),
 });
 
-/** The filter of a webhook. See docs/events.md#filters. */
+/** The filter of a webhook. See docs/events/webhooks.md#filters. */
 export const webhookFilter = named(
   "WebhookFilter",
   open({
@@ -284,7 +284,7 @@ export const webhookFilter = named(
   }),
 );
 
-/** The cooldown of a webhook. See docs/events.md#cooldown. */
+/** The cooldown of a webhook. See docs/events/webhooks.md#cooldown. */
 export const webhookCooldown = named(
   "WebhookCooldown",
   open({

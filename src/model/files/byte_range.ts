@@ -1,4 +1,4 @@
-/** The `Range` header: the requested bytes of a file, by RFC 9110 section 14. See docs/api.md#ranges-and-conditions. */
+/** The `Range` header: the requested bytes of a file, by RFC 9110 section 14. See docs/api/files.md#ranges-and-conditions. */
 
 /** A range of bytes; both ends belong to it. */
 export interface ByteRange {

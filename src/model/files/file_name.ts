@@ -1,4 +1,4 @@
-/** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api.md#uploads-and-files. */
+/** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api/files.md#uploads-and-files. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { normalForm } from "../../base/normal_form.ts";

@@ -1,4 +1,4 @@
-/** Conditional requests: whether the copy of the caller is current, by RFC 9110 section 13. See docs/api.md#ranges-and-conditions. */
+/** Conditional requests: whether the copy of the caller is current, by RFC 9110 section 13. See docs/api/files.md#ranges-and-conditions. */
 
 /** The values that distinguish one version of a file from another. */
 export interface Validators {

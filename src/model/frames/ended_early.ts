@@ -1,4 +1,4 @@
-/** Whether a source ended before the end that it announces. See docs/api.md#early-ends. */
+/** Whether a source ended before the end that it announces. See docs/api/ingest.md#early-ends. */
 
 export interface EndedEarly {
   /** When the last decoded frame ends, whole milliseconds from the first one. */

@@ -1,4 +1,4 @@
-/** Which frames of a recording are analyzed, and at which rate. See docs/api.md#sampling. */
+/** Which frames of a recording are analyzed, and at which rate. See docs/api/ingest.md#sampling. */
 
 import { refuse } from "../../contract/refusal.ts";
 import { LIMITS } from "../../contract/limits.ts";

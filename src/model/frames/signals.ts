@@ -76,5 +76,5 @@ export interface ContextScores {
 /** A frame with at least this cut score has the reason `scene_cut`. See docs/frames.md#cut-score. */
 export const CUT_SCORE_THRESHOLD = 0.5;
 
-/** A frame with at least this artifact score has the reason `temporal_fault`. See docs/detection.md#artifacts. */
+/** A frame with at least this artifact score has the reason `temporal_fault`. See docs/detection/faults.md. */
 export const ARTIFACT_SCORE_THRESHOLD = 0.5;

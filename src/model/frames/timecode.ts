@@ -1,4 +1,4 @@
-/** Non-drop SMPTE timecodes of media times: at which rates there are any, and which one a time has. See docs/api.md#edl. */
+/** Non-drop SMPTE timecodes of media times: at which rates there are any, and which one a time has. See docs/api/reading.md#edl. */
 
 /** A rate at which timecodes can count. */
 export interface TimecodeRate {

@@ -1,4 +1,4 @@
-/** Faults that are none, because the picture only becomes another one step by step: docs/detection.md#faults-in-transitions. */
+/** Faults that are none, because the picture only becomes another one step by step: docs/detection/faults.md#faults-in-transitions. */
 
 import type { DetectedRange } from "./detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD, GATE_REASONS, type SignalColumns } from "./signals.ts";

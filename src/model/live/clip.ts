@@ -1,4 +1,4 @@
-/** Clip mode: which frames of a live stream form a clip, and when. See docs/live.md#clip-mode. */
+/** Clip mode: which frames of a live stream form a clip, and when. See docs/live/events.md#clip-mode. */
 
 import { LIMITS } from "../../contract/limits.ts";
 

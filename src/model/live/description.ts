@@ -2,7 +2,7 @@
 
 import { truncatedUtf8 } from "../../base/bytes.ts";
 
-/** The words of a description that are compared. See docs/live.md#state-transitions. */
+/** The words of a description that are compared. See docs/live/events.md#state-transitions. */
 const WORDS_MAX = 128;
 /** The share of common words below which the state is another one. */
 const SAME_STATE_OVERLAP = 0.5;

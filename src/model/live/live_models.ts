@@ -1,4 +1,4 @@
-/** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live.md#descriptions. */
+/** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live/events.md#descriptions. */
 
 import type { Config } from "../../contract/config.ts";
 import type { BackendSettings } from "../infer/backend_file.ts";

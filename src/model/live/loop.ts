@@ -1,4 +1,4 @@
-/** Loop detection: whether the kept frames of a live stream look like those before. See docs/live.md#loop-detector. */
+/** Loop detection: whether the kept frames of a live stream look like those before. See docs/live/events.md#loop-detector. */
 
 /** How many frames back a frame is compared with. */
 const RING_FRAMES = 8;

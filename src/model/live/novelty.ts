@@ -1,4 +1,4 @@
-/** Semantic novelty: whether a keyframe needs a new description, by its embedding. See docs/live.md#novelty. */
+/** Semantic novelty: whether a keyframe needs a new description, by its embedding. See docs/live/events.md#novelty. */
 
 /** The settings SERVICE_NOVELTY_*. */
 export interface NoveltySettings {

@@ -63,7 +63,7 @@ export interface OfferNeeds {
 
 /**
  * Reads an offer. `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See
- * docs/live.md#codecs.
+ * docs/live/whip.md#codecs.
  *
  * Errors: 400 where there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the
  * offer can be served, or it has more than one video.

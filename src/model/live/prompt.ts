@@ -1,4 +1,4 @@
-/** The prompts for live keyframes and clips. See docs/live.md#descriptions. */
+/** The prompts for live keyframes and clips. See docs/live/events.md#descriptions. */
 
 import { quoted } from "../field_rules.ts";
 import type { PreviousState } from "./description.ts";

@@ -4,7 +4,7 @@ import type { PayloadOf } from "../events/event_table.ts";
 
 /**
  * The mirrored kinds: feedback, and the descriptions of live sessions. See
- * docs/deployment.md#mirror-database.
+ * docs/deployment/mirror.md.
  */
 export const MIRRORED_KINDS: ReadonlySet<string> = new Set(
   ["operator_feedback_submitted", "vlm", "vlm_tiered", "clip_vlm", "clip_vlm_tiered"],

@@ -1,4 +1,4 @@
-/** The tables of the mirror database, and the SQL that makes, fills and asks them. See docs/deployment.md#mirror-database. */
+/** The tables of the mirror database, and the SQL that makes, fills and asks them. See docs/deployment/mirror.md. */
 
 import type { MirrorTable } from "./rows.ts";
 

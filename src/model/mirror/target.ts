@@ -1,6 +1,6 @@
 /** Where the mirror database is, and how its connection is protected: what SERVICE_MIRROR_URL says. */
 
-/** How the connection is protected, as PostgreSQL's own clients name it. See docs/deployment.md#mirror-database. */
+/** How the connection is protected, as PostgreSQL's own clients name it. See docs/deployment/mirror.md. */
 export type TlsMode = "disable" | "prefer" | "require" | "verify-full";
 
 export interface MirrorTarget {

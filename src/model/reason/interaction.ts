@@ -1,4 +1,4 @@
-/** The interactions of a run: the answers of models, chunk by chunk, in order of time. See docs/api.md#interactions. */
+/** The interactions of a run: the answers of models, chunk by chunk, in order of time. See docs/api/reading.md#interactions. */
 
 import { parseWithRawNumbers } from "../exact_json.ts";
 import { payloadFields } from "../events/payload_json.ts";

@@ -109,7 +109,7 @@ export interface RunView {
   readonly removedSeq: number;
   /** Media that went before the events that name them. */
   readonly removedMedia: RemovedMedia;
-  /** Whether the run is on hold: then nothing of it is deleted. See docs/api.md#hold. */
+  /** Whether the run is on hold: then nothing of it is deleted. See docs/api/runs.md#hold. */
   readonly onHold: boolean;
   /** How many events of the run are left; the two numbers below are also about these. */
   readonly eventCount: number;
@@ -130,7 +130,7 @@ export interface RunView {
 
 /**
  * The status of a run. One that was idle for longer than the TTL is expired; that is decided on reading. See
- * docs/api.md#run-status.
+ * docs/api/runs.md#run-status.
  */
 export function statusOf(
   run: Pick<RunView, "state" | "lastActivityMs">,

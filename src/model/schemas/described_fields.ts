@@ -49,7 +49,7 @@ export const sourceUri = textWithin(
   `A file of an ingest root or an upload, or the URL of a remote source; at most ${LIMITS.ingest.sourceUriBytesMax} bytes`,
 );
 
-/** The video stream to take of a source with several; see docs/api.md#ingest. */
+/** The video stream to take of a source with several; see docs/api/ingest.md#ingest. */
 export const videoStreamIndex = z.int().nonnegative().nullish().describe(
   "The index of a video stream, among all streams of the source; the default or the largest one unless given",
 );

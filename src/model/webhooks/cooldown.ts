@@ -1,4 +1,4 @@
-/** The cooldown of a webhook: which events it withholds, and the state that follows from that. See docs/events.md#cooldown. */
+/** The cooldown of a webhook: which events it withholds, and the state that follows from that. See docs/events/webhooks.md#cooldown. */
 
 import type { FieldRules } from "../field_rules.ts";
 import { LIMITS } from "../../contract/limits.ts";

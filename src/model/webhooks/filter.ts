@@ -1,4 +1,4 @@
-/** The conditions of a webhook on the content of events: what may be asked for, and whether an event meets it. See docs/events.md#filters. */
+/** The conditions of a webhook on the content of events: what may be asked for, and whether an event meets it. See docs/events/webhooks.md#filters. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { FieldRules, quoted } from "../field_rules.ts";

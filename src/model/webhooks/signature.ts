@@ -1,4 +1,4 @@
-/** Signatures of webhook deliveries: the key of each webhook, and the signed headers of a body. See docs/events.md#webhook-signatures. */
+/** Signatures of webhook deliveries: the key of each webhook, and the signed headers of a body. See docs/events/webhooks.md#webhook-signatures. */
 
 import { createHmac } from "node:crypto";
 

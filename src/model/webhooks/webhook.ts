@@ -1,4 +1,4 @@
-/** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See docs/events.md#webhooks. */
+/** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See docs/events/webhooks.md. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../contract/refusal.ts";

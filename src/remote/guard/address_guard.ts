@@ -53,7 +53,7 @@ export function checkedTarget(url: URL, options: AddressGuardOptions): Promise<r
  * look-up may have another result (DNS rebinding). `hostname` may have brackets, upper case, and any spelling of a
  * number that browsers read as an IPv4 address: `0x7f.1` is 127.0.0.1. A name that does not exist and a name of a
  * private network get the same message. Errors: `AddressRefused`, or the reason of `signal`. See
- * docs/security.md#outbound-addresses.
+ * docs/security/sources.md#outbound-addresses.
  */
 export async function checkedAddresses(
   hostname: string,

@@ -50,7 +50,7 @@ export interface PinnedResponse {
 /**
  * Returns the server's answer whatever its status, redirects and errors included. When a kept connection is found to be
  * closed, the request is sent again on another one; in no other case is a request sent again.
- * Errors: `RequestFailed`, or the reason of `signal`. See docs/security.md#outbound-addresses.
+ * Errors: `RequestFailed`, or the reason of `signal`. See docs/security/sources.md#outbound-addresses.
  */
 export async function pinnedRequest(request: PinnedRequest): Promise<PinnedResponse> {
   const { agent, url } = request;

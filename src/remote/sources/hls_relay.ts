@@ -32,7 +32,7 @@ import { RequestFailed } from "../guard/request_failed.ts";
  * The relay is needed because ffmpeg itself (5.1) checks no host, verifies no certificate except the playlist's, and
  * follows redirects of every URL in a playlist. A source cannot use more than a small part of the thread: playlists are bounded
  * and rewritten in pieces, and each request and each address in a playlist lets the following requests wait.
- * See docs/security.md#outbound-addresses.
+ * See docs/security/sources.md#outbound-addresses.
  */
 export class HlsRelay implements AsyncDisposable {
   /** The URL for ffmpeg. */

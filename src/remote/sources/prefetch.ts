@@ -20,7 +20,7 @@ export type Sink = (bytes: Uint8Array) => Promise<void>;
  * `source_uri`): a host that may not be called, more than 5 redirects, a redirect to a scheme other than http and https
  * or from https to http, an answer other than 200, a body that is empty or over 256 MiB, and a download that takes
  * longer than 30 s in total. Errors: those of `sink`, and the reason of the signal. See
- * docs/security.md#outbound-addresses.
+ * docs/security/sources.md#outbound-addresses.
  */
 export async function prefetch(source: RemoteSource, sink: Sink, context: FetchContext): Promise<void> {
   using deadline = new Deadline(context.world, LIMITS.ingest.prefetchTimeoutMs, context.signal);

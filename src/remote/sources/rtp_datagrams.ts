@@ -35,7 +35,7 @@ export interface RtpDatagramsOptions {
  * ```
  *
  * A datagram from another address, or from another port than the one that the camera named, is counted and dropped. See
- * docs/security.md#ffmpeg.
+ * docs/security/sources.md#ffmpeg.
  */
 export class RtpDatagrams implements Disposable {
   readonly channels: string;

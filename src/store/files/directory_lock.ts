@@ -1,4 +1,4 @@
-/** The lock file of a data directory: only one process at a time may own it. See docs/deployment.md#data-directory. */
+/** The lock file of a data directory: only one process at a time may own it. See docs/deployment/data-directory.md. */
 
 import { join } from "node:path";
 

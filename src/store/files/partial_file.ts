@@ -18,7 +18,7 @@ export interface GrowingBytes extends Disposable {
  *
  * The hidden name begins like that of an upload, but with no owner before the two underscores, so no caller can open it. When
  * the disk is full or fails, the refusal is `storage_unavailable` (503), and the reason is logged. See
- * docs/deployment.md#durability.
+ * docs/deployment/data-directory.md#durability.
  */
 export class PartialFile implements Disposable {
   readonly path: string;

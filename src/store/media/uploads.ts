@@ -163,7 +163,7 @@ export class Upload implements Disposable {
 
   /**
    * Makes the upload visible, and returns its absolute path. No other upload is replaced. See
-   * docs/api.md#uploads-and-files.
+   * docs/api/files.md#uploads-and-files.
    */
   publish(name: UploadName): Promise<string> {
     return this.#publish(this.#hash.copy().digest("hex"), name);

@@ -1,4 +1,4 @@
-/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
+/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security/load.md#storage-quota. */
 
 import { ownerPrefix, ownerPrefixIn } from "../../model/identifiers.ts";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait. See docs/deployment.md#durability. */
+/** One fdatasync for all requests that wait, as SERVICE_WAL_SYNC=group asks for. */
 
 import { errorText } from "../../base/log.ts";
 import { refuse } from "../../contract/refusal.ts";

@@ -156,7 +156,7 @@ interface ScannedEnd {
  *
  * An interrupted write leaves an incomplete commit: all of it is cut, so a commit is in the log completely or not at
  * all. A line that has its line break was written completely and became damaged later: it stays, it is reported, and
- * its sequence number is not used again. See docs/deployment.md#durability.
+ * its sequence number is not used again. See docs/deployment/data-directory.md#durability.
  */
 function closeLog({ segment, sizeBytes, file, fold, end, into }: ScannedEnd): Tail {
   const tailFrom = end.tailFrom < 0 ? sizeBytes : end.tailFrom;

@@ -221,7 +221,7 @@ export class SegmentReader implements Disposable {
 /**
  * The one segment that records are appended to. An append is all or nothing: when the disk is full or fails, the bytes
  * that were written so far are removed again, so no part of a commit stays in the log. See
- * docs/deployment.md#durability.
+ * docs/deployment/data-directory.md#durability.
  */
 export class SegmentWriter implements Disposable {
   readonly file: Deno.FsFile;

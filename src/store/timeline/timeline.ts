@@ -53,7 +53,7 @@ export interface TimelineOptions {
   readonly world: World;
   /**
    * SERVICE_WAL_SYNC: with `none` a request is answered when the operating system has the bytes, with `group` when the
-   * disk has them. See docs/deployment.md#durability.
+   * disk has them. See docs/deployment/data-directory.md#durability.
    */
   readonly sync: "none" | "group";
   /** The API keys that are configured; none unless given. The data have other names for their principals. */
@@ -236,10 +236,10 @@ export class Timeline implements AsyncDisposable {
    *
    * When the disk is full or fails, none of the events is written or folded, no subscriber is notified, and the commit
    * is refused with `storage_unavailable` (HTTP 503). The next commit tries to write again. See
-   * docs/deployment.md#durability.
+   * docs/deployment/data-directory.md#durability.
    *
    * An event for a run that was deleted is refused with `not_found`, and so are the other events of its commit. See
-   * docs/events.md#kinds.
+   * docs/reference/events.md#kinds.
    */
   commit(decide: (view: TimelineView) => readonly NewEvent[]): readonly CommittedEvent[] {
     const { tracing } = this.#world;
@@ -304,7 +304,7 @@ export class Timeline implements AsyncDisposable {
   /**
    * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks: at once with `none`. With `group`
    * all callers that wait share one fdatasync; when it fails, they and every later commit are refused with
-   * `storage_unavailable`. See docs/deployment.md#durability.
+   * `storage_unavailable`. See docs/deployment/data-directory.md#durability.
    */
   synced(): Promise<void> {
     return this.#sync?.synced() ?? Promise.resolve();

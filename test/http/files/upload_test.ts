@@ -22,7 +22,7 @@ import { until } from "../../support/until.ts";
 const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
 const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
 
-/** Files of the principal of KEY_A are stored under this prefix. See docs/api.md#uploads-and-files. */
+/** Files of the principal of KEY_A are stored under this prefix. See docs/api/files.md#uploads-and-files. */
 function prefixIn(test: TestService): string {
   return `${sha256(writtenName(test.dataDir, KEY_A))}__`;
 }

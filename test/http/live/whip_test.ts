@@ -1,4 +1,4 @@
-/** Signalling of WHIP: offers and what is wrong with them, trickled candidates, prompts, the end. See docs/live.md#whip. */
+/** Signalling of WHIP: offers and what is wrong with them, trickled candidates, prompts, the end. See docs/live/whip.md. */
 
 import assert from "node:assert/strict";
 import {

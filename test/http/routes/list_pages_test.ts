@@ -1,4 +1,4 @@
-/** Lists in pages and as a whole, over HTTP. See docs/api.md#pages. */
+/** Lists in pages and as a whole, over HTTP. See docs/api/runs.md#pages. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Which models live sessions ask now. See docs/live.md#descriptions. */
+/** Which models live sessions ask now. See docs/live/events.md#descriptions. */
 
 import type { LiveModels } from "../../../model/live/live_models.ts";
 import { unknownModelText } from "../../../model/infer/model_list.ts";

@@ -15,7 +15,7 @@ export interface NoveltyStep {
 
 const ASK_ANYWAY: NoveltyStep = { verdict: "ask", commit: () => {} };
 
-/** One per process, as its ratios cover all sessions. See docs/live.md#novelty. */
+/** One per process, as its ratios cover all sessions. See docs/live/events.md#novelty. */
 export class SemanticNovelty {
   readonly #sidecar: EmbeddingSidecar;
   readonly #settings: NoveltySettings;

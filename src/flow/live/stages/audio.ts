@@ -42,7 +42,7 @@ export function audioStage({ host, plan: { identity, attach }, journal, acknowle
   });
 }
 
-/** See docs/live.md#live-audio. */
+/** See docs/live/events.md#live-audio. */
 class LiveAudio {
   readonly #options: LiveAudioOptions;
 

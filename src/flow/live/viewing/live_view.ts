@@ -17,7 +17,7 @@ export interface LiveViewOptions {
   readonly acknowledge: () => void;
 }
 
-/** See docs/live.md#live-view. The Worker works from the first viewer to the last one. */
+/** See docs/live/clips.md#live-view. The Worker works from the first viewer to the last one. */
 export class LiveView {
   readonly #options: LiveViewOptions;
   readonly #viewers = new Set<Viewer>();

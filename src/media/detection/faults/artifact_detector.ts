@@ -1,4 +1,4 @@
-/** Decides which frames are at fault and how, from measures of the frames around each: docs/detection.md#artifacts. */
+/** Decides which frames are at fault and how, from measures of the frames around each: docs/detection/faults.md. */
 
 import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_range.ts";
 import { ArtifactMeasures } from "./artifact_measures.ts";

@@ -1,4 +1,4 @@
-/** Frames whose two fields show different moments, by measures of lines that nothing was averaged of: docs/detection.md#combing. */
+/** Frames whose two fields show different moments, by measures of lines that nothing was averaged of: docs/detection/faults.md#combing. */
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 

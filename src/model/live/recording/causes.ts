@@ -1,4 +1,4 @@
-/** What causes an evidence clip or a second event of a live session. See docs/live.md#evidence-clips. */
+/** Causes of an evidence clip or a second event of a live session. See docs/live/clips.md#evidence-clips. */
 
 import type { FieldRules } from "../../field_rules.ts";
 
