@@ -1,8 +1,8 @@
 /**
  * Fits the detector of gradual transitions: `./scripts/deno run -A lab/fit_gradual.ts [--measure FOLDER...]`.
- * Without options it reads `fixtures/quality/gradual_rows.bin.gz`, writes `src/media/detection/gradual/weights.ts` and prints
- * what the trees find of the videos that they were fitted on, and of sources that took no part. See
- * docs/detection.md#gradual-transitions.
+ * Without options it reads `fixtures/quality/gradual_rows.bin.gz`, writes
+ * `src/media/detection/gradual/weights.ts` and prints what the trees find of the videos that they were fitted
+ * on, and of sources that took no part. See docs/detection.md#gradual-transitions.
  */
 
 import { parseArgs } from "node:util";

@@ -1,4 +1,6 @@
-/** Writes fitted trees as source code: whole numbers only, so that what is shipped and this fit agree exactly. */
+/** Writes fitted trees as source code: whole numbers only, so that what is shipped and this fit agree
+ * exactly.
+ */
 
 import { type FittedTrees, LEAF_ONE } from "../../src/media/detection/gradual/fitted_trees.ts";
 import type { Model } from "./boosting.ts";

@@ -102,7 +102,10 @@ export class DetectionCopy {
     }
   }
 
-  /** The faulty frames of each recording, joined to ranges, without those that begin in its gradual transitions. */
+  /**
+   * The faulty frames of each recording, joined to ranges, without those that begin in its gradual
+   * transitions.
+   */
   *faultsOf(
     recordings: Iterable<Recording>,
     transitions: readonly (readonly FrameRange[])[],
@@ -146,7 +149,10 @@ async function* filesIn(folder: string): AsyncGenerator<string> {
   }
 }
 
-/** The source with named numbers that `setConstant` changes; files outside the folder are those of the project. */
+/**
+ * The source with named numbers that `setConstant` changes; files outside the folder are those of the
+ * project.
+ */
 function changeable(name: string, source: string): string {
   const cases = constantsIn(source).map(({ name, at, text }) => {
     const rest = source.slice(at + text.length, source.indexOf(";", at));

@@ -1,4 +1,6 @@
-/** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted trees. */
+/** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted
+ * trees.
+ */
 
 import { DamageKernel } from "../kernels/damage_kernel.ts";
 import { DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
@@ -107,8 +109,8 @@ export class DamagedParts {
   }
 
   /**
-   * Goes on to the next frame, and sets `strength`. `isSilent`: the decoder does not notice changed bytes. `beginsAnew`: it says that the
-   * frame is made of no other.
+   * Goes on to the next frame, and sets `strength`. `isSilent`: the decoder does not notice changed bytes.
+   * `beginsAnew`: it says that the frame is made of no other.
    */
   step(frame: number, isCut: boolean, isSilent: boolean, beginsAnew = false): void {
     this.#trees = isSilent ? this.#silent : this.#usual;
@@ -148,7 +150,10 @@ export class DamagedParts {
     this.#clearness = Math.max(1, Math.min(4, 1 + more / CLEARER));
   }
 
-  /** The odds of a frame, times ODDS_ONE, are decided once, with the frames that have come by then; asked for in order. */
+  /**
+   * The odds of a frame, times ODDS_ONE, are decided once, with the frames that have come by then; asked for
+   * in order.
+   */
   #oddsOf(frame: number): number {
     if (frame >= this.#known) {
       this.#odds[frame % KEPT] = this.#oddsNow(frame);

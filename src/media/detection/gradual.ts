@@ -1,4 +1,6 @@
-/** Finds gradual transitions: dissolves, fades, wipes, slides, and others in which one picture becomes another step by step. */
+/** Finds gradual transitions: dissolves, fades, wipes, slides, and others in which one picture becomes
+ * another step by step.
+ */
 
 import { oddsByTrees } from "./gradual/fitted_trees.ts";
 import type { FrameHistory } from "./frame_history.ts";
@@ -38,7 +40,10 @@ const GROWTH = 6;
  */
 const SHOWN_FRAMES = 2;
 
-/** The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the second picture. */
+/**
+ * The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the
+ * second picture.
+ */
 export type StretchJudge = (values: Uint8Array, start: number, end: number) => number;
 
 export class GradualDetector implements RangeDetector {

@@ -9,9 +9,9 @@ import { confidenceOf, type RangeSink } from "./range_sink.ts";
  *   a b c d e f g h i j      a b c d e f g h i j
  *   |------ lag -------------|
  *
- * Each frame of the second playing resembles the frame `lag` before it, and far more than those between. A few lags are
- * followed at a time; every SEEK_FRAMES frames the lags that fit best are taken up. A lag is a repeat when nearly as many
- * frames as it has have fitted in a row.
+ * Each frame of the second playing resembles the frame `lag` before it, and far more than those between. A
+ * few lags are followed at a time; every SEEK_FRAMES frames the lags that fit best are taken up. A lag is a
+ * repeat when nearly as many frames as it has have fitted in a row.
  *
  * Frames are compared by 60 blocks of 2x2 luma cells.
  */

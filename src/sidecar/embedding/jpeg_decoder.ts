@@ -16,15 +16,16 @@ export class DecoderMissing extends Error {
 const PIXELS_MAX = 64 * 2 ** 20;
 
 /**
- * ffmpeg receives the files as frames of an IVF stream, whose demuxer knows where a frame ends before the next one
- * arrives. A grey one follows each, at an odd time, and its picture has a white line below it:
+ * ffmpeg receives the files as frames of an IVF stream, whose demuxer knows where a frame ends before the
+ * next one arrives. A grey one follows each, at an odd time, and its picture has a white line below it:
  *
  * ```
  *   in    file, grey, no JPEG, grey, file, grey
  *   out   picture, line, line, picture, line          line: nothing came of the file
  * ```
  *
- * What follows a file that could not be read gets a new process. Decodes one file at a time: the caller must not call it again before.
+ * What follows a file that could not be read gets a new process. Decodes one file at a time: the caller must
+ * not call it again before.
  */
 export class JpegDecoder implements AsyncDisposable {
   readonly #program: string;
@@ -35,7 +36,10 @@ export class JpegDecoder implements AsyncDisposable {
     this.#program = program;
   }
 
-  /** 64x64 pixels, RGB. Rejects with one of the errors above or the reason of `signal`; then the process has ended. */
+  /**
+   * 64x64 pixels, RGB. Rejects with one of the errors above or the reason of `signal`; then the process has
+   * ended.
+   */
   async decode(jpeg: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
     signal.throwIfAborted();
     const isNew = this.#process === null;
@@ -105,8 +109,8 @@ const FILTERS = [
 ];
 
 /**
- * One thread and short probing, because more of either makes ffmpeg hold pictures back. No `-xerror`: some versions end at an error only
- * when they have read the next file.
+ * One thread and short probing, because more of either makes ffmpeg hold pictures back. No `-xerror`: some
+ * versions end at an error only when they have read the next file.
  */
 const ARGUMENTS = [
   ...[
@@ -143,9 +147,10 @@ function started(program: string): FfmpegProcess {
 }
 
 /**
- * 8x8 grey pixels. Quantisation by 1, one component, one code of one bit for each of its Huffman tables. All its tables have number 3:
- * ffmpeg keeps tables for the next files, and a file in a stream may leave out the default ones, 0 and 1. One byte of data: no
- * change of the mean (0), nothing else in the block (0), ones to the end.
+ * 8x8 grey pixels. Quantisation by 1, one component, one code of one bit for each of its Huffman tables. All
+ * its tables have number 3: ffmpeg keeps tables for the next files, and a file in a stream may leave out the
+ * default ones, 0 and 1. One byte of data: no change of the mean (0), nothing else in the block (0), ones to
+ * the end.
  */
 const CODE = "01" + "00".repeat(15) + "00";
 const GREY_JPEG = Uint8Array.fromHex(

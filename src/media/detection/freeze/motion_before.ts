@@ -25,7 +25,10 @@ const LAST_FRAMES = 3;
 const REDRAWN = 3;
 
 export class MotionBefore {
-  /** Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all of them. */
+  /**
+   * Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all
+   * of them.
+   */
   moved = 0;
   /**
    * The largest change of a cell, in levels, of a frame that stands for all of them; `step` is its mean
@@ -69,8 +72,8 @@ export class MotionBefore {
   }
 
   /**
-   * The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too little is known, or where
-   * `moved` is more than that share of any motion there.
+   * The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too
+   * little is known, or where `moved` is more than that share of any motion there.
    */
   look(history: FrameHistory, frame: number, cut: number, moved: number, share: number): void {
     const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
@@ -121,7 +124,9 @@ export class MotionBefore {
     return Math.floor((this.#isBrief ? BRIEF_QUANTILE : QUANTILE) * (count - 1));
   }
 
-  /** What the `count` frames before `frame` measure, from the least to the most; overwritten by the next call. */
+  /**
+   * What the `count` frames before `frame` measure, from the least to the most; overwritten by the next call.
+   */
   #sort(
     history: FrameHistory,
     measure: "moved" | "largestChange" | "step",

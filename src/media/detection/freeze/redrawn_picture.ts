@@ -1,4 +1,6 @@
-/** Tells whether frames between two that stand still only drew the same picture anew, or changed a part that lies over it. */
+/** Tells whether frames between two that stand still only drew the same picture anew, or changed a part that
+ * lies over it.
+ */
 
 import { changedCells, distanceOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
