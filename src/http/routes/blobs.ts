@@ -50,8 +50,8 @@ function blobRoute(
 }
 
 /**
- * Answers with a picture that follows from the larger one and the width alone, so both are its version; unlike
- * the larger one it has no ranges.
+ * Answers with a picture that follows from the larger one and the width alone, so both are its version.
+ * Unlike the larger one it has no ranges.
  */
 async function smallerPicture(
   call: RouteCall,
