@@ -8,7 +8,7 @@ import { findTools } from "../src/process/environment.ts";
 import { fileInput, hlsInput, type MediaInput } from "../src/media/input.ts";
 import { Decoder } from "../src/media/recorded/decoder.ts";
 import { localRunner } from "../test/support/local_runner.ts";
-import type { ToolRunner } from "../src/media/tools/runner.ts";
+import type { ToolRunner } from "../src/media/jobs/runner.ts";
 import { make, makeClip, TempFolder } from "../test/support/media.ts";
 import { type Cage, streamsOf } from "../src/media/tools/cage.ts";
 import { cageOf } from "../test/support/cages.ts";

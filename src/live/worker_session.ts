@@ -5,7 +5,7 @@ import { hasEndedWithin, pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import { LiveDecoder } from "../media/live/live_decoder.ts";
-import type { ToolRunner } from "../media/tools/runner.ts";
+import type { ToolRunner } from "../media/jobs/runner.ts";
 import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import { opusSamples } from "../media/formats/opus_packet.ts";
 import { clipVideo } from "../media/live/clip_codecs.ts";

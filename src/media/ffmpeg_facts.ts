@@ -2,7 +2,7 @@
 
 import { NEVER_ABORTED } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import type { ToolRunner } from "./tools/runner.ts";
+import type { ToolRunner } from "./jobs/runner.ts";
 
 export interface FfmpegFacts {
   /** ffmpeg's version as it writes it, such as `5.1.8-0+deb12u1`; null where it writes none. */

@@ -4,7 +4,7 @@
 
 import { join } from "node:path";
 import type { World } from "../base/world.ts";
-import type { ToolRunner } from "./tools/runner.ts";
+import type { ToolRunner } from "./jobs/runner.ts";
 
 const MKFIFO_DEADLINE_MS = 30_000;
 

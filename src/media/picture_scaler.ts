@@ -4,7 +4,7 @@ import { PermitQueue } from "../sharing/permit_queue.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../contract/limits.ts";
 import type { MemoryBudget } from "./memory_budget.ts";
-import { niced, type ToolRunner } from "./tools/runner.ts";
+import { niced, type ToolRunner } from "./jobs/runner.ts";
 import type { ToolTrials } from "./trials/tool_trials.ts";
 
 export interface PictureScalerOptions {

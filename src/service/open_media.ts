@@ -9,7 +9,7 @@ import { AboutFfmpeg } from "../media/ffmpeg_facts.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
 import { Decoder } from "../media/recorded/decoder.ts";
 import { Hardware } from "../media/recorded/hardware.ts";
-import type { ToolRunner } from "../media/tools/runner.ts";
+import type { ToolRunner } from "../media/jobs/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
 import { writeTempFile } from "../store/files/temp_folder.ts";
 import { MemoryBudget } from "../media/memory_budget.ts";

@@ -3,7 +3,8 @@ import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/contract/refusal.ts";
 import { fileInput, rtspInput } from "../../src/media/input.ts";
-import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
+import type { MediaInfo } from "../../src/media/media_info.ts";
+import { probeMedia } from "../../src/media/probe.ts";
 import {
   make,
   makeClip,

@@ -5,9 +5,10 @@
 import { deepEqual, equal, notEqual, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fetchedInput, fileInput } from "../../src/media/input.ts";
-import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
+import type { MediaInfo } from "../../src/media/media_info.ts";
+import { probeMedia } from "../../src/media/probe.ts";
 import { type IdentityFacts, ProbedFiles } from "../../src/media/probed_files.ts";
-import type { ToolRunner } from "../../src/media/tools/runner.ts";
+import type { ToolRunner } from "../../src/media/jobs/runner.ts";
 import { localRunner } from "../support/local_runner.ts";
 import { makeClip, NEVER, TempFolder, tools, world } from "../support/media.ts";
 

@@ -4,7 +4,7 @@ import { freeMemory } from "../../base/bytes.ts";
 import type { Metrics } from "../../contract/metrics.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { MediaInfo } from "../../media/probe.ts";
+import type { MediaInfo } from "../../media/media_info.ts";
 import type { DecodedSignals, Decoder } from "../../media/recorded/decoder.ts";
 import { newProgress, readProgress } from "../../media/recorded/decode_progress.ts";
 import type { IngestBody } from "../../model/api/analysis.ts";

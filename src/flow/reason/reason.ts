@@ -9,7 +9,7 @@ import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { Extractor } from "../../media/windows/extractor.ts";
 import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
 import { GateKernel } from "../../media/kernels/gate_kernel.ts";
-import type { MediaInfo } from "../../media/probe.ts";
+import type { MediaInfo } from "../../media/media_info.ts";
 import type { ReasonBody } from "../../model/api/reason.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { SourceEnd } from "../../model/frames/ended_early.ts";

@@ -5,6 +5,7 @@
 import { RATE_MAX } from "../../model/frames/frame_rate.ts";
 import { FileBytes } from "./file_bytes.ts";
 import { boxesIn, boxOn, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
+import type { Mp4ClockFault } from "../media_info.ts";
 
 /**
  * Largest `moov` that is looked at, more than a film of ten hours has; a file with more is taken as it is.
@@ -13,13 +14,6 @@ const MOOV_BYTES_MAX = 64 * 2 ** 20;
 const BOXES_MAX = 1000;
 /** Most places that a frame comes before its turn: no decoder has more. */
 const REORDERED_MAX = 16;
-
-/**
- * `silent`: each step from one sample to the next is a tick or none, and no film has so many in a second.
- * `steps_back`: some steps are below 0, which ffmpeg takes as large ones. `unordered`: the steps are even,
- * and the offsets that say in which order frames are shown are all 0.
- */
-export type Mp4ClockFault = "silent" | "steps_back" | "unordered";
 
 export interface Mp4Faults {
   /**

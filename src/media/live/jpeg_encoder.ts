@@ -8,7 +8,7 @@ import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { readJpegs } from "../formats/jpeg_stream.ts";
 import type { RunningTool } from "../process.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import type { FramePixels } from "./frame_ring.ts";
 
 export interface JpegEncoderPoolOptions {

@@ -9,7 +9,7 @@ import type { VideoCodec } from "../../model/live/offer.ts";
 import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { type FramePixels, FrameRing, ringBytes } from "./frame_ring.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import type { FrameRoom } from "./frame_room.ts";
 import { type LiveEnd, LiveFfmpeg } from "./live_ffmpeg.ts";
 

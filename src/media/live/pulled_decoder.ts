@@ -6,7 +6,7 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { type PacketSink, readPackets } from "./copied_packets.ts";

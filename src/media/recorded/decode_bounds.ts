@@ -6,7 +6,7 @@ import { endedEarly, type SourceEnd } from "../../model/frames/ended_early.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
 import { faultIn, largerThanAllowed, mediaFault, reasonIn, timeFault, tooLargeSize } from "../media_fault.ts";
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 import type { Outcome } from "../process.ts";
 import { processors } from "../tool_limits.ts";
 import type { DecodedLength } from "./decode_worker.ts";

@@ -24,14 +24,15 @@ import type { MediaInput } from "../input.ts";
 import { mediaFault, reasonIn } from "../media_fault.ts";
 import { type MediaSize, mediaSizeOf } from "../media_memory.ts";
 import type { MemoryBudget } from "../memory_budget.ts";
-import { type MediaInfo, probeMedia, type VideoStream } from "../probe.ts";
+import type { MediaInfo, VideoStream } from "../media_info.ts";
+import { probeMedia } from "../probe.ts";
 import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
 import { fileFacts } from "../source.ts";
-import { niced, type ToolRunner } from "../tools/runner.ts";
+import { niced, type ToolRunner } from "../jobs/runner.ts";
 import type { Ability } from "../trials/abilities.ts";
 import type { ToolTrials } from "../trials/tool_trials.ts";
-import { type DecodeSubject, subjectOf } from "./decode_args.ts";
+import { type DecodeSubject, subjectOf } from "../jobs/decode.ts";
 import { sourceClock } from "./source_times.ts";
 import type { DecodeOrder } from "./decode_worker.ts";
 import {

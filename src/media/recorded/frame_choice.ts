@@ -2,10 +2,31 @@
  * are.
  */
 
+import * as z from "zod";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
-import type { ChosenFrames } from "../tools/job.ts";
-import type { JpegSize } from "./decode_args.ts";
+import { oneToInt32, upToInt32 } from "../jobs/job_fields.ts";
+
+/** Longest list of single frames: a chunk has fewer. */
+const FRAMES_MAX = 1024;
+
+/** Frames of a decode as data. */
+export const chosenFrames = z.discriminatedUnion("by", [
+  z.strictObject({ by: z.literal("frames"), frames: z.array(upToInt32).min(1).max(FRAMES_MAX).readonly() }),
+  z.strictObject({
+    by: z.literal("times"),
+    timesS: z.array(z.number().min(-1e9).max(1e9)).min(1).max(FRAMES_MAX).readonly(),
+  }),
+  z.strictObject({
+    by: z.literal("chunks"),
+    size: oneToInt32.max(FRAMES_MAX),
+    perChunk: oneToInt32.max(FRAMES_MAX),
+    maxFrames: oneToInt32,
+    candidatesFrom: upToInt32.nullable(),
+  }),
+]);
+
+export type ChosenFrames = z.infer<typeof chosenFrames>;
 
 /**
  * The chosen frames of all chunks. See docs/reason.md#chunks. They are known in advance for full chunks and
@@ -116,6 +137,14 @@ function isInOneOf<Bound extends number | string>(
  * of a double.
  */
 const EPSILON_S = 2e-6;
+
+/** Size and quality of JPEGs; width and height are even. */
+export interface JpegSize {
+  readonly width: number;
+  readonly height: number;
+  /** Quantizer of ffmpeg's MJPEG encoder, 2 (best) to 31. */
+  readonly quantizer: number;
+}
 
 /**
  * The size of the JPEGs: that of the analysed region, scaled down where its longer edge is above `maxEdge`,

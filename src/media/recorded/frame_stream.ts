@@ -8,7 +8,7 @@ import { chosenPositions } from "../../model/reason/chunks.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { SourceEnd } from "../../model/frames/ended_early.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
-import { type DecodeSubject, type JpegSize, subjectOf } from "./decode_args.ts";
+import { type DecodeSubject, subjectOf } from "../jobs/decode.ts";
 import {
   decodeCpuSeconds,
   decodeDeadlineMs,
@@ -18,12 +18,11 @@ import {
   refuseFailure,
 } from "./decode_bounds.ts";
 import { type DecodeHost, DecodeRun } from "./decode_run.ts";
-import { FrameChoice, jpegSize } from "./frame_choice.ts";
+import { type ChosenFrames, FrameChoice, type JpegSize, jpegSize } from "./frame_choice.ts";
 import { FrameJpegs } from "./frame_jpegs.ts";
 import type { MediaInput } from "../input.ts";
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 import type { FilmClock } from "../windows/extractor.ts";
-import type { ChosenFrames } from "../tools/job.ts";
 import { RowQueue } from "./row_queue.ts";
 import { sourceClock } from "./source_times.ts";
 import type { RowBatch } from "./stream_order.ts";

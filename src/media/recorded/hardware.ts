@@ -5,9 +5,9 @@
 import type { DecodeBackend, DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { MediaInfo } from "../probe.ts";
-import type { RunJob } from "../tools/job.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { MediaInfo } from "../media_info.ts";
+import type { RunJob } from "../jobs/jobs.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import { maySuitHardware } from "./hardware_args.ts";
 
 export interface HardwareOptions {

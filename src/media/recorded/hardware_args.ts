@@ -3,7 +3,7 @@
  */
 
 import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 
 /** ffmpeg's names of each hardware's device, and of the format of frames in its memory. */
 const NAMES: Readonly<Record<HardwareDecoder, { readonly device: string; readonly frames: string }>> = {

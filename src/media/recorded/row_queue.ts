@@ -1,7 +1,7 @@
 /** Rows of signals between the Worker, which sends batches, and the consumer, which takes chunks. */
 
 import { type CollectedRows, copyRows, newRows, sliceRows } from "../kernels/row_collector.ts";
-import type { CountedFrames } from "../windows/window_filters.ts";
+import type { CountedFrames } from "../windows/window_seek.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 /** The queue of rows. Frames are numbered from the first of the stream; the queue contains `[first, end)`. */

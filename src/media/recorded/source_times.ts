@@ -2,7 +2,7 @@
  * past its filters.
  */
 
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 
 /** Containers of broadcasts and recordings that are cut and joined as they are, so that their clocks jump. */
 const JUMPING = /^(mpegts|mpeg|hls|wtv|nut|ogg|rm)\b/;
@@ -88,6 +88,15 @@ export class SourceTimes {
     else if (stepBack === 0) this.ticks = ticks;
     else this.ticks = ticks - stepBack * Math.round((ticks - this.ticks) / stepBack);
   }
+}
+
+/**
+ * Options by which no frame is repeated or dropped for a steady rate, and times are in `timeBase`. A ratio is
+ * the one form that every version of ffmpeg takes: the word for "as the source" is -1 or `demux`, or fails
+ * behind some filters.
+ */
+export function ownTimes(timeBase: string): string[] {
+  return ["-fps_mode", "passthrough", "-enc_time_base", timeBase];
 }
 
 /** Options of ffmpeg for an output with `SourceTimes`: times of decoding that rise. */

@@ -6,16 +6,17 @@ import { errorText } from "../../base/log.ts";
 import type { Tools } from "../../base/program_paths.ts";
 import { timer, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import { endsOf, inputOf, invocationOf, type Reporting, socketEnds, writesOf } from "../jobs/invocation.ts";
+import type { Ends } from "../jobs/job.ts";
+import { kindOf, type ToolJob } from "../jobs/jobs.ts";
 import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
 import type { LogPipe } from "../reports/log_pipe.ts";
 import { type Cage, enclosureOf, streamsOf } from "./cage.ts";
 import { Forwarder, type Passage } from "./forwarder.ts";
-import type { RunJob, StreamJob, ToolJob } from "./job.ts";
 import { LogPipes, madeBy } from "./log_pipes.ts";
 import type { NativePipes } from "./native_pipes.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
-import { type Ends, endsOf, inputOf, invocationOf, type Reporting, socketEnds } from "./templates.ts";
 
 export interface BrokerOptions {
   readonly tools: Tools;
@@ -60,7 +61,7 @@ const LOGGED_MAX = 100;
 
 /**
  * ```
- *   service Worker ──orders──▶ ┌────────┐ checks ─▶ templates ─▶ cage ─▶ prlimit … ffmpeg …
+ *   service Worker ──orders──▶ ┌────────┐ checks ─▶ arguments ─▶ cage ─▶ prlimit … ffmpeg …
  *   live Worker    ──orders──▶ │ broker │              │
  *                  ◀─answers── └────────┘              │ frames, JPEGs, units: sockets in the temporary folder,
  *   Workers        ◀───────────────────────────────────┘ on which the Workers listen
@@ -265,7 +266,7 @@ class Connection {
     const { side, places, tools, world, pipes } = this.#options;
     const { id, maxStderrBytes } = order;
     const priority = priorityOf(order.nice, tools);
-    if (side === "live" && !isLiveJob(order.job)) {
+    if (side === "live" && !kindOf(order.job).isLive?.(order.job)) {
       throw new JobRefused(`no ${order.job.kind} for this Worker`);
     }
     using _place = this.#options.admit();
@@ -275,8 +276,8 @@ class Connection {
       const job = await checkedJob(order.job, places, streams);
       if (job.kind === "make_pipe" && pipes) return madeBy(pipes, job);
       using passage = await passageOf(job, around, signal);
-      this.#widenPipeOf(job);
-      if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
+      this.#widenPipesOf(job);
+      for (const { madeBy, path } of writesOf(job)) if (madeBy === "broker") makeFile(path);
       await using logPipe = await this.#logPipeOf(order, signal);
       const { program, args, launch } = this.#invocationOf(job, around.cage, passage, {
         reporting: reportingOf(order, logPipe),
@@ -294,7 +295,7 @@ class Connection {
     }
     const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
-    this.#widenPipeOf(job);
+    this.#widenPipesOf(job);
     using passage = await passageOf(job, around, signal);
     await using logPipe = await this.#logPipeOf(order, signal);
     const reporting = reportingOf(order, logPipe);
@@ -316,8 +317,10 @@ class Connection {
     return { ...ended, end, stdout: new Uint8Array() };
   }
 
-  #widenPipeOf(job: RunJob | StreamJob): void {
-    if (job.kind === "decode") this.#options.pipes?.widen(job.planes.pipe, PLANE_PIPE_BYTES);
+  #widenPipesOf(job: ToolJob): void {
+    for (const { what, path } of writesOf(job)) {
+      if (what === "pipe") this.#options.pipes?.widen(path, PLANE_PIPE_BYTES);
+    }
   }
 
   /**
@@ -325,12 +328,12 @@ class Connection {
    * decoders of live media say little, and at once.
    */
   async #logPipeOf({ job, reports }: Performed, signal: AbortSignal): Promise<LogPipe | null> {
-    if (!reports || job.kind !== "decode") return null;
+    if (!reports || kindOf(job).saysOfFrames !== "recorded") return null;
     return await this.#options.logPipes.make(reports, signal);
   }
 
   #invocationOf(
-    job: RunJob | StreamJob,
+    job: ToolJob,
     cage: Cage,
     passage: Passage | null,
     given: { readonly ends?: Ends; readonly reporting: Reporting | null },
@@ -377,7 +380,7 @@ class Connection {
 
 /** The network of a job that reads from a relay; null where it has none or that of the machine. */
 async function passageOf(
-  job: RunJob | StreamJob,
+  job: ToolJob,
   { forwarder }: Surroundings,
   signal: AbortSignal,
 ): Promise<Passage | null> {
@@ -388,22 +391,6 @@ async function passageOf(
 
 function reportingOf({ reports }: Performed, logPipe: LogPipe | null): Reporting | null {
   return reports && { reports, logPipe: logPipe?.path ?? null };
-}
-
-/**
- * Whether a job is one of live sessions. A live Worker that was taken over cannot read recorded media: it
- * gets streams of the relays only.
- */
-function isLiveJob(job: ToolJob): boolean {
-  switch (job.kind) {
-    case "live_decode":
-    case "encode_jpegs":
-      return true;
-    case "live_pull":
-      return job.input.path === null;
-    default:
-      return false;
-  }
 }
 
 /** Makes an empty file for a program to write into, at a path where nothing is. */

@@ -5,9 +5,9 @@
 import type { World } from "../../base/world.ts";
 import type { Outcome, RunningTool } from "../process.ts";
 import type { BrokerAnswer, BrokerOrder } from "./broker_messages.ts";
-import type { RunJob, StreamJob } from "./job.ts";
-import type { JobOptions, StreamOptions, ToolRunner } from "./runner.ts";
-import { endsOf } from "./templates.ts";
+import type { RunJob, StreamJob } from "../jobs/jobs.ts";
+import type { JobOptions, StreamOptions, ToolRunner } from "../jobs/runner.ts";
+import { endsOf } from "../jobs/invocation.ts";
 import { ToolSocket } from "./tool_socket.ts";
 
 export interface BrokerClientOptions {

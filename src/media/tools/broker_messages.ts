@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { REPORT_BYTES } from "../reports/frame_reports.ts";
 import type { Outcome } from "../process.ts";
-import { runJob, streamJob } from "./job.ts";
+import { runJob, streamJob } from "../jobs/jobs.ts";
 
 const id = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 /**

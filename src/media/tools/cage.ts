@@ -6,7 +6,7 @@ import type { Enclosure } from "../process.ts";
 import { DEVICES, type UnshareTools, unshareWords } from "./cage_unshare.ts";
 import type { ForwarderTools } from "./forwarder.ts";
 import type { SystemFiles } from "./system_files.ts";
-import type { Touches } from "./templates.ts";
+import type { Touches } from "../jobs/invocation.ts";
 
 /**
  * What is put around a decoder, from the strongest level to the weakest. Plain data, found once at start by

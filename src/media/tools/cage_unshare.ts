@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { threadsMax } from "../tool_limits.ts";
 import type { SystemFiles } from "./system_files.ts";
-import type { Touches } from "./templates.ts";
+import type { Touches } from "../jobs/invocation.ts";
 
 /** Programs of util-linux and coreutils. */
 export interface UnshareTools {

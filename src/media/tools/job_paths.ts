@@ -5,8 +5,9 @@
 import { basename } from "node:path";
 import type { Places } from "../../base/program_paths.ts";
 import type { MediaInput } from "../input.ts";
+import { inputOf, writesOf } from "../jobs/invocation.ts";
+import type { ToolJob } from "../jobs/jobs.ts";
 import type { StreamsBy } from "./cage.ts";
-import type { RunJob, StreamJob } from "./job.ts";
 
 /** Says that a job or a message breaks a rule. The message of the error is for the log. */
 export class JobRefused extends Error {
@@ -38,43 +39,19 @@ export const SOCKET_NAME_BYTES = 21;
  * The job with the real paths of its files. Throws {@link JobRefused} for a path or address that it must not
  * name.
  */
-export async function checkedJob<Job extends RunJob | StreamJob>(
+export async function checkedJob<Job extends ToolJob>(
   job: Job,
   places: JobPlaces,
   streams: StreamsBy,
 ): Promise<Job> {
-  switch (job.kind) {
-    case "make_pipe":
-      checkNew(job.path, "pipe", places);
-      return job;
-    case "probe":
-    case "first_frame":
-    case "list_packets":
-    case "wav":
-      return { ...job, input: await checkedInput(job.input, places, streams) };
-    case "live_pull":
-      if (job.soundSocket !== null) checkSocket(job.soundSocket, places);
-      if (job.copy) checkSocket(job.copy.socket, places);
-      return { ...job, input: await checkedInput(job.input, places, streams) };
-    case "encode_clip":
-    case "copy_clip":
-      checkNew(job.file, "clip", places);
-      return { ...job, input: await checkedInput(job.input, places, streams) };
-    case "decode":
-      checkThere(job.planes.pipe, "pipe", places);
-      return {
-        ...job,
-        subject: { ...job.subject, input: await checkedInput(job.subject.input, places, streams) },
-      };
-    case "list_decoders":
-    case "list_gpus":
-    case "open_device":
-    case "scale_picture":
-    case "opus_samples":
-    case "live_decode":
-    case "encode_jpegs":
-      return job;
+  for (const { path, what, madeBy } of writesOf(job)) {
+    if (madeBy === "caller") checkThere(path, what, places);
+    else checkNew(path, what, places);
   }
+  const given = inputOf(job);
+  if (given === null) return job;
+  const input = await checkedInput(given, places, streams);
+  return "subject" in job ? { ...job, subject: { ...job.subject, input } } : { ...job, input };
 }
 
 /** Refuses what is no socket in the folder of the sockets. */

@@ -7,11 +7,11 @@ import type { World } from "../../base/world.ts";
 import { Fifo } from "../fifo.ts";
 import { type Outcome, run } from "../process.ts";
 import { LogPipe } from "../reports/log_pipe.ts";
-import type { JobOf } from "./job.ts";
+import type { JobOf } from "../jobs/jobs.ts";
 import type { JobPlaces } from "./job_paths.ts";
 import type { NativePipes } from "./native_pipes.ts";
-import type { ToolRunner } from "./runner.ts";
-import { invocationOf } from "./templates.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
+import { invocationOf } from "../jobs/invocation.ts";
 
 /**
  * Pipes that are read at the same time. Each takes one of the 32 threads with which the runtime reads files

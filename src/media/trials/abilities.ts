@@ -9,12 +9,13 @@ import { fullFrame } from "../../model/frames/coordinates.ts";
 import { type AboutFfmpeg, isKnownVersion, KNOWN_VERSIONS } from "../ffmpeg_facts.ts";
 import { Fifo } from "../fifo.ts";
 import { fileInput } from "../input.ts";
-import { type MediaInfo, probeMedia } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
+import { probeMedia } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import { newReports, REPORT, ReportReader } from "../reports/frame_reports.ts";
-import { subjectOf } from "../recorded/decode_args.ts";
-import type { JobOf, RunJob, StreamJob } from "../tools/job.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import { subjectOf } from "../jobs/decode.ts";
+import type { JobOf, RunJob, StreamJob } from "../jobs/jobs.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import { firstFrameMs } from "../windows/first_frame.ts";
 import { TRIAL_FILM, TRIAL_FRAMES, TRIAL_PICTURE, TRIAL_SOUND, TRIAL_UNITS } from "./trial_media.ts";
 

@@ -5,7 +5,7 @@
 import type { World } from "../../base/world.ts";
 import { type AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";
 import { decoderUnusable } from "../media_fault.ts";
-import { niced, type ToolRunner } from "../tools/runner.ts";
+import { niced, type ToolRunner } from "../jobs/runner.ts";
 import { ABILITIES, type Ability, Unable, type WriteFile } from "./abilities.ts";
 
 export interface ToolTrialsOptions {

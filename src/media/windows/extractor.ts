@@ -19,10 +19,11 @@ import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
 import { mediaSizeOf } from "../media_memory.ts";
 import type { MemoryBudget } from "../memory_budget.ts";
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 import type { Outcome } from "../process.ts";
-import type { JobOf } from "../tools/job.ts";
-import { type JobOptions, niced, type ToolRunner } from "../tools/runner.ts";
+import type { JobOf } from "../jobs/jobs.ts";
+import { sampleCount } from "../jobs/wav.ts";
+import { type JobOptions, niced, type ToolRunner } from "../jobs/runner.ts";
 import {
   copyRange,
   isCopyable,
@@ -32,13 +33,7 @@ import {
   packetList,
   partFor,
 } from "./window_copy.ts";
-import {
-  type CountedFrames,
-  sampleCount,
-  type SeekPlan,
-  seekPlan,
-  type SourceWindow,
-} from "./window_filters.ts";
+import { type CountedFrames, type SeekPlan, seekPlan, type SourceWindow } from "./window_seek.ts";
 
 export interface ExtractorOptions {
   readonly runner: ToolRunner;

@@ -4,9 +4,9 @@
 
 import type { MediaInput } from "../input.ts";
 import { mediaSizeOf } from "../media_memory.ts";
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 import type { Outcome } from "../process.ts";
-import type { JobOptions, ToolRunner } from "../tools/runner.ts";
+import type { JobOptions, ToolRunner } from "../jobs/runner.ts";
 import { framecrcTimesMs } from "./framecrc.ts";
 
 /**

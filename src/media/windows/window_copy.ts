@@ -3,9 +3,9 @@
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { MediaInput } from "../input.ts";
-import type { MediaInfo } from "../probe.ts";
+import type { MediaInfo } from "../media_info.ts";
 import { type Packet, packetsIn } from "./framecrc.ts";
-import { type SourceWindow, START_TOLERANCE_MS } from "./window_filters.ts";
+import { type SourceWindow, START_TOLERANCE_MS } from "./window_seek.ts";
 
 /**
  * Whether every MP4 player can decode the video as it is, upright, and the source is a file that can be read

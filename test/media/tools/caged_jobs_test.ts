@@ -6,7 +6,7 @@ import { fileInput, hlsInput } from "../../../src/media/input.ts";
 import { probeMedia } from "../../../src/media/probe.ts";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { type CageLevel, streamsOf } from "../../../src/media/tools/cage.ts";
-import type { RunJob, StreamJob } from "../../../src/media/tools/job.ts";
+import type { RunJob, StreamJob } from "../../../src/media/jobs/jobs.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
 import { BUBBLEWRAP, cageOf, NAMESPACES } from "../../support/cages.ts";

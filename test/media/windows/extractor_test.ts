@@ -12,7 +12,7 @@ import {
   Extractor,
 } from "../../../src/media/windows/extractor.ts";
 import { fileInput, hlsInput, type MediaInput, rtspInput } from "../../../src/media/input.ts";
-import type { MediaInfo } from "../../../src/media/probe.ts";
+import type { MediaInfo } from "../../../src/media/media_info.ts";
 import { croppedFrame, fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
 import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";

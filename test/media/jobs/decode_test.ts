@@ -10,7 +10,7 @@ import {
   STACKED_FRAME_BYTES,
   unstack,
 } from "../../../src/media/kernels/picture_lines.ts";
-import { inputArgs, planeOutput } from "../../../src/media/recorded/decode_args.ts";
+import { inputArgs, planeOutput } from "../../../src/media/jobs/decode.ts";
 import { make, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
 
 /** The frames that the decode Worker gets, each behind its lines. */

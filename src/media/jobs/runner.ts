@@ -3,7 +3,7 @@
 
 import type { World } from "../../base/world.ts";
 import type { Outcome, RunningTool } from "../process.ts";
-import type { RunJob, StreamJob } from "./job.ts";
+import type { RunJob, StreamJob } from "./jobs.ts";
 
 export interface JobOptions {
   readonly world: World;

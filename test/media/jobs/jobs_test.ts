@@ -3,8 +3,8 @@
  */
 
 import assert from "node:assert/strict";
-import { runJob, streamJob, type ToolJob } from "../../../src/media/tools/job.ts";
-import { invocationOf, socketEnds, STANDARD_ENDS } from "../../../src/media/tools/templates.ts";
+import { runJob, streamJob, type ToolJob } from "../../../src/media/jobs/jobs.ts";
+import { invocationOf, socketEnds, STANDARD_ENDS } from "../../../src/media/jobs/invocation.ts";
 import { tools } from "../../support/media.ts";
 
 /** Stands in every text of a job that is neither a path nor an address. */

@@ -1,23 +1,75 @@
-/** ffmpeg's arguments for recorded media: sampling, cropping and scaling of frames, and how they are written
- * into pipes.
- */
+/** JOB that decodes recorded media: sampling, cropping and scaling of frames, and where they are written. */
 
+import * as z from "zod";
+import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
+import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import { stackingFilters } from "../kernels/picture_lines.ts";
 import { reductionFilters } from "../kernels/taken_lines.ts";
-import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
-import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
-import type { MediaInfo } from "../probe.ts";
-import { downloadFilters, hardwareArgs } from "./hardware_args.ts";
+import { mediaSizeOf } from "../media_memory.ts";
+import type { MediaInfo } from "../media_info.ts";
+import { deinterlacing } from "../recorded/deinterlacing.ts";
+import { type ChosenFrames, chosenFrames, type JpegSize, selectText } from "../recorded/frame_choice.ts";
+import { downloadFilters, hardwareArgs } from "../recorded/hardware_args.ts";
 import {
   NUMBERING_TIME_BASE,
   numberingFilters,
+  ownTimes,
   RISING_DECODE_TIMES,
   sourceClock,
   SourceTimes,
-} from "./source_times.ts";
-import { SteadyRate } from "./steady_rate.ts";
+} from "../recorded/source_times.ts";
+import { SteadyRate } from "../recorded/steady_rate.ts";
+import { job } from "./job.ts";
+import { extent, frameCoordinates, hardware, info, input, oneToInt32, pathText, plan } from "./job_fields.ts";
+
+/** Frames go into the pipe `planes`, all or chosen ones, and JPEGs of chosen frames to the output. */
+export const decode = job({
+  schema: z.strictObject({
+    kind: z.literal("decode"),
+    subject: z.strictObject({ input, info, plan, coordinates: frameCoordinates }),
+    seekS: z.number().min(0).max(1e9),
+    /** The hardware that decodes; null for the CPU. */
+    hardware: hardware.nullable(),
+    /** Whether one thread decodes: what it makes of damage is the same each time. */
+    byOneThread: z.boolean(),
+    planes: z.strictObject({
+      pipe: pathText,
+      maxFrames: oneToInt32.nullable(),
+      select: chosenFrames.nullable(),
+    }),
+    jpegs: z.strictObject({
+      maxFrames: oneToInt32,
+      select: chosenFrames,
+      size: z.strictObject({ ...extent.shape, quantizer: z.int().min(2).max(31) }),
+      threads: z.union([z.literal(1), z.literal(2)]),
+    }).nullable(),
+    cpuSeconds: z.number().gt(0).max(1e7),
+  }),
+  hasOutput: ({ jpegs }) => jpegs !== null,
+  writes: ({ planes }) => [{ path: planes.pipe, what: "pipe", madeBy: "caller" }],
+  saysOfFrames: "recorded",
+  bounds: ({ hardware, cpuSeconds, subject }) => ({
+    work: hardware === null ? "decode" : "hardware",
+    ...{ cpuSeconds, size: mediaSizeOf(subject.info) },
+  }),
+  args: ({ subject, seekS, planes, jpegs, hardware, byOneThread }, { output, log, devices }) => [
+    ...inputArgs(subject, {
+      seekS,
+      byOneThread,
+      ...(log && { log }),
+      ...(hardware && { hardware, devices }),
+    }),
+    ...(jpegs ? jpegOutput(subject, { ...jpegs, ...selectionOf(jpegs.select), output }) : []),
+    ...planeOutput(subject, {
+      fifoPath: planes.pipe,
+      maxFrames: planes.maxFrames,
+      selection: planes.select && selectionOf(planes.select),
+      isOnDevice: hardware !== null,
+    }),
+  ],
+});
 
 /** What is decoded, and which rectangle of it is analysed. */
 export interface DecodeSubject {
@@ -30,14 +82,6 @@ export interface DecodeSubject {
 /** The part of a request that the job of a decode needs: callers pass requests with more. */
 export function subjectOf({ input, info, plan, coordinates }: DecodeSubject): DecodeSubject {
   return { input, info, plan, coordinates };
-}
-
-/** Size and quality of JPEGs; width and height are even. */
-export interface JpegSize {
-  readonly width: number;
-  readonly height: number;
-  /** Quantizer of ffmpeg's MJPEG encoder, 2 (best) to 31. */
-  readonly quantizer: number;
 }
 
 interface InputOptions {
@@ -83,10 +127,14 @@ const OWN_CLOCK = ["-copyts", "-start_at_zero"];
 const SLOW_GATHER = 0x2000000;
 
 /** Which frames become JPEGs, or are written for the signals a second time. */
-export interface FrameSelection {
+interface FrameSelection {
   /** Chooses among all decoded frames, or among the sampled ones where `isSampled`. */
   readonly select: string;
   readonly isSampled?: boolean;
+}
+
+function selectionOf(select: ChosenFrames): FrameSelection {
+  return { select: selectText(select), isSampled: select.by === "chunks" };
 }
 
 /**
@@ -136,7 +184,7 @@ export function planeOutput(
  * works while ffmpeg filters the next frames, but each JPEG comes only when one or two more frames were
  * chosen.
  */
-export function jpegOutput(
+function jpegOutput(
   subject: DecodeSubject,
   { maxFrames, size, threads, output, ...selection }: FrameSelection & {
     readonly maxFrames: number;
@@ -172,15 +220,6 @@ function videoOnly({ info }: DecodeSubject, maxFrames: number | null): string[] 
 }
 
 /**
- * Options by which no frame is repeated or dropped for a steady rate, and times are in `timeBase`. A ratio is
- * the one form that every version of ffmpeg takes: the word for "as the source" is -1 or `demux`, or fails
- * behind some filters.
- */
-export function ownTimes(timeBase: string): string[] {
-  return ["-fps_mode", "passthrough", "-enc_time_base", timeBase];
-}
-
-/**
  * Filters that select frames and give each its number as its time. They come first, so that no other filter
  * works on frames that are dropped.
  */
@@ -191,24 +230,6 @@ function numbered({ plan }: DecodeSubject, { select, isSampled = false }: FrameS
     ? [...numberingFilters(rate?.expression() ?? null), chosen]
     : [chosen, ...numberingFilters(null)];
 }
-
-/** Codec whose fields ffmpeg knows from each frame alone, as AVI and MP4 say nothing of them. */
-const FIELDS_BY_FRAME = "mpeg4";
-
-/**
- * Filters that make one picture of the two fields of a frame, as a player shows it, where the source or only
- * its frames declare fields. Frames that are flagged as progressive stay as they are. This comes before any
- * choice of frames, because it looks at the frames before and after. The number of frames stays, and so do
- * their times.
- */
-export function deinterlacing({ video }: MediaInfo): string[] {
-  if (!video || Math.min(video.width, video.height) < LEAST_EDGE) return [];
-  const mayHaveFields = video.fieldOrder !== undefined || video.codec === FIELDS_BY_FRAME;
-  return mayHaveFields ? [`bwdif=mode=send_frame:deint=interlaced`, `settb=${video.timeBase}`] : [];
-}
-
-/** Least edge of a picture in pixels: ffmpeg's filter takes no smaller ones. */
-const LEAST_EDGE = 4;
 
 /**
  * Filter that cuts out the analysed region. `exact=1` allows odd positions and sizes where chroma has a lower
