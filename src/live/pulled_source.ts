@@ -4,10 +4,10 @@
 
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
+import { VIDEO_TICKS_PER_MS } from "../media/containers/clock.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
-import { clipSound, clipVideo } from "../media/live/clip_codecs.ts";
+import { clipSound, clipVideo } from "../media/containers/clip_codecs.ts";
 import type { FrameRoom } from "../media/live/frame_room.ts";
 import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_decoder.ts";
 import type { MediaInfo } from "../media/media_info.ts";

@@ -6,9 +6,9 @@ import { frameRate } from "../model/frames/frame_rate.ts";
 import { FIELD_ORDERS } from "../model/frames/field_order.ts";
 import { refuse } from "../contract/refusal.ts";
 import { LIMITS } from "../contract/limits.ts";
-import { VIDEO_TIME_BASE } from "./formats/clock.ts";
-import { cutOff } from "./formats/cut_off.ts";
-import { mp4Faults } from "./formats/mp4_times.ts";
+import { VIDEO_TIME_BASE } from "./containers/clock.ts";
+import { cutOff } from "./containers/cut_off.ts";
+import { mp4Faults } from "./containers/mp4_times.ts";
 import type { MediaInput } from "./input.ts";
 import type { MediaInfo, VideoStream } from "./media_info.ts";
 import {

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../formats/clock.ts";
+import { VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../containers/clock.ts";
 import type { MediaInfo } from "../media_info.ts";
 import { deinterlacing } from "../recorded/deinterlacing.ts";
 import {

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { VIDEO_TIME_BASE } from "../formats/clock.ts";
+import { VIDEO_TIME_BASE } from "../containers/clock.ts";
 import { DECODED_MAX } from "../input.ts";
 import { ownTimes } from "../recorded/source_times.ts";
 import { SESSION_CPU_SECONDS } from "../tool_limits.ts";

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
-import { COPY_OFFSET_MS } from "../formats/clock.ts";
+import { COPY_OFFSET_MS } from "../containers/clock.ts";
 import { FIRST_PICTURE, inputOptions, inputUrl } from "../input.ts";
 import { SESSION_CPU_SECONDS } from "../tool_limits.ts";
 import { job, SOCKET, type Written } from "./job.ts";

@@ -9,7 +9,7 @@ import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { Fifo } from "../fifo.ts";
 import { newReports } from "../reports/frame_reports.ts";
-import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
+import { readJpegs, type TimedJpeg } from "../containers/jpeg_stream.ts";
 import type { Outcome, RunningTool } from "../process.ts";
 import type { JobOf } from "../jobs/jobs.ts";
 import type { ToolRunner } from "../jobs/runner.ts";

@@ -16,7 +16,7 @@ import { FrameFilter } from "../kernels/frame_filter.ts";
 import { STACKED_FRAME_BYTES, unstack } from "../kernels/picture_lines.ts";
 import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
-import { NutReader } from "../formats/nut.ts";
+import { NutReader } from "../containers/nut.ts";
 import { HeldFrames } from "./held_frames.ts";
 import { type SourceClock, SourceTimes } from "./source_times.ts";
 import { SteadyRate } from "./steady_rate.ts";

@@ -1,6 +1,6 @@
 /** Finds out which frame each JPEG of a stream shows, and keeps the JPEGs until their chunk is complete. */
 
-import type { TimedJpeg } from "../formats/jpeg_stream.ts";
+import type { TimedJpeg } from "../containers/jpeg_stream.ts";
 import type { RowQueue } from "./row_queue.ts";
 import { numberIn } from "./source_times.ts";
 

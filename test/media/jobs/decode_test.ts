@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { croppedFrame, FULL_REGION, type NormalizedRegion } from "../../../src/model/frames/coordinates.ts";
-import { NutReader } from "../../../src/media/formats/nut.ts";
+import { NutReader } from "../../../src/media/containers/nut.ts";
 import { fileInput } from "../../../src/media/input.ts";
 import { FRAME_BYTES, PLANE_BYTES } from "../../../src/media/kernels/frame_planes.ts";
 import {

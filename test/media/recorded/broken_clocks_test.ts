@@ -4,8 +4,8 @@
 
 import { deepEqual, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { clockFalls } from "../../../src/media/formats/clock_falls.ts";
-import { mp4Faults } from "../../../src/media/formats/mp4_times.ts";
+import { clockFalls } from "../../../src/media/containers/clock_falls.ts";
+import { mp4Faults } from "../../../src/media/containers/mp4_times.ts";
 import { Extractor } from "../../../src/media/windows/extractor.ts";
 import type { DecodedChunk } from "../../../src/media/recorded/frame_stream.ts";
 import { chosenPositions } from "../../../src/model/reason/chunks.ts";

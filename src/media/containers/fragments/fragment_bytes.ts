@@ -3,9 +3,9 @@
 // mediabunny, which makes the evidence clips and the first part of these streams, ends a fragment at a key
 // frame only: with the key frames of cameras, viewers would be seconds behind.
 
-import { joinedBytes } from "../../base/bytes.ts";
-import { uint32 } from "../formats/mp4_boxes.ts";
-import { type ListedSample, movieFragment } from "../formats/mp4_fragments.ts";
+import { joinedBytes } from "../../../base/bytes.ts";
+import { uint32 } from "../mp4_boxes.ts";
+import { type ListedSample, movieFragment } from "../mp4_fragments.ts";
 
 /** A unit in decoding order. */
 export interface Sample extends Omit<ListedSample, "sizeBytes"> {

@@ -1,7 +1,7 @@
 import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
-import { oggOpus, packetSamples } from "../../../src/media/formats/ogg_opus.ts";
-import { opusWav, OpusWavFailed } from "../../../src/media/formats/opus_wav.ts";
+import { oggOpus, packetSamples } from "../../../src/media/containers/ogg_opus.ts";
+import { opusWav, OpusWavFailed } from "../../../src/media/live/opus_wav.ts";
 import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld } from "../../support/live/live_units.ts";

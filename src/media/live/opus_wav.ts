@@ -4,7 +4,7 @@ import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
 import type { ToolRunner } from "../jobs/runner.ts";
-import { oggOpus } from "./ogg_opus.ts";
+import { oggOpus } from "../containers/ogg_opus.ts";
 
 export interface OpusWavOptions {
   readonly runner: ToolRunner;

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { videoCodecName } from "../../../src/media/formats/parameter_sets.ts";
-import { clipFile, type ClipStreams } from "../../../src/media/live/clip_file.ts";
+import { videoCodecName } from "../../../src/media/containers/parameter_sets.ts";
+import { clipFile, type ClipStreams } from "../../../src/media/containers/clip_file.ts";
 import { UnitRing } from "../../../src/media/live/unit_ring.ts";
 import { recorded, recordedAsTs } from "../../support/live/copied_units.ts";
 import { playedFile } from "../../support/live/played_file.ts";

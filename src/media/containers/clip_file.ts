@@ -4,15 +4,10 @@ import { createHash } from "node:crypto";
 import { joinedBytes } from "../../base/bytes.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import type { StreamFormats } from "../../model/sources/recorded_segment.ts";
-import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
-import { decoderConfiguration } from "../formats/mp4_boxes.ts";
-import {
-  type ClipCodec,
-  hasParameterSets,
-  isSizedPrefix,
-  videoCodecName,
-} from "../formats/parameter_sets.ts";
-import { configInAdts, withoutAdts } from "../fragments/adts.ts";
+import { VIDEO_CLOCK_HZ } from "./clock.ts";
+import { decoderConfiguration } from "./mp4_boxes.ts";
+import { type ClipCodec, hasParameterSets, isSizedPrefix, videoCodecName } from "./parameter_sets.ts";
+import { configInAdts, withoutAdts } from "./adts.ts";
 import type { CopiedUnit } from "./copied_packets.ts";
 
 /** What a clip has to say of the units besides themselves. */

@@ -1,7 +1,7 @@
 /** Bytes that look like the times of a film, and are none. */
 
 import { equal } from "node:assert/strict";
-import { clockFalls } from "../../../src/media/formats/clock_falls.ts";
+import { clockFalls } from "../../../src/media/containers/clock_falls.ts";
 import { TempFolder } from "../../support/media.ts";
 
 Deno.test("a cluster of Matroska of any form may end a file wherever it likes", async () => {

@@ -2,12 +2,12 @@
  * pictures are rarer.
  */
 
-import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
-import { SOUND_TRACK_ID, VIDEO_TRACK_ID } from "../formats/mp4_fragments.ts";
-import { isSizedPrefix, videoCodecName } from "../formats/parameter_sets.ts";
-import { carriedSound, type ClipSound, type ClipStreams, withParameterSets } from "../live/clip_file.ts";
-import type { CopiedUnit } from "../live/copied_packets.ts";
-import { withoutAdts } from "./adts.ts";
+import { VIDEO_TICKS_PER_MS } from "../clock.ts";
+import { SOUND_TRACK_ID, VIDEO_TRACK_ID } from "../mp4_fragments.ts";
+import { isSizedPrefix, videoCodecName } from "../parameter_sets.ts";
+import { carriedSound, type ClipSound, type ClipStreams, withParameterSets } from "../clip_file.ts";
+import type { CopiedUnit } from "../copied_packets.ts";
+import { withoutAdts } from "../adts.ts";
 import { DecodeTimes } from "./decode_times.ts";
 import { fragmentBytes, type Sample, type TrackRun } from "./fragment_bytes.ts";
 import { areSameTracks, type Tracks } from "./init_segment.ts";

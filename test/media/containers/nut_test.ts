@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { join } from "node:path";
-import { NutError, NutReader } from "../../../src/media/formats/nut.ts";
+import { NutError, NutReader } from "../../../src/media/containers/nut.ts";
 import { make, TempFolder } from "../../support/media.ts";
 
 interface Frame {

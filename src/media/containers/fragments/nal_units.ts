@@ -2,8 +2,8 @@
  * from the pictures.
  */
 
-import { joinedBytes } from "../../base/bytes.ts";
-import type { ClipCodec } from "../formats/parameter_sets.ts";
+import { joinedBytes } from "../../../base/bytes.ts";
+import type { ClipCodec } from "../parameter_sets.ts";
 
 /** Parameter sets, and what only separates pictures: types of NAL units. */
 const SETS = { h264: [7, 8, 13], h265: [32, 33, 34] } as const;

@@ -1,6 +1,6 @@
 /** Which codecs of a live source become evidence clips: those that browsers play in MP4. */
 
-import type { ClipCodec } from "../formats/parameter_sets.ts";
+import type { ClipCodec } from "./parameter_sets.ts";
 import type { ClipSound } from "./clip_file.ts";
 
 /** The clip codec by the name of an offer, or ffmpeg's; null for another codec. */

@@ -1,10 +1,10 @@
 /** The first part of a fragmented MP4, which says what its tracks are: the boxes `ftyp` and `moov`. */
 
-import { areSameBytes } from "../../base/bytes.ts";
-import type { Extent } from "../../model/frames/coordinates.ts";
-import { boxOn } from "../formats/mp4_boxes.ts";
-import type { ClipCodec } from "../formats/parameter_sets.ts";
-import { type ClipSound, openFile, soundCodecName } from "../live/clip_file.ts";
+import { areSameBytes } from "../../../base/bytes.ts";
+import type { Extent } from "../../../model/frames/coordinates.ts";
+import { boxOn } from "../mp4_boxes.ts";
+import type { ClipCodec } from "../parameter_sets.ts";
+import { type ClipSound, openFile, soundCodecName } from "../clip_file.ts";
 
 /** What the tracks of a fragmented MP4 are. */
 export interface Tracks {

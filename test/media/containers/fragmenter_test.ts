@@ -3,10 +3,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../../src/base/bytes.ts";
-import { DecodeTimes, reorderDepthOf } from "../../../src/media/fragments/decode_times.ts";
-import { type Fragment, Fragmenter } from "../../../src/media/fragments/fragmenter.ts";
-import { areSameTracks, initSegment, type Tracks } from "../../../src/media/fragments/init_segment.ts";
-import type { ClipStreams } from "../../../src/media/live/clip_file.ts";
+import { DecodeTimes, reorderDepthOf } from "../../../src/media/containers/fragments/decode_times.ts";
+import { type Fragment, Fragmenter } from "../../../src/media/containers/fragments/fragmenter.ts";
+import {
+  areSameTracks,
+  initSegment,
+  type Tracks,
+} from "../../../src/media/containers/fragments/init_segment.ts";
+import type { ClipStreams } from "../../../src/media/containers/clip_file.ts";
 import { recorded, recordedAsTs } from "../../support/live/copied_units.ts";
 import { frameTimesMs, TempFolder } from "../../support/media.ts";
 

@@ -7,8 +7,8 @@ import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { COPY_OFFSET_MS } from "../formats/clock.ts";
-import { NutError, NutReader, type NutStream } from "../formats/nut.ts";
+import { COPY_OFFSET_MS } from "./clock.ts";
+import { NutError, NutReader, type NutStream } from "./nut.ts";
 
 /** One encoded unit of video or sound, as it came. */
 export interface CopiedUnit {
