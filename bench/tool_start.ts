@@ -10,7 +10,7 @@ import { Decoder } from "../src/media/recorded/decoder.ts";
 import { localRunner } from "../test/support/local_runner.ts";
 import type { ToolRunner } from "../src/media/jobs/runner.ts";
 import { make, makeClip, TempFolder } from "../test/support/media.ts";
-import { type Cage, streamsOf } from "../src/media/tools/cage.ts";
+import { type Cage, streamsOf } from "../src/media/broker/cage.ts";
 import { cageOf } from "../test/support/cages.ts";
 import { TestBroker } from "../test/support/test_broker.ts";
 import { report } from "./support.ts";

@@ -45,7 +45,8 @@ const CODE = [
   "../cuts/measure_rows.ts",
   "recording.ts",
   "reports.ts",
-  ...["decoder_log.ts", "frame_reports.ts"].map((file) => `../../src/media/reports/${file}`),
+  "../../src/media/jobs/decoder_log.ts",
+  "../../src/media/frame_reports.ts",
 ];
 
 /** Records the videos, `jobs` side by side. The newest recording of each is kept in the folder `cache`. */

@@ -51,7 +51,7 @@ export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
   "test/http/live/changing_size_test.ts": "what ffmpeg does where the size of the pictures changes",
   "test/http/live/camera_shapes_test.ts": "how ffmpeg times the packets of cameras",
   "test/media/probe_test.ts": "what ffprobe answers",
-  "test/media/tools/caged_jobs_test.ts": "which files and system calls ffmpeg needs",
+  "test/media/broker/caged_jobs_test.ts": "which files and system calls ffmpeg needs",
   "test/sidecar/embedding_test.ts": "how ffmpeg goes on behind what it cannot read",
 };
 

@@ -7,7 +7,7 @@ import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/media_info.ts";
 import type { CandidateSender } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
-import type { BrokerConnection } from "../media/tools/broker_client.ts";
+import type { BrokerConnection } from "../media/broker/broker_client.ts";
 import type {
   LiveOrder,
   LiveReport,

@@ -18,8 +18,8 @@ import {
   type Tools,
 } from "../base/program_paths.ts";
 import { FORWARD_STREAMS } from "./clean_process.ts";
-import type { ForwarderCommand } from "../media/tools/forwarder.ts";
-import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/tools/job_paths.ts";
+import type { ForwarderCommand } from "../media/broker/forwarder.ts";
+import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/broker/job_paths.ts";
 import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "../store/files/own_folder.ts";
 import { adoptFormerUploads } from "../store/media/upload_root.ts";
 

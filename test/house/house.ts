@@ -72,7 +72,7 @@ export const TOUCHES: readonly {
     rooms: ["store"],
     // Makes the empty file into which a program writes a clip, so that the program can be given that one file
     // only.
-    files: ["media/tools/broker.ts"],
+    files: ["media/broker/broker.ts"],
   },
   {
     // The named pipes through which frames arrive live in a folder that media makes and removes; the
@@ -94,7 +94,7 @@ export const TOUCHES: readonly {
     what: "serves",
     pattern: /\bDeno\.(serve|listen|listenTls)\b/,
     rooms: ["composition", "sidecar"],
-    files: ["media/tools/tool_socket.ts"],
+    files: ["media/broker/tool_socket.ts"],
   },
   { what: "speaks QUIC", pattern: /\bDeno\.(QuicEndpoint\(|connectQuic\b)/, rooms: ["http3"] },
   {

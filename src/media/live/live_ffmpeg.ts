@@ -7,7 +7,7 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../containers/clock.ts";
 import { NutError } from "../containers/nut.ts";
 import type { Outcome, RunningTool } from "../process.ts";
-import { newReports, ReportReader } from "../reports/frame_reports.ts";
+import { newReports, ReportReader } from "../frame_reports.ts";
 import type { JobOf } from "../jobs/jobs.ts";
 import type { ToolRunner } from "../jobs/runner.ts";
 import type { FrameRoom } from "./frame_room.ts";

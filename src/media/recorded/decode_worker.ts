@@ -11,7 +11,7 @@ import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { clearTransitionFaults } from "../../model/frames/transition_faults.ts";
 import { FrameClock } from "../../model/frames/frame_clock.ts";
-import { REPORT, ReportReader } from "../reports/frame_reports.ts";
+import { REPORT, ReportReader } from "../frame_reports.ts";
 import { FrameFilter } from "../kernels/frame_filter.ts";
 import { STACKED_FRAME_BYTES, unstack } from "../kernels/picture_lines.ts";
 import type { CollectedRows } from "../kernels/row_collector.ts";

@@ -2,7 +2,7 @@
  * how the picture goes on.
  */
 
-import { REPORT } from "./frame_reports.ts";
+import { REPORT } from "../frame_reports.ts";
 import { type ArtifactMeasures, MEASURES } from "../detection/faults/artifact_measures.ts";
 
 /** How many frames are kept, a power of two, with the look-ahead. */

@@ -2,7 +2,7 @@
  * them.
  */
 
-import { REPORT } from "./frame_reports.ts";
+import { REPORT } from "../frame_reports.ts";
 import { AHEAD, LostFrames } from "./lost_frames.ts";
 import { type ArtifactMeasures, MEASURES } from "../detection/faults/artifact_measures.ts";
 

@@ -3,7 +3,7 @@
  */
 
 import assert from "node:assert/strict";
-import { REPORT } from "../../../src/media/reports/frame_reports.ts";
+import { REPORT } from "../../../src/media/frame_reports.ts";
 import { landscape, noisy, type Picture, withBox } from "../../support/kernels/drawn_film.ts";
 import { faultsIn } from "../../support/kernels/found_faults.ts";
 import { seededRandom } from "../../support/seeded_random.ts";

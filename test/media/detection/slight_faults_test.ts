@@ -25,7 +25,7 @@ import {
 import { faultsIn } from "../../support/kernels/found_faults.ts";
 import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
 import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
-import { REPORT } from "../../../src/media/reports/frame_reports.ts";
+import { REPORT } from "../../../src/media/frame_reports.ts";
 
 const LUMA = WIDTH * HEIGHT;
 const pan = (n: number, speed = 2) => landscape(1, speed * n);

@@ -8,7 +8,7 @@ import {
   MEASURE_COUNT,
   MEASURES,
 } from "../../../src/media/detection/faults/artifact_measures.ts";
-import { REPORT } from "../../../src/media/reports/frame_reports.ts";
+import { REPORT } from "../../../src/media/frame_reports.ts";
 import { AHEAD } from "../../../src/media/reports/lost_frames.ts";
 import { ReportedDamage } from "../../../src/media/reports/reported_damage.ts";
 

@@ -1,7 +1,7 @@
 /** The messages between the sandboxed Workers and the broker, which alone may start programs. */
 
 import * as z from "zod";
-import { REPORT_BYTES } from "../reports/frame_reports.ts";
+import { REPORT_BYTES } from "../frame_reports.ts";
 import type { Outcome } from "../process.ts";
 import { runJob, streamJob } from "../jobs/jobs.ts";
 

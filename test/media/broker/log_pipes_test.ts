@@ -4,9 +4,9 @@
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { newReports } from "../../../src/media/reports/frame_reports.ts";
-import type { LogPipe } from "../../../src/media/reports/log_pipe.ts";
-import { LogPipes } from "../../../src/media/tools/log_pipes.ts";
+import { newReports } from "../../../src/media/frame_reports.ts";
+import type { LogPipe } from "../../../src/media/broker/log_pipe.ts";
+import { LogPipes } from "../../../src/media/broker/log_pipes.ts";
 import { exists, NEVER, TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 

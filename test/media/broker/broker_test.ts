@@ -3,7 +3,7 @@
  */
 
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
-import { BrokerClient } from "../../../src/media/tools/broker_client.ts";
+import { BrokerClient } from "../../../src/media/broker/broker_client.ts";
 import { childProcesses } from "../../support/own_process.ts";
 import { NEVER, TempFolder, tools, world } from "../../support/media.ts";
 import { TestBroker } from "../../support/test_broker.ts";

@@ -2,7 +2,7 @@
  * its frames reads.
  */
 
-import { unlessChanged } from "../../base/wait.ts";
+import { unlessChanged } from "../base/wait.ts";
 
 /** Bits of a report. A frame of which nothing is known has none of them. */
 export const REPORT = {

@@ -1,8 +1,8 @@
 /** What is read out of ffmpeg's log, in the words of its versions 5, 7 and 9. */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { DecoderLog } from "../../../src/media/reports/decoder_log.ts";
-import { newReports, REPORT, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
+import { DecoderLog } from "../../../src/media/jobs/decoder_log.ts";
+import { newReports, REPORT, ReportReader, ReportWriter } from "../../../src/media/frame_reports.ts";
 
 const TIMES_5 = "frame_pts:3600 frame_pts_time:0.04 best_effort_ts:3600 best_effort_ts_time:0.04";
 const frame5 = (key: number, type: number, pts = 3600) =>

@@ -3,7 +3,7 @@
 
 import { equal, throws } from "node:assert/strict";
 import { join } from "node:path";
-import { openNativePipes } from "../../../src/media/tools/native_pipes.ts";
+import { openNativePipes } from "../../../src/media/broker/native_pipes.ts";
 import { TempFolder } from "../../support/media.ts";
 
 /** How many bytes go into the pipe at `path` before its writer would have to wait. */

@@ -4,9 +4,9 @@
 import { dirname, join } from "node:path";
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
-import { Fifo } from "../fifo.ts";
+import { Fifo } from "../jobs/fifo.ts";
 import { type Outcome, run } from "../process.ts";
-import { LogPipe } from "../reports/log_pipe.ts";
+import { LogPipe } from "./log_pipe.ts";
 import type { JobOf } from "../jobs/jobs.ts";
 import type { JobPlaces } from "./job_paths.ts";
 import type { NativePipes } from "./native_pipes.ts";

@@ -11,7 +11,7 @@ import type { Ends } from "../jobs/job.ts";
 import { kindOf, type ToolJob } from "../jobs/jobs.ts";
 import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
-import type { LogPipe } from "../reports/log_pipe.ts";
+import type { LogPipe } from "./log_pipe.ts";
 import { type Cage, enclosureOf, streamsOf } from "./cage.ts";
 import { Forwarder, type Passage } from "./forwarder.ts";
 import { LogPipes, madeBy } from "./log_pipes.ts";

@@ -3,7 +3,7 @@
  */
 
 import { joinedBytes } from "../../base/bytes.ts";
-import { REPORT, type ReportWriter } from "./frame_reports.ts";
+import { REPORT, type ReportWriter } from "../frame_reports.ts";
 
 /**
  * Options with which ffmpeg logs to its error output all that is read here, with the level of each line.

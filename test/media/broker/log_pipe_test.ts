@@ -4,16 +4,11 @@
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { Fifo } from "../../../src/media/fifo.ts";
+import { Fifo } from "../../../src/media/jobs/fifo.ts";
 import { start } from "../../../src/media/process.ts";
-import {
-  DecoderLog,
-  REPORTING,
-  REPORTING_TO_FILE,
-  reportsTo,
-} from "../../../src/media/reports/decoder_log.ts";
-import { newReports, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
-import { LogPipe, nextPause } from "../../../src/media/reports/log_pipe.ts";
+import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../../../src/media/jobs/decoder_log.ts";
+import { newReports, ReportReader, ReportWriter } from "../../../src/media/frame_reports.ts";
+import { LogPipe, nextPause } from "../../../src/media/broker/log_pipe.ts";
 import { localRunner } from "../../support/local_runner.ts";
 import { NEVER, TempFolder, tools, world } from "../../support/media.ts";
 

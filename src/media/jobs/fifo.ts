@@ -3,8 +3,8 @@
  */
 
 import { join } from "node:path";
-import type { World } from "../base/world.ts";
-import type { ToolRunner } from "./jobs/runner.ts";
+import type { World } from "../../base/world.ts";
+import type { ToolRunner } from "./runner.ts";
 
 const MKFIFO_DEADLINE_MS = 30_000;
 

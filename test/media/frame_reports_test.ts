@@ -1,7 +1,7 @@
 /** Reports of frames in shared memory: a reader waits for what is still to come, but never for ever. */
 
 import { equal } from "node:assert/strict";
-import { newReports, REPORT, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
+import { newReports, REPORT, ReportReader, ReportWriter } from "../../src/media/frame_reports.ts";
 
 const { isReported, isKey } = REPORT;
 

@@ -3,9 +3,9 @@
 
 import { hasEndedWithin } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import type { Fifo } from "../fifo.ts";
-import { DecoderLog } from "./decoder_log.ts";
-import { ReportWriter } from "./frame_reports.ts";
+import type { Fifo } from "../jobs/fifo.ts";
+import { DecoderLog } from "../jobs/decoder_log.ts";
+import { ReportWriter } from "../frame_reports.ts";
 
 /** Bytes that the pipe holds: about 45 frames' worth of ffmpeg's log. */
 const PIECE_BYTES = 64 << 10;
