@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import type { Tools } from "../src/base/program_paths.ts";
-import { Decoder } from "../src/media/recorded/decoder.ts";
+import { Decoder } from "../src/media/files/decoder.ts";
 import { fileInput } from "../src/media/input.ts";
 import type { MediaInfo } from "../src/media/media_info.ts";
 import { planSampling } from "../src/model/frames/sampling.ts";

@@ -6,7 +6,7 @@ import { quietLog } from "../src/base/log.ts";
 import { realWorld } from "../src/base/world.ts";
 import { findTools } from "../src/process/environment.ts";
 import { fileInput, hlsInput, type MediaInput } from "../src/media/input.ts";
-import { Decoder } from "../src/media/recorded/decoder.ts";
+import { Decoder } from "../src/media/files/decoder.ts";
 import { localRunner } from "../test/support/local_runner.ts";
 import type { ToolRunner } from "../src/media/jobs/runner.ts";
 import { make, makeClip, TempFolder } from "../test/support/media.ts";

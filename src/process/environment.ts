@@ -114,7 +114,7 @@ const NVIDIA_DEVICES = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-to
 const GRAPHICS_DEVICES = "/dev/dri";
 
 /**
- * Looks for device files only; whether ffmpeg can use them is found out later (`media/recorded/hardware.ts`).
+ * Looks for device files only; whether ffmpeg can use them is found out later (`media/files/hardware.ts`).
  */
 function findDecodeDevices(): DecodeDevices {
   const node = renderNode();

@@ -35,7 +35,7 @@ export const ROOMS_WITH_CIRCLES: readonly string[] = ["media"];
 export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
   /^service\/service_worker\.ts$/,
-  /^media\/recorded\/\w*worker\.ts$/,
+  /^media\/files\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
   /^remote\/sources\/relay_worker\.ts$/,
   /^flow\/reason\/schema_worker\.ts$/,

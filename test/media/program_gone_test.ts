@@ -4,7 +4,7 @@ import { equal, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/contract/refusal.ts";
 import { fileInput } from "../../src/media/input.ts";
-import { probeMedia } from "../../src/media/probe.ts";
+import { probeMedia } from "../../src/media/files/probe.ts";
 import type { Cage } from "../../src/media/broker/cage.ts";
 import { NO_CAGE } from "../../src/media/broker/cage.ts";
 import { BUBBLEWRAP, cageOf } from "../support/cages.ts";

@@ -44,7 +44,7 @@ Deno.test("where the process was ended the tests' own lines are counted, and the
 });
 
 Deno.test("a plan holds every file once, those that run alone apart", () => {
-  const files = ["test/a_test.ts", "test/console/live_test.ts", "test/media/windows/extractor_test.ts"];
+  const files = ["test/a_test.ts", "test/console/live_test.ts", "test/media/files/extractor_test.ts"];
   const [a, live, extractor] = turnsOf(files, []);
   assert.deepEqual(planOf([a!, live!, extractor!]), {
     sideBySide: [extractor, a],

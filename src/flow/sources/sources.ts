@@ -15,7 +15,7 @@ import {
 } from "../../media/input.ts";
 import type { StreamsBy } from "../../media/broker/cage.ts";
 import { socketName } from "../../media/broker/job_paths.ts";
-import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
+import { resolveLocalSource, type SourcePolicy } from "../../media/files/source.ts";
 import {
   type RemoteSource,
   remoteSource,

@@ -9,9 +9,9 @@ import { stackingFilters } from "../kernels/picture_lines.ts";
 import { reductionFilters } from "../kernels/taken_lines.ts";
 import { mediaSizeOf } from "../media_memory.ts";
 import type { MediaInfo } from "../media_info.ts";
-import { deinterlacing } from "../recorded/deinterlacing.ts";
-import { type ChosenFrames, chosenFrames, type JpegSize, selectText } from "../recorded/frame_choice.ts";
-import { downloadFilters, hardwareArgs } from "../recorded/hardware_args.ts";
+import { deinterlacing } from "./parts/deinterlacing.ts";
+import { type ChosenFrames, chosenFrames, type JpegSize, selectText } from "./parts/frame_choice.ts";
+import { downloadFilters, hardwareArgs } from "./parts/hardware_args.ts";
 import {
   NUMBERING_TIME_BASE,
   numberingFilters,
@@ -19,10 +19,19 @@ import {
   RISING_DECODE_TIMES,
   sourceClock,
   SourceTimes,
-} from "../recorded/source_times.ts";
-import { SteadyRate } from "../recorded/steady_rate.ts";
+} from "./parts/source_times.ts";
+import { SteadyRate } from "./parts/steady_rate.ts";
 import { job } from "./job.ts";
-import { extent, frameCoordinates, hardware, info, input, oneToInt32, pathText, plan } from "./job_fields.ts";
+import {
+  extent,
+  frameCoordinates,
+  hardware,
+  info,
+  input,
+  oneToInt32,
+  pathText,
+  plan,
+} from "./parts/job_fields.ts";
 
 /** Frames go into the pipe `planes`, all or chosen ones, and JPEGs of chosen frames to the output. */
 export const decode = job({

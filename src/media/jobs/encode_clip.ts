@@ -5,17 +5,17 @@ import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { VIDEO_CLOCK_HZ, VIDEO_TIME_BASE } from "../containers/clock.ts";
 import type { MediaInfo } from "../media_info.ts";
-import { deinterlacing } from "../recorded/deinterlacing.ts";
+import { deinterlacing } from "./parts/deinterlacing.ts";
 import {
   type CountedFrames,
   seconds,
   type SeekPlan,
   START_TOLERANCE_MS,
   windowInput,
-} from "../windows/window_seek.ts";
+} from "./parts/window_seek.ts";
 import { CLIP_FIELDS, clipBounds, clipOutput, clipWrites } from "./copy_clip.ts";
 import { job } from "./job.ts";
-import { frameCoordinates, seek, timeMs } from "./job_fields.ts";
+import { frameCoordinates, seek, timeMs } from "./parts/job_fields.ts";
 import { audioGraph } from "./wav.ts";
 
 /** Bits a second of the sound of a clip. */

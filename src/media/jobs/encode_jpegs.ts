@@ -2,10 +2,10 @@
 
 import * as z from "zod";
 import { LIMITS } from "../../contract/limits.ts";
-import { quantizerOf } from "../recorded/frame_choice.ts";
+import { quantizerOf } from "./parts/frame_choice.ts";
 import { SESSION_CPU_SECONDS } from "../tool_limits.ts";
 import { job } from "./job.ts";
-import { extent } from "./job_fields.ts";
+import { extent } from "./parts/job_fields.ts";
 
 export const encodeJpegs = job({
   schema: z.strictObject({ kind: z.literal("encode_jpegs"), ...extent.shape, isFullRange: z.boolean() }),

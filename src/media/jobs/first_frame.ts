@@ -2,10 +2,18 @@
 
 import * as z from "zod";
 import { inputOptions, inputUrl } from "../input.ts";
-import { ownTimes } from "../recorded/source_times.ts";
-import { CONTAINER_TIMES } from "../windows/window_seek.ts";
+import { ownTimes } from "./parts/source_times.ts";
+import { CONTAINER_TIMES } from "./parts/window_seek.ts";
 import { job } from "./job.ts";
-import { deadlineMs, ignoresEdits, input, size, streamIndex, timeBase, windowBounds } from "./job_fields.ts";
+import {
+  deadlineMs,
+  ignoresEdits,
+  input,
+  size,
+  streamIndex,
+  timeBase,
+  windowBounds,
+} from "./parts/job_fields.ts";
 
 export const firstFrame = job({
   schema: z.strictObject({

@@ -4,10 +4,10 @@ import * as z from "zod";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_TIME_BASE } from "../containers/clock.ts";
 import { DECODED_MAX } from "../input.ts";
-import { ownTimes } from "../recorded/source_times.ts";
+import { ownTimes } from "./parts/source_times.ts";
 import { SESSION_CPU_SECONDS } from "../tool_limits.ts";
 import { job } from "./job.ts";
-import { extent } from "./job_fields.ts";
+import { extent } from "./parts/job_fields.ts";
 
 export const liveDecode = job({
   schema: z.strictObject({

@@ -6,7 +6,7 @@ import { COPY_OFFSET_MS } from "../containers/clock.ts";
 import { FIRST_PICTURE, inputOptions, inputUrl } from "../input.ts";
 import { SESSION_CPU_SECONDS } from "../tool_limits.ts";
 import { job, SOCKET, type Written } from "./job.ts";
-import { extent, input, pathText, streamIndex } from "./job_fields.ts";
+import { extent, input, pathText, streamIndex } from "./parts/job_fields.ts";
 import { liveArgs } from "./live_decode.ts";
 
 export const livePull = job({

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import { job, QUERY_CPU_SECONDS } from "./job.ts";
-import { pathText } from "./job_fields.ts";
+import { pathText } from "./parts/job_fields.ts";
 
 export const makePipe = job({
   schema: z.strictObject({ kind: z.literal("make_pipe"), path: pathText }),

@@ -1,9 +1,9 @@
 /** JOB that opens a hardware decoder, and does nothing else. */
 
 import * as z from "zod";
-import { deviceArgs } from "../recorded/hardware_args.ts";
+import { deviceArgs } from "./parts/hardware_args.ts";
 import { job, QUERY_CPU_SECONDS } from "./job.ts";
-import { hardware } from "./job_fields.ts";
+import { hardware } from "./parts/job_fields.ts";
 
 export const openDevice = job({
   schema: z.strictObject({ kind: z.literal("open_device"), hardware }),

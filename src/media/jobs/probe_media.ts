@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { FIRST_PICTURE, inputOptions, inputUrl, probeOptions } from "../input.ts";
 import { job } from "./job.ts";
-import { ignoresEdits, input, sizeBytes } from "./job_fields.ts";
+import { ignoresEdits, input, sizeBytes } from "./parts/job_fields.ts";
 
 /** Twice LIMITS.ingest.probeTimeoutMs in seconds, as ffprobe decodes the first frames on all processors. */
 const CPU_SECONDS = 20;

@@ -3,9 +3,9 @@
 import * as z from "zod";
 import { LIMITS } from "../../contract/limits.ts";
 import { DECODED_MAX } from "../input.ts";
-import { quantizerOf } from "../recorded/frame_choice.ts";
+import { quantizerOf } from "./parts/frame_choice.ts";
 import { job } from "./job.ts";
-import { oneToInt32 } from "./job_fields.ts";
+import { oneToInt32 } from "./parts/job_fields.ts";
 
 const CPU_SECONDS = 5;
 

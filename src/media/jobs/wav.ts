@@ -4,10 +4,10 @@ import * as z from "zod";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { mediaSizeOf } from "../media_memory.ts";
 import type { MediaInfo } from "../media_info.ts";
-import { GAP_S } from "../recorded/source_times.ts";
-import { seconds, type SeekPlan, windowInput } from "../windows/window_seek.ts";
+import { GAP_S } from "./parts/source_times.ts";
+import { seconds, type SeekPlan, windowInput } from "./parts/window_seek.ts";
 import { job } from "./job.ts";
-import { deadlineMs, info, input, seek, timeMs, windowBounds } from "./job_fields.ts";
+import { deadlineMs, info, input, seek, timeMs, windowBounds } from "./parts/job_fields.ts";
 
 export const wav = job({
   schema: z.strictObject({

@@ -3,8 +3,8 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { join } from "node:path";
 import { fileInput, hlsInput } from "../../../src/media/input.ts";
-import { probeMedia } from "../../../src/media/probe.ts";
-import { Decoder } from "../../../src/media/recorded/decoder.ts";
+import { probeMedia } from "../../../src/media/files/probe.ts";
+import { Decoder } from "../../../src/media/files/decoder.ts";
 import { type CageLevel, streamsOf } from "../../../src/media/broker/cage.ts";
 import type { RunJob, StreamJob } from "../../../src/media/jobs/jobs.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";

@@ -4,7 +4,7 @@
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { AboutFfmpeg } from "../../../src/media/ffmpeg_facts.ts";
+import { AboutFfmpeg } from "../../../src/media/trials/ffmpeg_facts.ts";
 import { ABILITIES, type Ability } from "../../../src/media/trials/abilities.ts";
 import { ToolTrials } from "../../../src/media/trials/tool_trials.ts";
 import { writeTempFile } from "../../../src/store/files/temp_folder.ts";

@@ -8,7 +8,7 @@ import type { SessionReport, SessionSettings } from "../../../src/live/messages/
 import { LiveWorkerPool, type Opening, type SessionPort } from "../../../src/live/worker_pool.ts";
 import { fileInput } from "../../../src/media/input.ts";
 import type { MediaInfo } from "../../../src/media/media_info.ts";
-import { probeMedia } from "../../../src/media/probe.ts";
+import { probeMedia } from "../../../src/media/files/probe.ts";
 import { TemporaryFolder } from "../folders.ts";
 import { localRunner } from "../local_runner.ts";
 import { TestBroker } from "../test_broker.ts";
