@@ -4,8 +4,8 @@
 
 import { createHash } from "node:crypto";
 import { landscape, mixed, noisy, type Picture, plain } from "../../test/support/kernels/drawn_film.ts";
-import { FrameHistory, type RangeMeasures } from "../../src/media/detection/frame_history.ts";
-import { GradualDetector } from "../../src/media/detection/gradual.ts";
+import { FrameHistory, type RangeMeasures } from "../../src/media/detection/ranges/frame_history.ts";
+import { GradualDetector } from "../../src/media/detection/gradual/gradual.ts";
 import { isPlainIn, ROW_NUMBERS } from "../../src/media/detection/gradual/transition_row.ts";
 import { FrameFilter } from "../../src/media/kernels/frame_filter.ts";
 import { framesOf, timesOf } from "../cuts/measure_rows.ts";

@@ -4,8 +4,8 @@ import * as z from "zod";
 import { inputOptions, inputUrl } from "../input.ts";
 import { mediaSizeOf } from "../media_memory.ts";
 import { readFrom } from "./parts/window_seek.ts";
-import { type Bounds, job, type Written } from "./job.ts";
-import { deadlineMs, info, input, oneToInt32, pathText, timeMs, windowBounds } from "./parts/job_fields.ts";
+import { type Bounds, job, windowBounds, type Written } from "./job.ts";
+import { deadlineMs, info, input, oneToInt32, pathText, timeMs } from "./parts/job_fields.ts";
 
 /** The fields of a job that writes an MP4 into `file`. */
 export const CLIP_FIELDS = { input, info, deadlineMs, file: pathText, clipBytesMax: oneToInt32 };

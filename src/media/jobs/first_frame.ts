@@ -4,16 +4,8 @@ import * as z from "zod";
 import { inputOptions, inputUrl } from "../input.ts";
 import { ownTimes } from "./parts/source_times.ts";
 import { CONTAINER_TIMES } from "./parts/window_seek.ts";
-import { job } from "./job.ts";
-import {
-  deadlineMs,
-  ignoresEdits,
-  input,
-  size,
-  streamIndex,
-  timeBase,
-  windowBounds,
-} from "./parts/job_fields.ts";
+import { job, windowBounds } from "./job.ts";
+import { deadlineMs, ignoresEdits, input, size, streamIndex, timeBase } from "./parts/job_fields.ts";
 
 export const firstFrame = job({
   schema: z.strictObject({

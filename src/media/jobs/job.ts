@@ -3,7 +3,7 @@
 import type * as z from "zod";
 import type { DecodeDevices, Tools } from "../../base/program_paths.ts";
 import type { MediaSize } from "../media_memory.ts";
-import type { ToolWork } from "../tool_limits.ts";
+import { processors, type ToolWork } from "../tool_limits.ts";
 
 /** A strict object of zod with a `kind`. */
 export type JobSchema = z.ZodObject<{ kind: z.ZodLiteral<string> }, z.core.$strict>;
@@ -75,3 +75,8 @@ export const SOCKET = "unix:";
 
 /** Bounds of programs that say something about themselves or the machine. */
 export const QUERY_CPU_SECONDS = 5;
+
+/** Bounds of a job on a window of a source. */
+export function windowBounds(deadlineMs: number, size: MediaSize | null): Bounds {
+  return { work: "window", cpuSeconds: deadlineMs / 1000 * processors(), size };
+}

@@ -3,8 +3,8 @@
 import * as z from "zod";
 import { inputOptions, inputUrl } from "../input.ts";
 import { readFrom, seconds } from "./parts/window_seek.ts";
-import { job } from "./job.ts";
-import { deadlineMs, ignoresEdits, input, size, streamIndex, windowBounds } from "./parts/job_fields.ts";
+import { job, windowBounds } from "./job.ts";
+import { deadlineMs, ignoresEdits, input, size, streamIndex } from "./parts/job_fields.ts";
 
 /** A time on the container's clock. */
 const timeMs = z.number().min(-1e12).max(1e15);

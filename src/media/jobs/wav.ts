@@ -6,8 +6,8 @@ import { mediaSizeOf } from "../media_memory.ts";
 import type { MediaInfo } from "../media_info.ts";
 import { GAP_S } from "./parts/source_times.ts";
 import { seconds, type SeekPlan, windowInput } from "./parts/window_seek.ts";
-import { job } from "./job.ts";
-import { deadlineMs, info, input, seek, timeMs, windowBounds } from "./parts/job_fields.ts";
+import { job, windowBounds } from "./job.ts";
+import { deadlineMs, info, input, seek, timeMs } from "./parts/job_fields.ts";
 
 export const wav = job({
   schema: z.strictObject({

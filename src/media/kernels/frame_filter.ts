@@ -2,7 +2,7 @@
 
 import type { Region } from "../../model/frames/coordinates.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
-import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detection/frame_history.ts";
+import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detection/ranges/frame_history.ts";
 import { ArtifactDetector } from "../detection/faults/artifact_detector.ts";
 import { MEASURE_COUNT } from "../detection/faults/artifact_measures.ts";
 import type { FilterColumns } from "./filter_columns.ts";

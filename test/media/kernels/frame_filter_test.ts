@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LUMA_CELLS } from "../../../src/media/detection/frame_history.ts";
+import { LUMA_CELLS } from "../../../src/media/detection/ranges/frame_history.ts";
 import { emptyFrameSignals, FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import {
   FRAME_BYTES,

@@ -3,9 +3,6 @@
 import * as z from "zod";
 import { HARDWARE_DECODERS } from "../../../base/program_paths.ts";
 import { FIELD_ORDERS } from "../../../model/frames/field_order.ts";
-import type { MediaSize } from "../../media_memory.ts";
-import { processors } from "../../tool_limits.ts";
-import type { Bounds } from "../job.ts";
 
 /** A count: above what any caller may ask for, and small enough for ffmpeg's own numbers. */
 export const upToInt32 = z.int().min(0).max(2 ** 31 - 1);
@@ -96,8 +93,3 @@ export const seek = z.strictObject({
 
 /** A deadline in milliseconds, up to that of the longest decode. */
 export const deadlineMs = oneToInt32.max(1_800_000);
-
-/** Bounds of a job on a window of a source. */
-export function windowBounds(deadlineMs: number, size: MediaSize | null): Bounds {
-  return { work: "window", cpuSeconds: deadlineMs / 1000 * processors(), size };
-}
