@@ -90,7 +90,7 @@ class Recorder {
   }
 
   static async load(): Promise<Recorder> {
-    return new Recorder(await FrameFilter.load({ keepsRows: false }), await KernelRows.load());
+    return new Recorder(await FrameFilter.load(), await KernelRows.load());
   }
 
   async record({ path, truth }: LabelledVideo): Promise<Recording> {

@@ -26,9 +26,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Rooms whose folders still lead back to each other. */
-export const ROOMS_WITH_CIRCLES: readonly string[] = ["media"];
-
 /**
  * Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them.
  */

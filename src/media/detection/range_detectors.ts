@@ -4,14 +4,8 @@ import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames
 import { LIMITS } from "../../contract/limits.ts";
 import { BlackDetector } from "./ranges/black.ts";
 import { FlashDetector } from "./ranges/flash.ts";
-import {
-  CELL_SAMPLES,
-  CELLS,
-  FrameHistory,
-  LUMA_CELLS,
-  PROFILE_VALUES,
-  type RangeMeasures,
-} from "./ranges/frame_history.ts";
+import { CELL_SAMPLES, CELLS, FrameHistory, LUMA_CELLS, PROFILE_VALUES } from "./ranges/frame_history.ts";
+import type { RangeMeasures } from "../kernels/frame_filter.ts";
 import { FreezeDetector } from "./freeze/freeze.ts";
 import { GradualDetector } from "./gradual/gradual.ts";
 import { RepeatDetector } from "./ranges/repeat.ts";

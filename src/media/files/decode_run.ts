@@ -53,9 +53,9 @@ export interface DecodeRunOptions {
 
 /**
  * ```
- *             ┌─planes─→ named pipe ─readSync→ Worker: FrameFilter ─batches of rows─→ rows
+ *             ┌─planes─→ named pipe ─readSync→ Worker: FrameAnalyser ─batches of rows─→ rows
  *   ffmpeg ───┤                                  ↑ granted rows (shared memory)
- *             └─JPEGs──→ stdout ─────────────────────────────────────────────────────→ jpegs
+ *             └─JPEGs──→ stdout ───────────────────────────────────────────────────────→ jpegs
  * ```
  *
  * Only the planes apply back pressure: the Worker reads no further than `grant` allows, so the pipe fills up

@@ -12,9 +12,9 @@ import type { SignalColumns } from "../../model/frames/signals.ts";
 import { clearTransitionFaults } from "../../model/frames/transition_faults.ts";
 import { FrameClock } from "../../model/frames/frame_clock.ts";
 import { REPORT, ReportReader } from "../frame_reports.ts";
-import { FrameFilter } from "../kernels/frame_filter.ts";
+import { FrameAnalyser } from "../detection/frame_analyser.ts";
 import { STACKED_FRAME_BYTES, unstack } from "../kernels/picture_lines.ts";
-import type { CollectedRows } from "../kernels/row_collector.ts";
+import type { CollectedRows } from "../detection/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../containers/nut.ts";
 import { HeldFrames } from "./held_frames.ts";
@@ -116,7 +116,7 @@ interface DecodeWorkerScope {
 }
 
 const scope = globalThis as typeof globalThis & DecodeWorkerScope;
-const filter = await FrameFilter.load();
+const filter = await FrameAnalyser.load();
 const ranges = new RangeDetectors(filter);
 const reader = new NutReader();
 const clock = new FrameClock();

@@ -122,7 +122,7 @@ export interface DecodedSignals {
 /**
  * ```
  *   probe:          ffprobe ─JSON→ MediaInfo
- *   decodeSignals:  [permit queue] → ffmpeg ─NUT→ named pipe ─readSync→ Worker: FrameFilter → SignalColumns
+ *   decodeSignals:  [permit queue] → ffmpeg ─NUT→ named pipe ─readSync→ Worker: FrameAnalyser → SignalColumns
  *   streamFrames:   the same in chunks, with JPEGs of chosen frames; ffmpeg waits for the consumer
  * ```
  *

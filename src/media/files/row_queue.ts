@@ -1,6 +1,6 @@
 /** Rows of signals between the Worker, which sends batches, and the consumer, which takes chunks. */
 
-import { type CollectedRows, copyRows, newRows, sliceRows } from "../kernels/row_collector.ts";
+import { type CollectedRows, copyRows, newRows, sliceRows } from "../detection/row_collector.ts";
 import type { CountedFrames } from "../jobs/parts/window_seek.ts";
 import type { RowBatch } from "./stream_order.ts";
 

@@ -2,7 +2,7 @@
  * Worker blocks.
  */
 
-import type { CollectedRows } from "../kernels/row_collector.ts";
+import type { CollectedRows } from "../detection/row_collector.ts";
 
 /** Consecutive rows of a stream; all of them are final. */
 export interface RowBatch extends CollectedRows {

@@ -2,7 +2,7 @@
  */
 
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
-import type { RangeMeasures } from "../detection/ranges/frame_history.ts";
+import type { RangeMeasures } from "../kernels/frame_filter.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import type { CutScores } from "../detection/ranges/range_sink.ts";
 

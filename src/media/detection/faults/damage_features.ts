@@ -2,7 +2,8 @@
  * around it, 0 to 255 each.
  */
 
-import { MEASURE_COUNT, MEASURES } from "./artifact_measures.ts";
+import { MEASURES } from "./artifact_measures.ts";
+import { MEASURE_COUNT } from "../../kernels/frame_filter.ts";
 import { CODE_STRIDE, DamageKernel, PER_MEASURE } from "../../kernels/damage_kernel.ts";
 
 /**

@@ -1,5 +1,6 @@
 /** The measures of the newest frames, which all detectors of ranges read. Allocates nothing per frame. */
 
+import type { RangeMeasures } from "../../kernels/frame_filter.ts";
 import { CELLS, HistoryKernel, LUMA_CELLS, PROFILE_VALUES, STATS } from "../../kernels/history_kernel.ts";
 
 /** Cells of one frame: 20x12 of luma, then 10x6 of each chroma plane; each has 240 samples. */
@@ -13,18 +14,6 @@ export const LUMA_COLUMNS = 20;
 export const LUMA_ROWS = 12;
 export const CELL_SAMPLES = 240;
 const LUMA_SAMPLES = LUMA_CELLS * CELL_SAMPLES;
-
-/** The measures of one frame, as the kernel leaves them; overwritten by the next frame. */
-export interface RangeMeasures {
-  /** Sum of the samples of each cell. */
-  readonly cellSums: Uint16Array;
-  /** Sum of the absolute differences to the frame before, of each luma cell. */
-  readonly cellMoves: Uint16Array;
-  /** How many luma samples are above 28, as one value; all of them for a frame that is not dark. */
-  readonly brightSamples: Int32Array;
-  /** PROFILE_VALUES, 7.5 a level. */
-  readonly profiles: Int16Array;
-}
 
 /** Frames that are kept: over four seconds at 60 frames per second. */
 export const HISTORY_FRAMES = 256;

@@ -1,11 +1,8 @@
 /** Combing: frames of two moments are found, and patterns, text, noise and cuts are none. */
 
 import assert from "node:assert/strict";
-import {
-  ArtifactMeasures,
-  MEASURE_COUNT,
-  MEASURES,
-} from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { ArtifactMeasures, MEASURES } from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { MEASURE_COUNT } from "../../../../src/media/kernels/frame_filter.ts";
 import { CombedFrames } from "../../../../src/media/detection/faults/combed_frames.ts";
 import { ARTIFACT_KINDS } from "../../../../src/model/frames/detected_range.ts";
 import {

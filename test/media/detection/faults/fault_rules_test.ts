@@ -3,11 +3,8 @@
  */
 
 import assert from "node:assert/strict";
-import {
-  ArtifactMeasures,
-  MEASURE_COUNT,
-  MEASURES,
-} from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { ArtifactMeasures, MEASURES } from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { MEASURE_COUNT } from "../../../../src/media/kernels/frame_filter.ts";
 import { chromaStep } from "../../../../src/media/detection/faults/chroma_step.ts";
 import {
   DrawnFilm,

@@ -3,11 +3,8 @@
  */
 
 import assert from "node:assert/strict";
-import {
-  ArtifactMeasures,
-  MEASURE_COUNT,
-  MEASURES,
-} from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { ArtifactMeasures, MEASURES } from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { MEASURE_COUNT } from "../../../../src/media/kernels/frame_filter.ts";
 import { REPORT } from "../../../../src/media/frame_reports.ts";
 import { AHEAD } from "../../../../src/media/detection/faults/lost_frames.ts";
 import { ReportedDamage } from "../../../../src/media/detection/faults/reported_damage.ts";

@@ -4,11 +4,8 @@
 
 import assert from "node:assert/strict";
 import { noiseAt } from "../../../../src/media/detection/faults/noise_onset.ts";
-import {
-  ArtifactMeasures,
-  MEASURE_COUNT,
-  MEASURES,
-} from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { ArtifactMeasures, MEASURES } from "../../../../src/media/detection/faults/artifact_measures.ts";
+import { MEASURE_COUNT } from "../../../../src/media/kernels/frame_filter.ts";
 import { LastingFault } from "../../../../src/media/detection/faults/lasting_fault.ts";
 import {
   DrawnFilm,
@@ -24,7 +21,7 @@ import {
 } from "../../../support/kernels/drawn_film.ts";
 import { faultsIn } from "../../../support/kernels/found_faults.ts";
 import { ARTIFACT_KINDS } from "../../../../src/model/frames/detected_range.ts";
-import { FrameFilter } from "../../../../src/media/kernels/frame_filter.ts";
+import { FrameAnalyser } from "../../../../src/media/detection/frame_analyser.ts";
 import { REPORT } from "../../../../src/media/frame_reports.ts";
 
 const LUMA = WIDTH * HEIGHT;
@@ -164,7 +161,7 @@ Deno.test("slight faults: a burst that was encoded is one to its end, also where
 });
 
 Deno.test("slight faults: a second stream in the same filter is judged as if it were the first, in whatever fault that one ended", async () => {
-  const filter = await FrameFilter.load();
+  const filter = await FrameAnalyser.load();
   const judged = (draw: (n: number) => Picture, reportOf: (n: number) => number = () => 0) => {
     filter.reset();
     for (let n = 0; n < 40; n++) {

@@ -1,14 +1,9 @@
-/** The rows of the frame filter as nine typed arrays of one length, one for each signal. */
+/** The rows of the frame analyser as nine typed arrays of one length, one for each signal. */
 
-/** One typed array for each signal, used for the ring in the module's memory, and in rows. */
-export interface FilterColumns {
-  readonly ptsMs: Float64Array<ArrayBuffer>;
-  readonly perceptualHash: BigUint64Array<ArrayBuffer>;
-  readonly lumaMean: Float32Array<ArrayBuffer>;
-  readonly flickerScore: Float32Array<ArrayBuffer>;
-  readonly ghostingScore: Float32Array<ArrayBuffer>;
-  readonly noiseVarianceScore: Float32Array<ArrayBuffer>;
-  readonly cutScore: Float32Array<ArrayBuffer>;
+import type { FilterRing } from "../kernels/frame_filter.ts";
+
+/** One typed array for each signal, used for the ring of the newest frames, and in rows. */
+export interface FilterColumns extends FilterRing {
   readonly artifactScore: Float32Array<ArrayBuffer>;
   /** Kind of the fault: 0 for none, else 1 + the index in ARTIFACT_KINDS. */
   readonly artifactKind: Uint8Array<ArrayBuffer>;
