@@ -1,8 +1,8 @@
 /**
  * Fits the detector of damaged parts: `./scripts/deno run -A lab/fit_faults.ts [--measure|--add FOLDER...]`.
- * Without options it reads `fixtures/quality/fault_rows.bin.gz`, writes `src/media/damage/damage_weights.ts`
- * and prints which frames the trees find in the videos that they were fitted on, and in those of sources that
- * took no part. See docs/detection/faults.md.
+ * Without options it reads `fixtures/quality/fault_rows.bin.gz`, writes
+ * `src/media/detection/faults/damage_weights.ts` and prints which frames the trees find in the videos that
+ * they were fitted on, and in those of sources that took no part. See docs/detection/faults.md.
  */
 
 import { parseArgs } from "node:util";
@@ -14,7 +14,7 @@ import { rates } from "./scores/score.ts";
 import { findVideos } from "./scores/videos.ts";
 
 const ROWS = new URL("../fixtures/quality/fault_rows.bin.gz", import.meta.url);
-const WEIGHTS = new URL("../src/media/damage/damage_weights.ts", import.meta.url);
+const WEIGHTS = new URL("../src/media/detection/faults/damage_weights.ts", import.meta.url);
 
 const { values, positionals } = parseArgs({
   args: Deno.args,

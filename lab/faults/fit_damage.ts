@@ -1,8 +1,12 @@
 /** Fits the trees of the detector of damaged parts, and judges them, also on sources that took no part. */
 
-import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "../../src/media/damage/damage_features.ts";
-import { DAMAGE_LOOKAHEAD, DamagedParts } from "../../src/media/damage/damaged_parts.ts";
-import type { DamageWeights } from "../../src/media/damage/damage_trees.ts";
+import {
+  DAMAGE_FEATURES,
+  DAMAGE_REACH,
+  DamageHistory,
+} from "../../src/media/detection/faults/damage_features.ts";
+import { DAMAGE_LOOKAHEAD, DamagedParts } from "../../src/media/detection/faults/damaged_parts.ts";
+import type { DamageWeights } from "../../src/media/detection/faults/damage_trees.ts";
 import { seededRandom } from "../../test/support/seeded_random.ts";
 import { fit, type FitOptions } from "../cuts/boosting.ts";
 import { weightsOf, wrapped } from "../cuts/weights_file.ts";
@@ -192,7 +196,7 @@ export function judgeApart(rows: FaultRows): Map<string, Judged> {
   return judgeDamage(rows, ({ group }) => weights.get(group)!);
 }
 
-/** The text of `src/media/damage/damage_weights.ts`. */
+/** The text of `src/media/detection/faults/damage_weights.ts`. */
 export function damageWeightsText({ damage, silent, healing }: FaultWeights): string {
   return [
     "/** The fitted trees of the detector of damaged parts: made by `lab/fit_faults.ts`, not by hand. */",

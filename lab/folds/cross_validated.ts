@@ -28,10 +28,10 @@ type MakeMaker = (videos: readonly FoldedVideo[], folds: number, transitions: Fo
 /** How each detector is made again. One that is fitted has an entry that fits it anew. */
 const MAKERS: Readonly<Record<RangeFigure, MakeMaker>> = {
   gradual: gradualApart,
-  flashes: byConstants("flashes", "flash.ts", "flash"),
-  freezes: byConstants("freezes", "freeze.ts", "freeze"),
-  black: byConstants("black", "black.ts", "black"),
-  loops: byConstants("loops", "repeat.ts", "repeat"),
+  flashes: byConstants("flashes", "ranges/flash.ts", "flash"),
+  freezes: byConstants("freezes", "freeze/freeze.ts", "freeze"),
+  black: byConstants("black", "ranges/black.ts", "black"),
+  loops: byConstants("loops", "ranges/repeat.ts", "repeat"),
   artifacts: byConstants("artifacts", "faults/artifact_detector.ts"),
 };
 

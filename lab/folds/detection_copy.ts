@@ -11,8 +11,14 @@ import { faultyRanges } from "../scores/measure.ts";
 import type { Recording } from "./recording.ts";
 
 const DETECTION = fileURLToPath(new URL("../../src/media/detection/", import.meta.url));
-/** Files from which all detectors of ranges get their measures; their numbers are those of the kernel. */
-const SHARED = ["frame_history.ts", "range_sink.ts", "faults/artifact_measures.ts"];
+/**
+ * Files whose numbers stay as they are. Those of the first three are the kernel's, from which all detectors
+ * get their measures; the trees of damage are fitted by themselves, and reports are no measures.
+ */
+const SHARED = [
+  ...["ranges/frame_history.ts", "ranges/range_sink.ts", "faults/artifact_measures.ts"],
+  ...["faults/damaged_parts.ts", "faults/reported_damage.ts"],
+];
 
 /** A named number of one file of the detectors. */
 export interface DetectorConstant extends Constant {

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
-import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "../../src/media/damage/damage_weights.ts";
+import {
+  DAMAGE_WEIGHTS,
+  HEALING_WEIGHTS,
+  SILENT_WEIGHTS,
+} from "../../src/media/detection/faults/damage_weights.ts";
 import { readRows } from "../../lab/cuts/rows.ts";
 import { FAULT_TREES, type FaultWeights, fitFaults, judgeDamage } from "../../lab/faults/fit_damage.ts";
 import { FaultKernel, faultKernelSum } from "../../lab/faults/measure_faults.ts";

@@ -84,7 +84,7 @@ Deno.test("on a recording a copy finds what the service finds, and with another 
   assert.deepEqual([...(await DetectionCopy.load(changes)).rangesOf([recording], "black")], [[]]);
 });
 
-const blackSource = new URL("../../src/media/detection/black.ts", import.meta.url);
+const blackSource = new URL("../../src/media/detection/ranges/black.ts", import.meta.url);
 
 /** A video with a shot of each clip, and a range to find in the middle of each. */
 function threeShots(): FoldedVideo {

@@ -2,21 +2,15 @@
 
 import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { BlackDetector } from "./black.ts";
-import { FlashDetector } from "./flash.ts";
-import {
-  CELL_SAMPLES,
-  CELLS,
-  FrameHistory,
-  LUMA_CELLS,
-  PROFILE_VALUES,
-  type RangeMeasures,
-} from "./frame_history.ts";
-import { FreezeDetector } from "./freeze.ts";
-import { GradualDetector } from "./gradual.ts";
-import { RepeatDetector } from "./repeat.ts";
-import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./repeated_frames.ts";
-import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
+import { BlackDetector } from "./ranges/black.ts";
+import { FlashDetector } from "./ranges/flash.ts";
+import { CELL_SAMPLES, CELLS, FrameHistory, LUMA_CELLS, PROFILE_VALUES } from "./ranges/frame_history.ts";
+import type { RangeMeasures } from "../kernels/frame_filter.ts";
+import { FreezeDetector } from "./freeze/freeze.ts";
+import { GradualDetector } from "./gradual/gradual.ts";
+import { RepeatDetector } from "./ranges/repeat.ts";
+import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./ranges/repeated_frames.ts";
+import type { CutScores, RangeDetector, RangeSink } from "./ranges/range_sink.ts";
 
 /**
  * Most ranges that are kept: one more than are used, so that the user of the ranges sees that there were

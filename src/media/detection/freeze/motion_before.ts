@@ -1,6 +1,6 @@
 /** How a picture moved just before a frame: what a stretch that stands still is compared with. */
 
-import type { FrameHistory } from "../frame_history.ts";
+import type { FrameHistory } from "../ranges/frame_history.ts";
 
 /** Milliseconds that count as just before; at a low rate FRAMES_MIN frames do. */
 const BEFORE_MS = 500;

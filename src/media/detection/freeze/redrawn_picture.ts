@@ -2,8 +2,8 @@
  * lies over it.
  */
 
-import { changedCells, distanceOf } from "../cell_structure.ts";
-import type { FrameHistory } from "../frame_history.ts";
+import { changedCells, distanceOf } from "../ranges/cell_structure.ts";
+import type { FrameHistory } from "../ranges/frame_history.ts";
 
 /**
  * The most that a keyframe moves, in levels a sample; CHANGE_MAX is the most that it changes a cell, STEP_MAX
