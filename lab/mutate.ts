@@ -135,7 +135,7 @@ async function kernelFiles(): Promise<string[]> {
   const files: string[] = [];
   const seen = new Set<string>();
   const follow = async (file: string) => {
-    if (seen.has(file)) return;
+    if (seen.has(file) || file.startsWith("weights/")) return;
     seen.add(file);
     files.push(file);
     const source = await Deno.readTextFile(join(ROOT, file));

@@ -1,8 +1,8 @@
 /** Finds gradual transitions: dissolves, fades, wipes, slides, and others in which one picture becomes another step by step. */
 
-import { oddsByTrees } from "./gradual/fitted_trees.ts";
+import weights from "../../../weights/gradual.json" with { type: "json" };
+import { loadTrees, oddsByTrees } from "../../base/fitted_trees.ts";
 import type { FrameHistory } from "./frame_history.ts";
-import { TRANSITION_TREES } from "./gradual/weights.ts";
 import type { RangeDetector, RangeSink } from "./range_sink.ts";
 import { BREAK_DELAY_FRAMES, BREAK_DELAY_MS, StepBreaks } from "./gradual/step_breaks.ts";
 import { ChosenStretches, LEAST_HALF_ODDS } from "./gradual/transition_choice.ts";
@@ -37,6 +37,8 @@ const GROWTH = 6;
  * second picture of a transition. A plain picture need not be shown for so long.
  */
 const SHOWN_FRAMES = 2;
+
+const { transition: TRANSITION_TREES } = loadTrees(weights);
 
 /** The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the second picture. */
 export type StretchJudge = (values: Uint8Array, start: number, end: number) => number;

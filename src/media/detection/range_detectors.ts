@@ -13,7 +13,7 @@ import {
   type RangeMeasures,
 } from "./frame_history.ts";
 import { FreezeDetector } from "./freeze.ts";
-import { GradualDetector } from "./gradual.ts";
+import { GradualDetector, type StretchJudge } from "./gradual.ts";
 import { RepeatDetector } from "./repeat.ts";
 import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./repeated_frames.ts";
 import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
@@ -26,11 +26,18 @@ const RANGES_MAX = LIMITS.detection.rangesMax + 1;
 
 type HistoryDetector = Exclude<Detector, "repeat">;
 
-const MAKE: Readonly<Record<HistoryDetector, (sink: RangeSink, cuts: CutScores) => RangeDetector>> = {
+/** What detectors decide by, where it is not what the service has: for the laboratory. */
+export interface RangeNumbers {
+  readonly judge?: StretchJudge;
+}
+
+type MakeDetector = (sink: RangeSink, cuts: CutScores, numbers: RangeNumbers) => RangeDetector;
+
+const MAKE: Readonly<Record<HistoryDetector, MakeDetector>> = {
   black: (sink) => new BlackDetector(sink),
   flash: (sink) => new FlashDetector(sink),
   freeze: (sink, cuts) => new FreezeDetector(sink, cuts),
-  gradual_transition: (sink) => new GradualDetector(sink),
+  gradual_transition: (sink, _, { judge }) => new GradualDetector(sink, judge),
 };
 
 /** The measures of a frame, kept while it is not known whether it only repeats the one before. */
@@ -66,7 +73,7 @@ export class RangeDetectors {
   readonly #repeat: RepeatDetector | null;
   #found: DetectedRange[] = [];
 
-  constructor(cuts: CutScores, wanted: readonly Detector[] = DETECTORS) {
+  constructor(cuts: CutScores, wanted: readonly Detector[] = DETECTORS, numbers: RangeNumbers = {}) {
     const sink: RangeSink = {
       add: (type, startFrame, endFrame, startPtsMs, endPtsMs, confidence) => {
         if (this.#found.length >= RANGES_MAX) return;
@@ -74,7 +81,9 @@ export class RangeDetectors {
       },
     };
     const ofHistory: CutScores = { cutScore: (frame) => cuts.cutScore(this.#numberOf(frame)) };
-    this.#detectors = wanted.filter((type) => type !== "repeat").map((type) => MAKE[type](sink, ofHistory));
+    this.#detectors = wanted.filter((type) => type !== "repeat").map((type) =>
+      MAKE[type](sink, ofHistory, numbers)
+    );
     this.#repeat = wanted.includes("repeat") ? new RepeatDetector(sink) : null;
   }
 
