@@ -2,8 +2,8 @@
 
 import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { BlackDetector } from "./black.ts";
-import { FlashDetector } from "./flash.ts";
+import { type BlackBounds, BlackDetector } from "./black.ts";
+import { type FlashBounds, FlashDetector } from "./flash.ts";
 import {
   CELL_SAMPLES,
   CELLS,
@@ -13,8 +13,9 @@ import {
   type RangeMeasures,
 } from "./frame_history.ts";
 import { FreezeDetector } from "./freeze.ts";
+import type { FreezeBounds } from "./freeze/still_stretch.ts";
 import { GradualDetector, type StretchJudge } from "./gradual.ts";
-import { RepeatDetector } from "./repeat.ts";
+import { type RepeatBounds, RepeatDetector } from "./repeat.ts";
 import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./repeated_frames.ts";
 import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
 
@@ -28,15 +29,20 @@ type HistoryDetector = Exclude<Detector, "repeat">;
 
 /** What detectors decide by, where it is not what the service has: for the laboratory. */
 export interface RangeNumbers {
+  readonly black?: BlackBounds;
+  readonly flash?: FlashBounds;
+  readonly freeze?: FreezeBounds;
+  readonly repeat?: RepeatBounds;
+  /** What tells gradual transitions. */
   readonly judge?: StretchJudge;
 }
 
 type MakeDetector = (sink: RangeSink, cuts: CutScores, numbers: RangeNumbers) => RangeDetector;
 
 const MAKE: Readonly<Record<HistoryDetector, MakeDetector>> = {
-  black: (sink) => new BlackDetector(sink),
-  flash: (sink) => new FlashDetector(sink),
-  freeze: (sink, cuts) => new FreezeDetector(sink, cuts),
+  black: (sink, _, { black }) => new BlackDetector(sink, black),
+  flash: (sink, _, { flash }) => new FlashDetector(sink, flash),
+  freeze: (sink, cuts, { freeze }) => new FreezeDetector(sink, cuts, freeze),
   gradual_transition: (sink, _, { judge }) => new GradualDetector(sink, judge),
 };
 
@@ -84,7 +90,7 @@ export class RangeDetectors {
     this.#detectors = wanted.filter((type) => type !== "repeat").map((type) =>
       MAKE[type](sink, ofHistory, numbers)
     );
-    this.#repeat = wanted.includes("repeat") ? new RepeatDetector(sink) : null;
+    this.#repeat = wanted.includes("repeat") ? new RepeatDetector(sink, numbers.repeat) : null;
   }
 
   /** Starts a new stream: the next frame is its first one. */
