@@ -1,4 +1,6 @@
-/** What faults of single frames are decided on: measures of the newest frame, alone and beside the three before it. */
+/** What faults of single frames are decided on: measures of the newest frame, alone and beside the three
+ * before it.
+ */
 
 import { measureBorders, resetBorders } from "./artifact/block_borders";
 import { measureCombing, resetCombing } from "./artifact/combing";
@@ -18,14 +20,15 @@ import { apart, EIGHTS, ONE_WORDS, sum4, sum8 } from "./lanes";
 export { ARTIFACT_MEASURES } from "./artifact/measures";
 
 /*
- * A fault is decided in src/media/detection/faults/artifact_detector.ts from 38 numbers a frame. See docs/detection/faults.md.
- * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
+ * A fault is decided in src/media/detection/faults/artifact_detector.ts from 38 numbers a frame. See
+ * docs/detection/faults.md. The frame is reduced to small planes, which are kept for the newest four frames
+ * (frame i in slot i % 4):
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
  *   COARSE  40x22 means of 2x2 of those; and 40x22 means of 4x4 samples of U and of V: whole pictures are compared on these
  *
- * Texture is in artifact/texture.ts, straight edges in artifact/edges.ts, which parts of the picture are new in artifact/novelty.ts, and
- * combing, which only lines that were not averaged show, in artifact/combing.ts.
+ * Texture is in artifact/texture.ts, straight edges in artifact/edges.ts, which parts of the picture are new
+ * in artifact/novelty.ts, and combing, which only lines that were not averaged show, in artifact/combing.ts.
  *
  * All sums are exact in integers; a measure is one division away from a sum, but for the correlation.
  */
@@ -43,7 +46,9 @@ const LUMA_SAMPLES: i32 = 320 * 180;
 const U_AT: usize = 57_600;
 const V_AT: usize = 72_000;
 
-/** Squared luma levels that are added to both variances of a correlation, so that noise does not correlate. */
+/**
+ * Squared luma levels that are added to both variances of a correlation, so that noise does not correlate.
+ */
 const CORRELATION_FLOOR: f32 = 2;
 const TWOS: usize = memory.data<i16>([2, 2, 2, 2, 2, 2, 2, 2], 16);
 /** Where a block is looked for: fine cells to the right and down, in pairs. */
@@ -51,7 +56,10 @@ const TWOS: usize = memory.data<i16>([2, 2, 2, 2, 2, 2, 2, 2], 16);
 const PLACES: usize = memory.data<i8>([
   -1, -1, 0, -1, 1, -1, -1, 0, 0, 0, 1, 0, -1, 1, 0, 1, 1, 1, -2, 0, 2, 0, 0, -2, 0, 2,
 ]);
-/** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
+/**
+ * A block of luma is looked for in the frame before only when the whole picture moved by more levels than
+ * this.
+ */
 const SEARCH_FROM: f32 = 4;
 
 /** Decoder gray, how near to it a cell must be, the most of green in any plane, and one. */
@@ -186,7 +194,10 @@ function variance(sum: i32, squares: i32): f32 {
   return <f32> max<f64>(0, whole);
 }
 
-/** Measures 7 to 9 (luma) and 10 to 12 (chroma): mean differences to the frame `lag` before; 13: the correlation with the last. */
+/**
+ * Measures 7 to 9 (luma) and 10 to 12 (chroma): mean differences to the frame `lag` before; 13: the
+ * correlation with the last.
+ */
 function compare(slot: i32, lag: i32, isKnown: bool): void {
   const other = (slot + SLOTS - lag) & (SLOTS - 1);
   let luma = i32x4.splat(0);
@@ -223,8 +234,8 @@ function compareTexture(slot: i32, other: i32): void {
 }
 
 /**
- * Mean difference of luma after each block of 4x5 fine cells was looked for in the frame before, at its own place and at twelve
- * around it: 4 samples in every direction, and 8 along rows and columns.
+ * Mean difference of luma after each block of 4x5 fine cells was looked for in the frame before, at its own
+ * place and at twelve around it: 4 samples in every direction, and 8 along rows and columns.
  */
 function unexplained(fine: usize, before: usize): f32 {
   const ones = v128.load(ONE_WORDS);

@@ -15,8 +15,8 @@ export { prepareDecision } from "./cut/decision";
 export const CUT_LOOKAHEAD: i32 = 5;
 
 /**
- * Mean luma of the newest frame, 7.5 a level, i16: of 80 columns in each of three bands, one above the other, then of 60 rows
- * in each of four bands side by side, 64 to a band.
+ * Mean luma of the newest frame, 7.5 a level, i16: of 80 columns in each of three bands, one above the other,
+ * then of 60 rows in each of four bands side by side, 64 to a band.
  */
 export const NEWEST_PROFILES: usize = memory.data(992, 16);
 
@@ -49,7 +49,10 @@ export function nextFineCells(): usize {
   return FINE + (frames & (SLOTS - 1)) * FINE_BYTES;
 }
 
-/** Adds the next frame, 320x180 yuv420p at any alignment, whose fine cells are at `nextFineCells`; the score of the frame CUT_LOOKAHEAD before is final. */
+/**
+ * Adds the next frame, 320x180 yuv420p at any alignment, whose fine cells are at `nextFineCells`; the score
+ * of the frame CUT_LOOKAHEAD before is final.
+ */
 export function cutPush(frame: usize, ptsMs: f64): void {
   const slot = frames & (SLOTS - 1);
   reduceFrame(frame, slot);
@@ -84,8 +87,9 @@ export function cutScore(index: i32): f32 {
 }
 
 /**
- * Whether the final score of the frame, one of the newest CUT_LOOKAHEAD, may be .5 or more. Further frames can only
- * rule a candidate out, so the answer false does not change later. Most frames get it at once, and most others within two frames.
+ * Whether the final score of the frame, one of the newest CUT_LOOKAHEAD, may be .5 or more. Further frames
+ * can only rule a candidate out, so the answer false does not change later. Most frames get it at once, and
+ * most others within two frames.
  */
 export function cutIsOpen(frame: i32): bool {
   return !isOut(frame) && isCandidate(frame) || isPlainCut(frame);
@@ -124,7 +128,9 @@ function score(frame: i32, odds: f32): f32 {
   return isOverruled(frame, odds) ? confidence * OVERRULED : confidence;
 }
 
-/** Whether a neighbour is the cut rather than this frame: an earlier one that was called one, or a surer one. */
+/**
+ * Whether a neighbour is the cut rather than this frame: an earlier one that was called one, or a surer one.
+ */
 function isOverruled(frame: i32, odds: f32): bool {
   for (let other = max(1, frame - LEAST_SHOT + 1); other < frame; other++) {
     if (other < settled ? cutScore(other) >= 0.5 : oddsOf(other) >= odds) return true;

@@ -1,4 +1,6 @@
-/** The numbers that damaged parts of the picture are decided on, codes of a frame beside those of the frames around it; and fitted trees. */
+/** The numbers that damaged parts of the picture are decided on, codes of a frame beside those of the frames
+ * around it; and fitted trees.
+ */
 
 /*
  *   CODES     64 x 32 x u8   a byte for each measure of a frame, frame i in slot i % KEPT, written by the caller
@@ -16,7 +18,10 @@ export const TREES_BYTES: i32 = 512 * 80;
 export const TREES: usize = memory.data(512 * 80, 16);
 
 const FRAME_BYTES: i32 = 32;
-/** What is usual in a shot is the median of so many frames before, the nearest of which may be damaged already. */
+/**
+ * What is usual in a shot is the median of so many frames before, the nearest of which may be damaged
+ * already.
+ */
 const USUAL_COUNT: i32 = 9;
 const USUAL_FROM: i32 = 6;
 const USUAL_STEP: i32 = 3;
@@ -31,10 +36,11 @@ const EXCHANGES_END: usize = 38;
 const SIXTEENS: usize = memory.data<u8>([16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16], 16);
 
 /**
- * Fills FEATURES for a frame of the shot that began with `first`, of a stream of `count` frames by now; frames that have not come count as
- * the newest one. Eight numbers of each measure: by how much it is more than usual, than the most of the frames that say what is usual,
- * and than the least of the three frames behind; by how much the most of the three before, the most of those behind, and the last one
- * are more than usual; and the code itself and the usual one. 128 says that two are alike.
+ * Fills FEATURES for a frame of the shot that began with `first`, of a stream of `count` frames by now;
+ * frames that have not come count as the newest one. Eight numbers of each measure: by how much it is more
+ * than usual, than the most of the frames that say what is usual, and than the least of the three frames
+ * behind; by how much the most of the three before, the most of those behind, and the last one are more than
+ * usual; and the code itself and the usual one. 128 says that two are alike.
  */
 export function measureFeatures(frame: i32, first: i32, count: i32): void {
   for (let n = 0; n < USUAL_COUNT; n++) {
@@ -119,8 +125,9 @@ function highBytes(a: v128, b: v128): v128 {
 }
 
 /**
- * The sum of the leaves that the numbers in FEATURES come to, of so many pairs of trees at `trees`. A tree has eight leaves, from left to
- * right, and eight nodes that ask whether a number is above a threshold; where it is, none of the leaves on their left side are meant.
+ * The sum of the leaves that the numbers in FEATURES come to, of so many pairs of trees at `trees`. A tree
+ * has eight leaves, from left to right, and eight nodes that ask whether a number is above a threshold; where
+ * it is, none of the leaves on their left side are meant.
  *
  *   16 x u8   which number the nodes ask for, of the one tree and of the other; below 240
  *   16 x u8   their thresholds

@@ -25,13 +25,13 @@ export { CELL_MOVES };
 export { BRIGHT_SAMPLES, CELL_SUMS } from "./range_measures";
 
 /*
- * The rows are in a ring buffer with a column for each signal; frame i is in slot i % RING_ROWS. The caller copies rows
- * before they are overwritten. See docs/frames.md#signals.
+ * The rows are in a ring buffer with a column for each signal; frame i is in slot i % RING_ROWS. The caller
+ * copies rows before they are overwritten. See docs/frames.md#signals.
  *
  *   PTS_MS f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
  *
- * FLICKER and GHOSTING compare a frame with the row before it, which is the last frame that was pushed as a row.
- * CUT_SCORE is NaN until it is final (settled): CUT_LOOKAHEAD frames after its frame, or at the end.
+ * FLICKER and GHOSTING compare a frame with the row before it, which is the last frame that was pushed as a
+ * row. CUT_SCORE is NaN until it is final (settled): CUT_LOOKAHEAD frames after its frame, or at the end.
  */
 
 export const RING_ROWS: i32 = 4096;
@@ -69,8 +69,9 @@ export function reset(): void {
 }
 
 /**
- * Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it `isRow`. With
- * `hasLines`, 32 lines of the picture that nothing was averaged of come before it, 320 samples each.
+ * Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it
+ * `isRow`. With `hasLines`, 32 lines of the picture that nothing was averaged of come before it, 320 samples
+ * each.
  */
 export function push(offset: usize, ptsMs: f64, isRow: bool, hasLines: bool): void {
   const plane = STAGING + offset;

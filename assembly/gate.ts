@@ -1,20 +1,20 @@
 /** The gate and the context pass: one decision and one confidence for each frame, in blocks of frames. */
 
 /*
- * The caller fills the input columns with up to BLOCK_ROWS rows, calls `run` and reads the output columns. See
- * docs/frames.md#gate and docs/frames.md#context-pass.
+ * The caller fills the input columns with up to BLOCK_ROWS rows, calls `run` and reads the output columns.
+ * See docs/frames.md#gate and docs/frames.md#context-pass.
  *
  *   in   FRAME_INDEX f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
  *       ARTIFACT_SCORE f32
  *   out  REASON u8 | GATE_CONFIDENCE f64 | NOVELTY f64 | STABILITY f64 | MOTION f64 | CONFIDENCE f64
  *
- * The state between blocks is the reference (the last kept frame) and the window, the last `windowSize` frames in a
- * ring buffer:
+ * The state between blocks is the reference (the last kept frame) and the window, the last `windowSize`
+ * frames in a ring buffer:
  *
  *   WINDOW_HASH 256 x u64 | WINDOW_LUMA 256 x f64
  *
- * Signals and thresholds are compared as f32, so that a signal written as 0.55 reaches the threshold 0.55. Averages are
- * f64, summed in the order of the ring's slots, with separate sums for even and odd slots.
+ * Signals and thresholds are compared as f32, so that a signal written as 0.55 reaches the threshold 0.55.
+ * Averages are f64, summed in the order of the ring's slots, with separate sums for even and odd slots.
  */
 
 export const BLOCK_ROWS: i32 = 8192;
@@ -132,7 +132,10 @@ function isKept(reason: u8): bool {
   return reason <= PERIODIC_KEEPALIVE && reason != TEMPORAL_FAULT;
 }
 
-/** Returns the reason and sets `gateConfidence`. The first condition that holds decides. See docs/frames.md#gate. */
+/**
+ * Returns the reason and sets `gateConfidence`. The first condition that holds decides. See
+ * docs/frames.md#gate.
+ */
 function decide(row: usize, frameIndex: f64, hash: u64, luma: f32): u8 {
   if (!hasReference) return because(INITIAL_FRAME, 1);
   const hamming = <f64> popcnt<u64>(hash ^ referenceHash);
@@ -161,7 +164,10 @@ function because(reason: u8, confidence: f64): u8 {
   return reason;
 }
 
-/** Compares the frame with the window, writes its row and adds it to the window. See docs/frames.md#context-pass. */
+/**
+ * Compares the frame with the window, writes its row and adds it to the window. See
+ * docs/frames.md#context-pass.
+ */
 function observe(row: usize, hash: u64, luma: f32): void {
   let novelty: f64 = 1;
   let stability: f64 = 1;

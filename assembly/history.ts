@@ -1,4 +1,6 @@
-/** What is the same for all cells of the newest frames that ranges are found in: sums over the cells of one frame, and of two. */
+/** What is the same for all cells of the newest frames that ranges are found in: sums over the cells of one
+ * frame, and of two.
+ */
 
 import { sum4, wordsApart } from "./lanes";
 import { CELL_BYTES, cellsOf, LUMA_BYTES, movesOf } from "./ranges/layout";
@@ -12,8 +14,8 @@ export { likeness, roughness } from "./ranges/structure";
 export const STATS: usize = memory.data(6 * 4, 16);
 
 /**
- * Writes STATS of a frame beside the one before it: the sum of its luma cells and of its moves, the sum of the changes of all cells and
- * the largest, and the least and the largest luma cell.
+ * Writes STATS of a frame beside the one before it: the sum of its luma cells and of its moves, the sum of
+ * the changes of all cells and the largest, and the least and the largest luma cell.
  */
 export function measure(frame: i32, before: i32): void {
   const cells = cellsOf(frame), others = cellsOf(before), moves = movesOf(frame);

@@ -1,8 +1,8 @@
 /** Sums over the lanes of a vector, and how far the lanes of two vectors are apart. */
 
 /*
- * Constants for loops: V8 makes a constant of the code anew at each use, by three instructions, while one that was loaded before
- * the loop stays in its register.
+ * Constants for loops: V8 makes a constant of the code anew at each use, by three instructions, while one
+ * that was loaded before the loop stays in its register.
  */
 export const ONE_WORDS: usize = memory.data<i16>([1, 1, 1, 1, 1, 1, 1, 1], 16);
 export const EIGHTS: usize = memory.data<i16>([8, 8, 8, 8, 8, 8, 8, 8], 16);

@@ -1,13 +1,13 @@
 /**
- * Measures a 320x180 luma plane in one pass: the exact sum, the sum of squares, a 32x36 grid of box sums, the fine cells that cuts are
- * found by, and how much each cell of the ranges moved.
+ * Measures a 320x180 luma plane in one pass: the exact sum, the sum of squares, a 32x36 grid of box sums, the
+ * fine cells that cuts are found by, and how much each cell of the ranges moved.
  */
 
 import { apart, LOW_BYTES, ONE_WORDS, sum4, sums4 } from "./lanes";
 
 /*
- * The plane is read in strips of 32x15 samples. One that is equal to that of the frame before keeps its sums; of any other one all
- * measures are made at once:
+ * The plane is read in strips of 32x15 samples. One that is equal to that of the frame before keeps its sums;
+ * of any other one all measures are made at once:
  *
  *   15 rows beside those of BEFORE  ->  20 sums of 16x15 differences (u16, at most 61200)
  *   3 x 5 rows of 320 bytes  ->  160 sums of 2x5 samples (u16)  ->  32 sums of 10x5 samples (u16, at most 12750)
@@ -54,8 +54,9 @@ export function lumaSquareSum(): u32 {
 }
 
 /**
- * Measures the plane at address `plane` (any alignment), fills CELLS and CELL_MOVES, and writes the 60 x 80 x i16 sums of 4x3 samples to
- * `fine`; those of the frame before are at `fineBefore`. Keeps the plane for the next one.
+ * Measures the plane at address `plane` (any alignment), fills CELLS and CELL_MOVES, and writes the 60 x 80 x
+ * i16 sums of 4x3 samples to `fine`; those of the frame before are at `fineBefore`. Keeps the plane for the
+ * next one.
  */
 export function measurePlane(plane: usize, fine: usize, fineBefore: usize, isFirst: bool): void {
   if (isFirst) memory.copy(BEFORE, plane, PLANE_BYTES);
@@ -124,8 +125,8 @@ function sumStrips(rows: usize, band: usize, fine: usize, fineBefore: usize, isF
 }
 
 /**
- * The sums of three and of five rows of half a strip: rows 3 and 4 are in both, and so on. Returns the sum of their squared
- * samples, in four lanes.
+ * The sums of three and of five rows of half a strip: rows 3 and 4 are in both, and so on. Returns the sum of
+ * their squared samples, in four lanes.
  */
 function sumRows(strip: usize, pairs: usize, fine: usize): v128 {
   const ones = v128.load(ONE_WORDS), low = v128.load(LOW_BYTES);

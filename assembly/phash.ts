@@ -1,28 +1,32 @@
-/** The 64-bit DCT hash of a 32x36 grid of centred cells, in integers only, so it is equal on every machine. */
+/** The 64-bit DCT hash of a 32x36 grid of centred cells, in integers only, so it is equal on every machine.
+ */
 
 import { sum4, sums4 } from "./lanes";
 import { CELL_COLUMNS, CELL_ROWS, CELLS } from "./luma";
 
 /*
- * hash bit 8v+u  <->  coefficient (u, v) of the two-dimensional DCT-II, u horizontal, v vertical, 0 <= u, v < 8
+ * hash bit 8v+u <-> coefficient (u, v) of the two-dimensional DCT-II, u horizontal, v vertical, 0 <= u, v < 8
  *
  *   bit 0       always 0: (0, 0) is the mean, which says only how bright the picture is
  *   bits 1..63  1 if and only if coefficient > median of the 63 + FLOOR
  *
  *   CELLS 36 x 32 x i16 --COSINE_X--> ROWS 36 x 8 x f64 --COSINE_Y >> 18--> COEFFICIENTS 64 x i32
  *
- * A cosine of even frequency is the same at both ends of a row, one of odd frequency is its opposite: so a row is folded into
- * the sums and the differences of its two halves, and so are the columns; half the products are enough.
+ * A cosine of even frequency is the same at both ends of a row, one of odd frequency is its opposite: so a
+ * row is folded into the sums and the differences of its two halves, and so are the columns; half the
+ * products are enough.
  *
- * Cosines are rounded to 1/8192. Their rows for u, v > 0 sum to exactly 0 by symmetry, so adding the same brightness
- * everywhere changes no coefficient. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical sum needs 49 bits, and so is exact
- * in an f64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an i32. See docs/frames.md#signals.
+ * Cosines are rounded to 1/8192. Their rows for u, v > 0 sum to exactly 0 by symmetry, so adding the same
+ * brightness everywhere changes no coefficient. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical sum
+ * needs 49 bits, and so is exact in an f64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an
+ * i32. See docs/frames.md#signals.
  */
 
 /**
- * Without it the noise would decide the bits of coefficients that are nearly 0, so the hash of a flat picture or one
- * with few edges would differ from frame to frame. A pattern cos(u x) cos(v y), u, v > 0, with an amplitude of A grey
- * levels has the coefficient A * 50 * 32/2 * 36/2 * 2^8 = A * 3,686,400, so FLOOR is a quarter of a grey level.
+ * Without it the noise would decide the bits of coefficients that are nearly 0, so the hash of a flat picture
+ * or one with few edges would differ from frame to frame. A pattern cos(u x) cos(v y), u, v > 0, with an
+ * amplitude of A grey levels has the coefficient A * 50 * 32/2 * 36/2 * 2^8 = A * 3,686,400, so FLOOR is a
+ * quarter of a grey level.
  */
 const FLOOR: i32 = 921_600;
 
@@ -117,7 +121,8 @@ function dots(left: v128, right: v128, cosines: usize): v128 {
 }
 
 function transformColumns(): void {
-  // The upper half of ROWS becomes the sums of the rows that are equally far from the ends, the lower half the differences.
+  // The upper half of ROWS becomes the sums of the rows that are equally far from the ends, the lower half
+  // the differences.
   for (let at: usize = 0; at < CELL_ROWS / 2 * ROW_BYTES; at += 16) {
     const row = at & ~(ROW_BYTES - 1);
     const upper = ROWS + at, lower = ROWS + (CELL_ROWS - 1) * ROW_BYTES - row + (at - row);

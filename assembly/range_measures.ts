@@ -4,8 +4,9 @@ import { COLOR_CELLS, FINE_ROW_BYTES, ROW_BYTES } from "./cut/layout";
 import { ONE_WORDS, sum8 } from "./lanes";
 
 /*
- * Luma is divided into 20x12 cells of 16x15 samples, each chroma plane into 10x6 cells of 16x15 samples, so every cell
- * has 240 samples, is 4x5 of the fine cells that cuts are found by, and one row of a cell is one vector. All numbers are exact.
+ * Luma is divided into 20x12 cells of 16x15 samples, each chroma plane into 10x6 cells of 16x15 samples, so
+ * every cell has 240 samples, is 4x5 of the fine cells that cuts are found by, and one row of a cell is one
+ * vector. All numbers are exact.
  *
  *   CELL_SUMS       360 x u16   sum of the samples of each cell, at most 61,200: 240 of Y, then 60 of U, 60 of V
  *   BRIGHT_SAMPLES  i32         samples of Y above BRIGHTEST; all of them, uncounted, for a frame that is not dark
@@ -29,8 +30,8 @@ const DARK_SUM: u32 = 32 * 57_600;
 const COUNTED_AT_ONCE: usize = 200 * 16;
 
 /**
- * Measures the newest frame that cuts were looked for in: Y at address `plane`, any alignment, the samples of which add up to
- * `lumaSum`, and its fine cells of luma at `fine`.
+ * Measures the newest frame that cuts were looked for in: Y at address `plane`, any alignment, the samples of
+ * which add up to `lumaSum`, and its fine cells of luma at `fine`.
  */
 export function measureRanges(plane: usize, fine: usize, lumaSum: u32): void {
   store<i32>(BRIGHT_SAMPLES, lumaSum < DARK_SUM ? countBright(plane) : <i32> LUMA_BYTES);
@@ -39,7 +40,9 @@ export function measureRanges(plane: usize, fine: usize, lumaSum: u32): void {
   sumCells(COLOR_CELLS, ROW_BYTES, 2 * CHROMA_CELL_ROWS, CELL_SUMS + 240 * 2);
 }
 
-/** Adds up 4x5 fine cells of at most 3060, so five of them and two of those sums fit an i16, and a cell a u16. */
+/**
+ * Adds up 4x5 fine cells of at most 3060, so five of them and two of those sums fit an i16, and a cell a u16.
+ */
 function sumCells(fine: usize, stride: usize, rows: usize, sums: usize): void {
   const ones = v128.load(ONE_WORDS);
   for (let row: usize = 0; row < rows; row++) {

@@ -1,8 +1,10 @@
-/** Scales a plane of a live picture to 320x180 samples or fewer by area averages; differs from ffmpeg's scaler by at most 1. */
+/** Scales a plane of a live picture to 320x180 samples or fewer by area averages; differs from ffmpeg's
+ * scaler by at most 1.
+ */
 
 /*
- * The vertical pass is first: it makes up to 180 lines of the source's width from all source rows, with whole vectors. The
- * horizontal pass is slower for each sample, but has to read those lines only.
+ * The vertical pass is first: it makes up to 180 lines of the source's width from all source rows, with whole
+ * vectors. The horizontal pass is slower for each sample, but has to read those lines only.
  *
  *   BAND      256 KiB + 32 KiB    whole rows of the source, copied here by the caller without changes
  *   LINE      8192 x i16 + 64     one line: the weighted mean of some rows, 128 units for each level
@@ -10,9 +12,9 @@
  *   ROW_*     180 rows            the source rows of each output row: the first, how many, and their weights
  *   COLUMN_*  320 columns         the same for columns
  *
- * Weights have 14 bits, and those of one output sample sum to exactly 16384. Where the source is larger, a weight is
- * the share of the output sample's area that the source sample covers; where it is smaller, the weights are those of
- * linear interpolation between sample centres. Sums stay below 255 * 128 * 16384 < 2^31.
+ * Weights have 14 bits, and those of one output sample sum to exactly 16384. Where the source is larger, a
+ * weight is the share of the output sample's area that the source sample covers; where it is smaller, the
+ * weights are those of linear interpolation between sample centres. Sums stay below 255 * 128 * 16384 < 2^31.
  */
 
 export const BAND_BYTES: i32 = 1 << 18;
@@ -45,8 +47,9 @@ let outputWidth: i32 = 0;
 let columnVectors: usize = 1;
 
 /**
- * Sets the sizes from now on: of the regions, each edge 1 to EDGE_MAX, and of the result, at most 320x180 and its width a
- * multiple of four. A region is at most 8192 / 180 times as high and 8192 / 320 times as wide as the result.
+ * Sets the sizes from now on: of the regions, each edge 1 to EDGE_MAX, and of the result, at most 320x180 and
+ * its width a multiple of four. A region is at most 8192 / 180 times as high and 8192 / 320 times as wide as
+ * the result.
  */
 export function configure(regionWidth: i32, regionHeight: i32, resultWidth: i32, resultHeight: i32): void {
   width = regionWidth;
@@ -57,8 +60,8 @@ export function configure(regionWidth: i32, regionHeight: i32, resultWidth: i32,
 }
 
 /**
- * Makes the output rows `from` to `to` (exclusive). BAND has the source rows from ROW_FIRST of row `from` on, `stride`
- * bytes each; the region starts `left` bytes into each row.
+ * Makes the output rows `from` to `to` (exclusive). BAND has the source rows from ROW_FIRST of row `from` on,
+ * `stride` bytes each; the region starts `left` bytes into each row.
  */
 export function reduce(from: i32, to: i32, stride: i32, left: i32): void {
   const bandFirst = load<i32>(ROW_FIRST + (<usize> from << 2));
@@ -75,7 +78,9 @@ export function reduce(from: i32, to: i32, stride: i32, left: i32): void {
   }
 }
 
-/** Sixteen samples at a time. Samples to the right of the region are summed too, but later get the weight 0. */
+/**
+ * Sixteen samples at a time. Samples to the right of the region are summed too, but later get the weight 0.
+ */
 function sumRows(rows: usize, stride: i32, weights: usize, count: i32): void {
   for (let x: i32 = 0; x < width; x += 16) {
     let first = i32x4.splat(LINE_HALF);
@@ -178,8 +183,8 @@ function fillTaps(source: i32, output: i32, firsts: usize, counts: usize, weight
 }
 
 /**
- * In units of 1 / output of a source sample, output sample i covers i * source to (i + 1) * source. Weights are the
- * differences of rounded cumulative shares, so that their sum is exact.
+ * In units of 1 / output of a source sample, output sample i covers i * source to (i + 1) * source. Weights
+ * are the differences of rounded cumulative shares, so that their sum is exact.
  */
 function areaTaps(source: i32, output: i32, index: i32, first: usize, weights: usize): i32 {
   const start = <i64> index * <i64> source;
@@ -197,7 +202,10 @@ function areaTaps(source: i32, output: i32, index: i32, first: usize, weights: u
   return <i32> (to - from);
 }
 
-/** In units of 1 / (2 * output), the centre of output sample i is (2i + 1) * source - output after the first one's. */
+/**
+ * In units of 1 / (2 * output), the centre of output sample i is (2i + 1) * source - output after the first
+ * one's.
+ */
 function linearTaps(source: i32, output: i32, index: i32, first: usize, weights: usize): i32 {
   const unit = 2 * output;
   const position = (2 * index + 1) * source - output;

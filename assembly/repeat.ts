@@ -3,8 +3,8 @@
 import { sum4, sums4, wordsApart } from "./lanes";
 
 /*
- * A frame is 60 blocks of luma, u16 each, written by the caller; frame i is in place i % RING, and has four empty blocks behind, so
- * that it is eight whole vectors.
+ * A frame is 60 blocks of luma, u16 each, written by the caller; frame i is in place i % RING, and has four
+ * empty blocks behind, so that it is eight whole vectors.
  *
  *   BLOCKS  512 x 64 x u16
  *   FITS    304 x i32       by lag: the difference of a frame to the one so many before; FAR where it is more than is asked for
@@ -34,7 +34,10 @@ export function least(frame: i32, lag: i32): i32 {
   return min(quarter, min(half, apart(own, placeBetween(frame, lag, 3))));
 }
 
-/** The difference of a frame to the one `lag` before; where that is `most` at most, fills COUNTS for this frame. */
+/**
+ * The difference of a frame to the one `lag` before; where that is `most` at most, fills COUNTS for this
+ * frame.
+ */
 export function step(frame: i32, lag: i32, most: i32, variation: i32, share: f64): i32 {
   const difference = apart(placeOf(frame), placeOf(frame - lag));
   if (difference <= most) {
@@ -45,8 +48,8 @@ export function step(frame: i32, lag: i32, most: i32, variation: i32, share: f64
 }
 
 /**
- * The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from those `lag` before them. Fills
- * COUNTS for the frames from there to `frame`.
+ * The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from
+ * those `lag` before them. Fills COUNTS for the frames from there to `frame`.
  */
 export function trace(frame: i32, lag: i32, most: i32, earliest: i32, variation: i32, share: f64): i32 {
   memory.fill(COUNTS, 0, 16);
@@ -60,8 +63,9 @@ export function trace(frame: i32, lag: i32, most: i32, earliest: i32, variation:
 }
 
 /**
- * Adds a frame to COUNTS: its difference to the frame `lag` before, the middle one of those to the three frames between, and the
- * least of them; and whether it tells the lag, as the middle one is `variation` at least, and the difference is that share of it at most.
+ * Adds a frame to COUNTS: its difference to the frame `lag` before, the middle one of those to the three
+ * frames between, and the least of them; and whether it tells the lag, as the middle one is `variation` at
+ * least, and the difference is that share of it at most.
  */
 function count(frame: i32, lag: i32, difference: i32, variation: i32, share: f64): void {
   const own = placeOf(frame);
@@ -80,8 +84,8 @@ function add(index: i32, value: i32): void {
 }
 
 /**
- * Fills FITS for the lags of a frame from `first` to `last`; differences above `most` become FAR, as do those of the lags beside. Fills
- * MINIMA and returns how many there are.
+ * Fills FITS for the lags of a frame from `first` to `last`; differences above `most` become FAR, as do those
+ * of the lags beside. Fills MINIMA and returns how many there are.
  */
 export function seek(frame: i32, first: i32, last: i32, most: i32): i32 {
   const own = placeOf(frame);

@@ -1,22 +1,26 @@
-/** The interpreter of trigger programs: one call evaluates one sample or a block of samples. Allocates nothing. */
+/** The interpreter of trigger programs: one call evaluates one sample or a block of samples. Allocates
+ * nothing.
+ */
 
 /*
- * The caller writes a program that was validated, so nothing is checked here: jumps go forward, the stack has at most
- * 16 values, and there are at most 16 slots. See docs/triggers-policies.md#trigger-semantics.
+ * The caller writes a program that was validated, so nothing is checked here: jumps go forward, the stack has
+ * at most 16 values, and there are at most 16 slots. See docs/triggers-policies.md#trigger-semantics.
  *
  *   PROGRAM  64 rows  | code i32 | operand i32 | amount i32 or f32 | 0 |
  *   STATE    16 slots | true frames in a row i32 | previous input i32 | last time f64, NaN for never |
  *   STACK    16 f32, grows upwards
  *
- * Each of the three instructions with a slot uses its own field of the slot, so different ones may share a slot. An
- * instruction that a jump skips keeps its state.
+ * Each of the three instructions with a slot uses its own field of the slot, so different ones may share a
+ * slot. An instruction that a jump skips keeps its state.
  *
- * A block of samples has a time and a row of values for each sample. A row has as many values as `begin` was told; NaN
- * is a missing signal. The result of each sample is one byte of FLAGS: 1 the program fired, 2 a load had no value.
+ * A block of samples has a time and a row of values for each sample. A row has as many values as `begin` was
+ * told; NaN is a missing signal. The result of each sample is one byte of FLAGS: 1 the program fired, 2 a
+ * load had no value.
  *
  *   PTS_MS f64 | VALUES f32 x columns | FLAGS u8
  *
- * Values are f32. A value is true if it is finite and not zero. Instructions write 1 for true and 0 for false.
+ * Values are f32. A value is true if it is finite and not zero. Instructions write 1 for true and 0 for
+ * false.
  */
 
 export const INSTRUCTIONS: i32 = 64;
@@ -178,7 +182,9 @@ function hasRisen(state: usize, input: bool): bool {
   return input & !before;
 }
 
-/** True when there was no last time or it is at least `durationMs` ago; then `ptsMs` becomes the last time. */
+/**
+ * True when there was no last time or it is at least `durationMs` ago; then `ptsMs` becomes the last time.
+ */
 
 function isCool(state: usize, ptsMs: f64, durationMs: i32): bool {
   const last = load<f64>(state, 8);

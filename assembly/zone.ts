@@ -1,4 +1,6 @@
-/** The restricted zone of a live session: entered and left when scores last for some frames. Allocates nothing. */
+/** The restricted zone of a live session: entered and left when scores last for some frames. Allocates
+ * nothing.
+ */
 
 /*
  *             score >= enter, `enterFrames` frames in a row

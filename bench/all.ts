@@ -1,13 +1,15 @@
 /**
- * Runs the benchmarks of bench on this machine, one after the other, and puts their figures beside their limits:
+ * Runs the benchmarks of bench on this machine, one after the other, and puts their figures beside their
+ * limits:
  *
  *     ./scripts/deno task bench [--only http,ingest] [--quick] [--passes 1]
  *         [--json FILE] [--keep FILE] [--markdown FILE] [--compare FILE]
  *
- * `--quick` runs those that are quick, in fewer rounds. `--json` writes the result, `--markdown` a table of it; with `--keep` the figures of other
- * scripts come from an earlier result. `--compare` compares the
- * ratios with those of an earlier result; a script with a figure that lost a third is run again before that counts. Fails when a
- * script failed or a figure is lost; the other scripts still run. See docs/performance.md#how-to-measure.
+ * `--quick` runs those that are quick, in fewer rounds. `--json` writes the result, `--markdown` a table of
+ * it; with `--keep` the figures of other scripts come from an earlier result. `--compare` compares the ratios
+ * with those of an earlier result; a script with a figure that lost a third is run again before that counts.
+ * Fails when a script failed or a figure is lost; the other scripts still run. See
+ * docs/performance.md#how-to-measure.
  */
 
 import { parseArgs } from "node:util";

@@ -1,4 +1,6 @@
-/** Requests with the largest effects: for every field the largest body, legal or not. large_requests.ts measures them. */
+/** Requests with the largest effects: for every field the largest body, legal or not. large_requests.ts
+ * measures them.
+ */
 
 import { longClipPath } from "./long_clip.ts";
 

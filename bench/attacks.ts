@@ -1,10 +1,12 @@
 /**
- * What another caller waits, and what the service grows by, while one caller attacks it: each attack of attacks/list.ts for some seconds.
- * Both are compared with what they may be; the exit code is 1 where one of them is more.
+ * What another caller waits, and what the service grows by, while one caller attacks it: each attack of
+ * attacks/list.ts for some seconds. Both are compared with what they may be; the exit code is 1 where one of
+ * them is more.
  *
  *     ./scripts/deno run -A bench/attacks.ts [--seconds 20] [--only "event streams"] [--bounds memory] [--frames 100000]
  *
- * `--frames` is the length of the decode that is read. With `--bounds memory` the waits are told and not judged, as on a machine that does other work.
+ * `--frames` is the length of the decode that is read. With `--bounds memory` the waits are told and not
+ * judged, as on a machine that does other work.
  */
 
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * Commits of one small event per second with one writer, compared with bare `writeSync` calls of the same number of
- * bytes. With `--sync group` there is one fdatasync for every hundred events, in both. Prints medians over the rounds.
+ * Commits of one small event per second with one writer, compared with bare `writeSync` calls of the same
+ * number of bytes. With `--sync group` there is one fdatasync for every hundred events, in both. Prints
+ * medians over the rounds.
  *
  *     ./scripts/deno run -A bench/commit.ts [--events 300000] [--rounds 5] [--sync none|group]
  */

@@ -1,7 +1,8 @@
 /**
- * The console in Chromium, as a person sees it: from a cold start to a page that can be used; a run of 100,000 marks, until it is open
- * and while it is scrolled, zoomed and panned; the time from the commit of a marker to its row on the page; and the memory of the
- * page after as many events as a live run has in an hour. Without a graphics processor, as here, Chromium draws on the CPU.
+ * The console in Chromium, as a person sees it: from a cold start to a page that can be used; a run of
+ * 100,000 marks, until it is open and while it is scrolled, zoomed and panned; the time from the commit of a
+ * marker to its row on the page; and the memory of the page after as many events as a live run has in an
+ * hour. Without a graphics processor, as here, Chromium draws on the CPU.
  *
  *     ./scripts/deno run -A bench/console.ts [--rounds 5] [--marks 100000] [--live 100] [--hour 7200]
  */

@@ -1,9 +1,12 @@
 /**
- * The latency of requests while the mirror database and the trace collector are dead, over the same service without them.
+ * The latency of requests while the mirror database and the trace collector are dead, over the same service
+ * without them.
  *
- * Dead is a peer that takes connections and never answers, which is worse than one that refuses them. Each service is a process of
- * its own; they alternate in short turns, so that other load on the machine affects both. Eight callers each have one request at a
- * time and rest between two, so that the service is not saturated: feedback, which the mirror wants, and the state of a run, which it does not. Every request makes a span.
+ * Dead is a peer that takes connections and never answers, which is worse than one that refuses them. Each
+ * service is a process of its own; they alternate in short turns, so that other load on the machine affects
+ * both. Eight callers each have one request at a time and rest between two, so that the service is not
+ * saturated: feedback, which the mirror wants, and the state of a run, which it does not. Every request makes
+ * a span.
  *
  *     ./scripts/deno run -A bench/dead_peers.ts [--rounds 5] [--seconds 3]
  */

@@ -1,17 +1,18 @@
 /**
- * The time to extract a window from a recording of ten minutes, 720p, near its start and near its end, which should not
- * differ:
+ * The time to extract a window from a recording of ten minutes, 720p, near its start and near its end, which
+ * should not differ:
  *
  *     clip   8 s of video with sound
  *     mute   8 s of video without sound, encoded again because no keyframe allows a copy
  *     wav    20 s of sound
  *
- * and, from a recording of a camera (a key frame a second, no frames out of order), 2 s without sound, copied and encoded in
- * turn: the first is what the service does there, the second what it does where a copy would not be exact.
+ * and, from a recording of a camera (a key frame a second, no frames out of order), 2 s without sound, copied
+ * and encoded in turn: the first is what the service does there, the second what it does where a copy would
+ * not be exact.
  *
- * Windows near the start and near the end alternate. Prints medians over the rounds. The recording is made once, in a
- * cache folder: own_screenrec of fixtures/clips, scaled to 720p at 25 frames a second, with a tone, x264 medium,
- * repeated to ten minutes.
+ * Windows near the start and near the end alternate. Prints medians over the rounds. The recording is made
+ * once, in a cache folder: own_screenrec of fixtures/clips, scaled to 720p at 25 frames a second, with a
+ * tone, x264 medium, repeated to ten minutes.
  *
  *     ./scripts/deno run -A bench/extract.ts [--cache FOLDER] [--rounds 5]
  */

@@ -1,7 +1,7 @@
 /**
- * The time of `FrameFilter.push` and of the detectors with decoded video, and what `push` allocates: `./scripts/deno run -A bench/filter.ts`.
- * Prints a table; with `--json` only the two figures that a release is checked for, as JSON. With
- * `--quick` the allocation is counted roughly.
+ * The time of `FrameFilter.push` and of the detectors with decoded video, and what `push` allocates:
+ * `./scripts/deno run -A bench/filter.ts`. Prints a table; with `--json` only the two figures that a release
+ * is checked for, as JSON. With `--quick` the allocation is counted roughly.
  */
 
 import v8 from "node:v8";
@@ -111,8 +111,8 @@ function warmUp(filter: FrameFilter): void {
 }
 
 /**
- * The minimum of the rounds. What the hot path allocates is in every round. What V8's compilers and caches allocate in
- * the same process, mostly in the first rounds, is missing in at least one round.
+ * The minimum of the rounds. What the hot path allocates is in every round. What V8's compilers and caches
+ * allocate in the same process, mostly in the first rounds, is missing in at least one round.
  */
 function leastAllocatedBytes(filter: FrameFilter, rounds: number, push: (pushes: number) => void): number {
   let least = Infinity;
@@ -124,9 +124,9 @@ function leastAllocatedBytes(filter: FrameFilter, rounds: number, push: (pushes:
 }
 
 /**
- * The bytes that 100,000 pushes leave on V8's heap, in 100 portions of 1,000: the change of the heap's size during each
- * portion, less the change caused by reading the size, which is measured just before. A smaller heap counts as a change
- * too, so a garbage collection cannot hide allocations. 0 bytes mean 0 objects.
+ * The bytes that 100,000 pushes leave on V8's heap, in 100 portions of 1,000: the change of the heap's size
+ * during each portion, less the change caused by reading the size, which is measured just before. A smaller
+ * heap counts as a change too, so a garbage collection cannot hide allocations. 0 bytes mean 0 objects.
  */
 function countAllocatedBytes(push: (pushes: number) => void): number {
   let bytes = 0;

@@ -1,4 +1,6 @@
-/** What the forwarder of streams costs: its memory, its processor time at the rate of a stream, and how much it passes on at most. */
+/** What the forwarder of streams costs: its memory, its processor time at the rate of a stream, and how much
+ * it passes on at most.
+ */
 
 import { realWorld } from "../src/base/world.ts";
 import { quietLog } from "../src/base/log.ts";

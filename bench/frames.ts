@@ -6,8 +6,8 @@
  *     C  Decoder.streamFrames, chunks of 25                         signals alone, chunk by chunk
  *     D  as C with two full-size pictures of each chunk             D minus C is the time for the pictures
  *
- * A to D alternate, so that other load on the machine affects all of them. Prints medians over the rounds: B, C and D
- * as a ratio to A, and the time until the first chunk of D.
+ * A to D alternate, so that other load on the machine affects all of them. Prints medians over the rounds: B,
+ * C and D as a ratio to A, and the time until the first chunk of D.
  *
  *     ./scripts/deno run -A bench/frames.ts [--cache FOLDER] [--rounds 7]
  */

@@ -1,7 +1,8 @@
 /**
- * Servers of sources that flood the service: what they cost everybody else. Each server sends as fast as it is read, for the seconds given,
- * while a second caller asks for a run every 20 ms: the longest wait of that caller, and what the service grew by at its peak. A table is
- * printed, and the script fails where a wait is over 300 ms or the service grows by more than 100 MB.
+ * Servers of sources that flood the service: what they cost everybody else. Each server sends as fast as it
+ * is read, for the seconds given, while a second caller asks for a run every 20 ms: the longest wait of that
+ * caller, and what the service grew by at its peak. A table is printed, and the script fails where a wait is
+ * over 300 ms or the service grows by more than 100 MB.
  *
  *     ./scripts/deno run -A bench/hostile_sources.ts [--seconds 20] [--only name] [--bounds memory]
  *

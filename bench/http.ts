@@ -1,10 +1,11 @@
 /**
  * Small requests per second to the service, and its processor time for one, compared with bare `Deno.serve`.
  *
- * Each server is a process of its own, and the client is this process: 32 keep-alive connections with one request at a
- * time on each, no pipelining. The servers alternate, so that other load on the machine affects both. Prints medians
- * over the rounds. Creating and deleting a run are two requests, and count as two. The client takes more time for a request
- * than a bare server, so the ratio of the processor times is the stricter one.
+ * Each server is a process of its own, and the client is this process: 32 keep-alive connections with one
+ * request at a time on each, no pipelining. The servers alternate, so that other load on the machine affects
+ * both. Prints medians over the rounds. Creating and deleting a run are two requests, and count as two. The
+ * client takes more time for a request than a bare server, so the ratio of the processor times is the
+ * stricter one.
  *
  *     ./scripts/deno run -A bench/http.ts [--rounds 5] [--seconds 2]
  */
@@ -23,8 +24,9 @@ const { values } = parseArgs({
 });
 
 /**
- * The upper limit: the same runtime with an answer that is ready before the request, without and with the headers and
- * the length of a real answer. Above 512 bytes of headers and body the runtime sends an answer in two parts.
+ * The upper limit: the same runtime with an answer that is ready before the request, without and with the
+ * headers and the length of a real answer. Above 512 bytes of headers and body the runtime sends an answer in
+ * two parts.
  */
 const BARE = `
   const plain = { "content-type": "application/json" };
@@ -89,7 +91,10 @@ const targets: Record<string, [server: Server, exchange: Exchange]> = {
   "GET /v1/runs/:id": [service, get(service.url, `/v1/runs/${run_id}`)],
   "requests that create and delete a run": [service, createAndDelete],
 };
-/** Requests per second of a native, multi-threaded server of the same interface, over bare `Deno.serve` in the same run. */
+/**
+ * Requests per second of a native, multi-threaded server of the same interface, over bare `Deno.serve` in the
+ * same run.
+ */
 const NATIVE: Record<string, number> = {
   "GET /v1/runs/:id": 37.8 / 177,
   "requests that create and delete a run": 27.1 / 177,

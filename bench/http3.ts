@@ -1,11 +1,12 @@
 /**
  * GET over HTTP/3 compared with HTTP/1.1 of the same service: small answers, and files of 8 MB.
  *
- * The service is a process of its own, and the client is this process: 32 requests at once, over HTTP/1.1 on a connection each, over
- * HTTP/3 on four connections. The transports alternate, so that other load on the machine affects both. Prints medians over
- * the rounds. HTTP/3 is always encrypted, and HTTP/1.1 is not. The client of HTTP/3 takes half as much processor time for a request as
- * the service, and on two processors each has its own; so that it does not limit what is compared, the figures that count are
- * the processor times of the service, and the rates are printed beside them.
+ * The service is a process of its own, and the client is this process: 32 requests at once, over HTTP/1.1 on
+ * a connection each, over HTTP/3 on four connections. The transports alternate, so that other load on the
+ * machine affects both. Prints medians over the rounds. HTTP/3 is always encrypted, and HTTP/1.1 is not. The
+ * client of HTTP/3 takes half as much processor time for a request as the service, and on two processors each
+ * has its own; so that it does not limit what is compared, the figures that count are the processor times of
+ * the service, and the rates are printed beside them.
  *
  *     ./scripts/deno run -A bench/http3.ts [--rounds 5] [--seconds 2]
  */

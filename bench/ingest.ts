@@ -4,10 +4,11 @@
  *     A  ffmpeg -v error -nostdin -i CLIP -f null -       the minimum: decoding alone
  *     B  POST /v1/runs/:id/ingest                          request, ffprobe, ffmpeg, pipe, signals, commit, answer
  *
- * B is of a file that the service has not seen, by a new time of its last change, then of another one that it knows. All alternate, so
- * that other load on the machine affects them alike. CPU time is what the whole machine, or the container, used meanwhile, so it says
- * something only where nothing else works. The clips of 30 seconds are made once, in a cache folder: the first ten seconds of bbb480,
- * intel_bottle and own_screenrec of fixtures/clips, scaled and padded at 25 frames a second, joined, x264 medium. That of two
+ * B is of a file that the service has not seen, by a new time of its last change, then of another one that it
+ * knows. All alternate, so that other load on the machine affects them alike. CPU time is what the whole
+ * machine, or the container, used meanwhile, so it says something only where nothing else works. The clips of
+ * 30 seconds are made once, in a cache folder: the first ten seconds of bbb480, intel_bottle and
+ * own_screenrec of fixtures/clips, scaled and padded at 25 frames a second, joined, x264 medium. That of two
  * minutes is the one of 1080p four times, without another encode.
  *
  *     ./scripts/deno run -A bench/ingest.ts [--cache FOLDER] [--rounds 7] [--only 1080p,480p]

@@ -1,12 +1,14 @@
 /**
- * Requests with the largest effects: for each, how long the HTTP thread is busy in one piece, and how much memory and log
- * it costs, beside the bytes that were sent. A second connection asks for the health of the service all the time; its
- * longest wait is the longest piece. The table of docs/security/load.md#large-requests is made of it.
+ * Requests with the largest effects: for each, how long the HTTP thread is busy in one piece, and how much
+ * memory and log it costs, beside the bytes that were sent. A second connection asks for the health of the
+ * service all the time; its longest wait is the longest piece. The table of
+ * docs/security/load.md#large-requests is made of it.
  *
  *     deno run -A bench/large_requests.ts [--rounds 3] [--only name]
  *
- * With `--seconds 60` one caller sends each of them in a loop for so long instead, and the health of the service is asked for
- * every 10 ms, whether the last answer has come or not: the wait of these requests, and what the process grew by at its peak.
+ * With `--seconds 60` one caller sends each of them in a loop for so long instead, and the health of the
+ * service is asked for every 10 ms, whether the last answer has come or not: the wait of these requests, and
+ * what the process grew by at its peak.
  */
 
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Clips of many small frames, which are made once: decoding them takes less than handling what comes of them. */
+/** Clips of many small frames, which are made once: decoding them takes less than handling what comes of
+ * them.
+ */
 
 import { join } from "node:path";
 import { CLIP_CACHE } from "./support.ts";

@@ -1,8 +1,8 @@
 /** What a benchmark watches of a service while it works: how long others wait, and its memory. */
 
 /**
- * Asks for health from a Worker, so that this process adds no wait: one request after the other, or one each `everyMs`
- * whether the last was answered or not. Stopping it gives the waits.
+ * Asks for health from a Worker, so that this process adds no wait: one request after the other, or one each
+ * `everyMs` whether the last was answered or not. Stopping it gives the waits.
  */
 export function startPulse(serviceUrl: string, everyMs?: number): { stop(): Promise<number[]> } {
   const source = `

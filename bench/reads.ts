@@ -1,6 +1,7 @@
 /**
- * Many large reads at once: what others wait meanwhile, and what the service grows by. A second connection asks for the health
- * of the service all the time; its longest wait is the longest piece of work on the HTTP thread.
+ * Many large reads at once: what others wait meanwhile, and what the service grows by. A second connection
+ * asks for the health of the service all the time; its longest wait is the longest piece of work on the HTTP
+ * thread.
  *
  *     deno run -A bench/reads.ts [--frames 100000] [--runs 70000] [--clients 40] [--only name]
  */

@@ -1,11 +1,12 @@
 /**
- * The time to open a timeline of a million events, with and without its snapshot, the resident memory of the process
- * after it, and the time to read one run then. Compared with reading the same files, and with reading them and
- * computing their CRC-32. Each opening is a process of its own. Prints medians and all figures.
+ * The time to open a timeline of a million events, with and without its snapshot, the resident memory of the
+ * process after it, and the time to read one run then. Compared with reading the same files, and with reading
+ * them and computing their CRC-32. Each opening is a process of its own. Prints medians and all figures.
  *
  *     ./scripts/deno run -A bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3] [--drop-caches]
  *
- * `--drop-caches` (as root, on Linux) empties the file cache before each round, so that the reads go to the disk.
+ * `--drop-caches` (as root, on Linux) empties the file cache before each round, so that the reads go to the
+ * disk.
  */
 
 import { join } from "node:path";

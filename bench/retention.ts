@@ -1,7 +1,8 @@
 /**
- * A pass of retention over a million events, of which it removes a half: how long it takes, and the longest time for which it
- * keeps the thread that answers requests. Runs are mixed event by event, which is the worst case: every segment is written
- * again. Compared with the same thread at rest. On a busy machine only the processor time of the thread says something.
+ * A pass of retention over a million events, of which it removes a half: how long it takes, and the longest
+ * time for which it keeps the thread that answers requests. Runs are mixed event by event, which is the worst
+ * case: every segment is written again. Compared with the same thread at rest. On a busy machine only the
+ * processor time of the thread says something.
  *
  *     ./scripts/deno run -A bench/retention.ts [--events 1000000] [--runs 100] [--rounds 3]
  */

@@ -1,7 +1,8 @@
 /**
- * What the RTSP tunnel costs the HTTP thread: the CPU time of the thread for each second of media at 50 Mbit/s, beside a relay
- * that passes bytes on without looking, in turn in the same run; and how fast both are without a limit. Server and client are in
- * threads of their own. The media is interleaved packets of 1400 bytes; `bursts` is how many of them come at once.
+ * What the RTSP tunnel costs the HTTP thread: the CPU time of the thread for each second of media at 50
+ * Mbit/s, beside a relay that passes bytes on without looking, in turn in the same run; and how fast both are
+ * without a limit. Server and client are in threads of their own. The media is interleaved packets of 1400
+ * bytes; `bursts` is how many of them come at once.
  *
  *     ./scripts/deno run -A bench/rtsp_tunnel.ts [--seconds 4] [--rounds 3]
  */

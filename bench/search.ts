@@ -1,7 +1,8 @@
 /**
  * Search in a million descriptions of 80 characters over 1,000 runs, with word frequencies by Zipf's law:
  *
- *   - the time of queries with few and with many matches, and of short ones, p50 and p95, compared with a search of
+ *   - the time of queries with few and with many matches, and of short ones, p50 and p95, compared with a
+ *     search of
  *     each text as a lower-case string in memory;
  *   - the memory that the index adds to a process that has the timeline open;
  *   - the time from opening the timeline until searches are answered, with and without the index file.
@@ -22,7 +23,8 @@ const { values } = parseArgs({
     events: { type: "string", default: "1000000" },
     runs: { type: "string", default: "1000" },
     rounds: { type: "string", default: "200" },
-    // For the child process: opens the timeline of this folder, with or without the index, and prints the times.
+    // For the child process: opens the timeline of this folder, with or without the index, and prints the
+    // times.
     open: { type: "string", default: "" },
     without: { type: "boolean", default: false },
   },

@@ -1,10 +1,11 @@
 /**
- * What one principal notices while another one floods the service: the slowest hundredth (p99) of its uploads, ingests, reads
- * of events and first messages of an event stream, alone and during the flood.
+ * What one principal notices while another one floods the service: the slowest hundredth (p99) of its
+ * uploads, ingests, reads of events and first messages of an event stream, alone and during the flood.
  *
- * The service, the flood and this client are processes of their own on one machine, so the flood's client takes processor
- * time too. Rounds alone and in the flood alternate. The flood, of one key: uploads that dribble and uploads as fast as they
- * go, fetches that hang, long ingests, reasoning without a model, and 500 event streams.
+ * The service, the flood and this client are processes of their own on one machine, so the flood's client
+ * takes processor time too. Rounds alone and in the flood alternate. The flood, of one key: uploads that
+ * dribble and uploads as fast as they go, fetches that hang, long ingests, reasoning without a model, and 500
+ * event streams.
  *
  *     ./scripts/deno run -A bench/shares.ts [--rounds 3] [--calls 30] [--without ingests,fetches,…]
  */
@@ -72,7 +73,8 @@ async function compare(): Promise<void> {
     await pause(5_000);
     return round;
   };
-  // A warm-up of both: only a flood starts the further Workers for decodes, which takes the first of its ingests longer.
+  // A warm-up of both: only a flood starts the further Workers for decodes, which takes the first of its
+  // ingests longer.
   await measured();
   await measuredInFlood();
   for (let round = 0; round < Number(values.rounds); round++) {

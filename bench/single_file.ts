@@ -1,6 +1,7 @@
 /**
- * The single file of the service (docs/deployment/single-file.md): its size, and its first start, which unpacks it, and its second,
- * until the first healthy answer. Processor time, of the shell and what it starts as well, hardly depends on other work of the machine.
+ * The single file of the service (docs/deployment/single-file.md): its size, and its first start, which
+ * unpacks it, and its second, until the first healthy answer. Processor time, of the shell and what it starts
+ * as well, hardly depends on other work of the machine.
  *
  *     ./scripts/deno run -A bench/single_file.ts [--rounds 5]
  */

@@ -1,11 +1,11 @@
 /**
- * Event streams: the latency from a commit to the last of 500 clients, the memory of a client that is idle and of one that
- * had 1,000 events, and the events per second to a hundred clients, compared with bare `Deno.serve` that broadcasts
- * prepared bytes to as many clients, by turns.
+ * Event streams: the latency from a commit to the last of 500 clients, the memory of a client that is idle
+ * and of one that had 1,000 events, and the events per second to a hundred clients, compared with bare
+ * `Deno.serve` that broadcasts prepared bytes to as many clients, by turns.
  *
- * Each server is a process of its own, and the clients are this process: raw connections that check that every id
- * follows the one before. The latency is measured from before the POST that creates the event until the last client has
- * received it.
+ * Each server is a process of its own, and the clients are this process: raw connections that check that
+ * every id follows the one before. The latency is measured from before the POST that creates the event until
+ * the last client has received it.
  *
  *     ./scripts/deno run -A bench/sse.ts [--clients 500] [--events 400] [--seconds 5]
  */
@@ -259,7 +259,9 @@ async function serviceTarget(server: Server): Promise<Target> {
   return { server, stream: `/v1/runs/${run_id}/events/stream`, event: `/v1/runs/${run_id}/keepalive` };
 }
 
-/** Each call creates an event: milliseconds from its POST until the last client has received it, then a pause. */
+/**
+ * Each call creates an event: milliseconds from its POST until the last client has received it, then a pause.
+ */
 function follow(side: Side): () => Promise<number> {
   const { target, clients } = side;
   let missing = 0;
@@ -284,7 +286,8 @@ function follow(side: Side): () => Promise<number> {
 }
 
 /**
- * Creates events as fast as the server accepts them, for `seconds`; ends when every client has received all of them.
+ * Creates events as fast as the server accepts them, for `seconds`; ends when every client has received all
+ * of them.
  */
 async function throughput(
   target: Target,
@@ -326,7 +329,9 @@ function openAll({ server, stream }: Target, clientCount: number, after: number)
   );
 }
 
-/** Starts to follow the streams; the returned function resolves when every client has received the last event. */
+/**
+ * Starts to follow the streams; the returned function resolves when every client has received the last event.
+ */
 function allHave(clients: readonly Client[], lastSeq: () => number): () => Promise<void> {
   let isOver = false;
   let over = () => {};

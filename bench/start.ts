@@ -1,8 +1,9 @@
 /**
- * How long the process takes from its start to the first healthy answer, with and without the replacement of the environment
- * (docs/security.md#secrets), which starts Deno twice; to the first correct read of a service that has a million events; and
- * what memory it has when it has nothing to do. Beside it a bare `Deno.serve`, the least that a service can be here. They alternate,
- * so that other load on the machine affects all of them. Processor time is that of all threads of the process.
+ * How long the process takes from its start to the first healthy answer, with and without the replacement of
+ * the environment (docs/security.md#secrets), which starts Deno twice; to the first correct read of a service
+ * that has a million events; and what memory it has when it has nothing to do. Beside it a bare `Deno.serve`,
+ * the least that a service can be here. They alternate, so that other load on the machine affects all of
+ * them. Processor time is that of all threads of the process.
  *
  *     ./scripts/deno run -A bench/start.ts [--rounds 10] [--events 1000000] [--runs 2000]
  */
@@ -74,7 +75,8 @@ const { bare, replaced, restarted } = await byTurns({
       check: checkEvents,
     }),
 });
-// Not by turns with the others: its engine has other options, and would write compiled code that theirs cannot use.
+// Not by turns with the others: its engine has other options, and would write compiled code that theirs
+// cannot use.
 const { kept, bareBesideKept } = await byTurns({
   bareBesideKept: bareStart,
   kept: () => start(serviceArgs(WITHOUT_FFI), { dataDir: newFolder() }),

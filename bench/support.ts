@@ -1,4 +1,6 @@
-/** Shared parts of the benchmarks: a temporary folder, a world without log messages, percentiles, child processes. */
+/** Shared parts of the benchmarks: a temporary folder, a world without log messages, percentiles, child
+ * processes.
+ */
 
 import { fileURLToPath } from "node:url";
 import type { Log } from "../src/base/log.ts";
@@ -52,7 +54,10 @@ export function percentile(numbers: Iterable<number>, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** What a script measured, beside what it is compared with. Only the ratio of the two says something on another machine. */
+/**
+ * What a script measured, beside what it is compared with. Only the ratio of the two says something on
+ * another machine.
+ */
 export interface Figure {
   /**
    * Name of the figure, such as `http: health, requests`. It stays the same from run to run, as figures are
@@ -65,8 +70,8 @@ export interface Figure {
   /** Values of each round, in their order; the rounds that warm up are left out. */
   readonly ours: readonly number[];
   /**
-   * What bounds it, from the same rounds and in the same unit: a bare server, a bare decode, a bare write. Null where
-   * there is nothing to compare with, so that no ratio is told.
+   * What bounds it, from the same rounds and in the same unit: a bare server, a bare decode, a bare write.
+   * Null where there is nothing to compare with, so that no ratio is told.
    */
   readonly limit: { readonly name: string; readonly values: readonly number[] } | null;
 }
@@ -119,7 +124,10 @@ export async function timed(work: () => void | Promise<void>): Promise<number> {
   return performance.now() - startedMs;
 }
 
-/** The CPU time of all that has run on the machine, or in the container, as the kernel counts it, in milliseconds. */
+/**
+ * The CPU time of all that has run on the machine, or in the container, as the kernel counts it, in
+ * milliseconds.
+ */
 export function machineCpuMs(): number {
   const [of1, of2] = ["/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu.stat"].map((path) => {
     try {
@@ -135,8 +143,8 @@ export function machineCpuMs(): number {
 }
 
 /**
- * Runs `script` in a process of its own, and returns the JSON line that it prints and its resident memory (VmRSS), read
- * while it still has the timeline open.
+ * Runs `script` in a process of its own, and returns the JSON line that it prints and its resident memory
+ * (VmRSS), read while it still has the timeline open.
  */
 export async function measureInChild<T>(
   script: string,

@@ -1,9 +1,10 @@
 /**
- * The last 100 events of a run: by query, as the whole of a short run, and as what an event stream sends first; of a live
- * run, and after a restart, when they are in the log only. Compared with bare `Deno.serve` that sends the same bytes.
+ * The last 100 events of a run: by query, as the whole of a short run, and as what an event stream sends
+ * first; of a live run, and after a restart, when they are in the log only. Compared with bare `Deno.serve`
+ * that sends the same bytes.
  *
- * One request at a time, on one connection for the reads and a new one for each stream. The targets alternate, so that other
- * load on the machine affects all.
+ * One request at a time, on one connection for the reads and a new one for each stream. The targets
+ * alternate, so that other load on the machine affects all.
  *
  *     ./scripts/deno run -A bench/tail.ts [--rounds 5] [--calls 200]
  */

@@ -1,4 +1,6 @@
-/** What the broker and each cage cost beside the same programs started directly: for each start, and for each frame. Interleaved, in one run. */
+/** What the broker and each cage cost beside the same programs started directly: for each start, and for each
+ * frame. Interleaved, in one run.
+ */
 
 import { quietLog } from "../src/base/log.ts";
 import { realWorld } from "../src/base/world.ts";

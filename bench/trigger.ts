@@ -4,7 +4,8 @@
  *   - one live step of an example program, and the heap bytes it allocates;
  *   - 10,000 samples in one call, for the example and for a program of 64 instructions;
  *   - compiling a source of 64 instructions;
- *   - an evaluate request with 10,000 samples, from the first byte sent to the last byte read, compared with a bare
+ *   - an evaluate request with 10,000 samples, from the first byte sent to the last byte read, compared with
+ *     a bare
  *     `Deno.serve` that parses the same body and sends a prepared answer of the same length.
  *
  *     ./scripts/deno run -A bench/trigger.ts [--rounds 60]
@@ -79,7 +80,8 @@ function benchStep(): void {
     limit: null,
   });
   print("the same, instructions / s in millions", nanoseconds.map((ns) => 11_000 / ns), 0);
-  // Reading the clock and the heap allocates some bytes too; an allocation of a step would be there 100,000 times.
+  // Reading the clock and the heap allocates some bytes too; an allocation of a step would be there 100,000
+  // times.
   print(`heap bytes a step leaves, least of ${nanoseconds.length} rounds`, [leastBytes / STEPS_PER_ROUND], 3);
 }
 

@@ -1,9 +1,9 @@
 /**
- * The throughput of uploads and downloads of a large video and the growth of the server's memory during them, compared
- * with a bare `Deno.serve` that copies the same bytes to and from a file.
+ * The throughput of uploads and downloads of a large video and the growth of the server's memory during them,
+ * compared with a bare `Deno.serve` that copies the same bytes to and from a file.
  *
- * Each server is a process of its own; the client reads and writes the socket directly, and the servers alternate. The
- * video is a real one, padded with a `free` box (ISO/IEC 14496-12 section 8.1.2).
+ * Each server is a process of its own; the client reads and writes the socket directly, and the servers
+ * alternate. The video is a real one, padded with a `free` box (ISO/IEC 14496-12 section 8.1.2).
  *
  *     ./scripts/deno run -A bench/upload.ts [--rounds 5] [--megabytes 150]
  */

@@ -1,6 +1,7 @@
 /**
- * How fast a whole data directory is checked, beside reading the same files and hashing them with SHA-256, in the same rounds.
- * The directory has markers, decoded signals and pictures. `--drop-caches` (as root, on Linux) empties the file cache before each.
+ * How fast a whole data directory is checked, beside reading the same files and hashing them with SHA-256, in
+ * the same rounds. The directory has markers, decoded signals and pictures. `--drop-caches` (as root, on
+ * Linux) empties the file cache before each.
  *
  *     ./scripts/deno run -A bench/verify.ts [--events 400000] [--pictures 4000] [--rounds 5] [--drop-caches]
  */

@@ -1,10 +1,11 @@
 /**
- * Webhook deliveries per second to one receiver that answers at once, compared with bare sequential POSTs of the same
- * bytes to the same receiver with `fetch`; and the delay from commit to arrival of a working webhook while ten others
- * never get an answer.
+ * Webhook deliveries per second to one receiver that answers at once, compared with bare sequential POSTs of
+ * the same bytes to the same receiver with `fetch`; and the delay from commit to arrival of a working webhook
+ * while ten others never get an answer.
  *
- * The service, the receiver and this client are separate processes. For the throughput, the receiver does not answer
- * the first event until all events are committed, so that only deliveries run while the time is measured.
+ * The service, the receiver and this client are separate processes. For the throughput, the receiver does not
+ * answer the first event until all events are committed, so that only deliveries run while the time is
+ * measured.
  *
  *     ./scripts/deno run -A bench/webhook.ts [--events 4000] [--rounds 3] [--seconds 10]
  */
@@ -92,7 +93,9 @@ async function throughput(count: number): Promise<number> {
   return (count - 1) / (arrivals.at(-1)!.atMs - arrivals[0]!.atMs) * 1000;
 }
 
-/** The upper limit: the same runtime posts a body of the same size with the same headers, and keeps no record. */
+/**
+ * The upper limit: the same runtime posts a body of the same size with the same headers, and keeps no record.
+ */
 async function bareThroughput(count: number): Promise<number> {
   const id = `run-${"0".repeat(32)}:1000`;
   const body = new TextEncoder().encode(

@@ -1,4 +1,6 @@
-/** The receiver of webhook.ts, a process of its own: `/hook` accepts, `/hang` never answers, `/times` reports. */
+/** The receiver of webhook.ts, a process of its own: `/hook` accepts, `/hang` never answers, `/times`
+ * reports.
+ */
 
 interface Arrival {
   readonly seq: number;

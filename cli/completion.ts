@@ -8,7 +8,9 @@ export const FILES = ":files";
 
 const HELP: OptionRow = { flags: "-h, --help", summary: "show the help of the command" };
 
-/** Lines `word<TAB>meaning`, or `:files`; `words` are those behind the program, the last one is being typed. */
+/**
+ * Lines `word<TAB>meaning`, or `:files`; `words` are those behind the program, the last one is being typed.
+ */
 export function candidatesOf(words: readonly string[]): readonly string[] {
   const typed = words.at(-1) ?? "";
   const { row, path, place, waiting } = read(words.slice(0, -1));

@@ -66,7 +66,10 @@ export function unreachable(url: string, cause: unknown): CliError {
   );
 }
 
-/** Any thrown value as a failure. The client's errors are known by their names, so that a usage error need not load them. */
+/**
+ * Any thrown value as a failure. The client's errors are known by their names, so that a usage error need not
+ * load them.
+ */
 export function failureOf(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (!(error instanceof Error)) return new CliError("failed", String(error));

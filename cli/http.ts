@@ -71,7 +71,9 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** The bytes of an answer as they come. A connection that breaks or is silent for too long is told as such. */
+/**
+ * The bytes of an answer as they come. A connection that breaks or is silent for too long is told as such.
+ */
 export async function* piecesOf(
   response: Response,
   { url, signal }: Reading,

@@ -14,7 +14,10 @@ export interface Given {
   readonly flags: Flags;
 }
 
-/** `run` is called with the command that the arguments name. Help and faults throw a CommanderError, when they are written. */
+/**
+ * `run` is called with the command that the arguments name. Help and faults throw a CommanderError, when they
+ * are written.
+ */
 export function programOf(run: (given: Given) => Promise<void>): Command {
   const program = new Command(PROGRAM)
     .description("Analyze videos with the service and read what it found.")

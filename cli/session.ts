@@ -34,7 +34,10 @@ export class Session {
     this.signal = signal;
   }
 
-  /** Read when they are first asked for, so that a fault in the config file does not stop who is about to mend it. */
+  /**
+   * Read when they are first asked for, so that a fault in the config file does not stop who is about to mend
+   * it.
+   */
   get settings(): Settings {
     if (!this.#settings) {
       this.#settings = readSettings(this.settingFlags);

@@ -1,6 +1,7 @@
 /**
- * What other detectors find in the same labelled videos, with the same scores: ffmpeg's `scdet`, `select` by scene, `freezedetect`
- * and `blackdetect`, and PySceneDetect, which is installed into a folder of its own where PyPI can be reached.
+ * What other detectors find in the same labelled videos, with the same scores: ffmpeg's `scdet`, `select` by
+ * scene, `freezedetect` and `blackdetect`, and PySceneDetect, which is installed into a folder of its own
+ * where PyPI can be reached.
  *
  *     ./scripts/deno run -A lab/compare.ts FOLDER... [--markdown] [--no-pyscenedetect] [--jobs n]
  */
@@ -19,7 +20,10 @@ const TOOLS = fileURLToPath(new URL("../.tools", import.meta.url));
 const PACKAGES = ["scenedetect==0.6.7.1", "opencv-python-headless==4.12.0.88"];
 const SCENE = 0.3;
 
-/** Chains of ffmpeg filters whose frame metadata says what each finds. The first has ffmpeg's own values, as most people use it. */
+/**
+ * Chains of ffmpeg filters whose frame metadata says what each finds. The first has ffmpeg's own values, as
+ * most people use it.
+ */
 const RANGE_SETTINGS = {
   "freezedetect (default, 2 s)": "freezedetect",
   "freezedetect=d=0.25": "freezedetect=d=0.25",

@@ -3,7 +3,8 @@
  *
  *     ./scripts/deno run -A lab/ffmpeg_versions.ts --ffmpegs /usr/bin:FOLDER FILM...
  *
- * Prints a line for each film, and each mark that another ffmpeg gives differently; the exit code is 1 where there is one.
+ * Prints a line for each film, and each mark that another ffmpeg gives differently; the exit code is 1 where
+ * there is one.
  */
 
 import { basename, delimiter, join } from "node:path";

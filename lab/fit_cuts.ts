@@ -1,7 +1,7 @@
 /**
  * Fits the cut detector: `./scripts/deno run -A lab/fit_cuts.ts [--measure | --add FOLDER...]`. Without
- * options it reads `fixtures/quality/cut_rows.bin.gz`, writes `weights/cut.json` and prints what the trees find of
- * the videos that they were fitted on, and of sources that took no part. See docs/detection.md#cuts.
+ * options it reads `fixtures/quality/cut_rows.bin.gz`, writes `weights/cut.json` and prints what the trees
+ * find of the videos that they were fitted on, and of sources that took no part. See docs/detection.md#cuts.
  */
 
 import { basename } from "node:path";

@@ -1,7 +1,8 @@
 /**
- * Fits the detector of damaged parts: `./scripts/deno run -A lab/fit_faults.ts [--measure|--add FOLDER...]`. Without options
- * it reads `fixtures/quality/fault_rows.bin.gz`, writes `weights/damage.json` and prints which frames the trees find
- * in the videos that they were fitted on, and in those of sources that took no part. See docs/detection/faults.md.
+ * Fits the detector of damaged parts: `./scripts/deno run -A lab/fit_faults.ts [--measure|--add FOLDER...]`.
+ * Without options it reads `fixtures/quality/fault_rows.bin.gz`, writes `weights/damage.json` and prints
+ * which frames the trees find in the videos that they were fitted on, and in those of sources that took no
+ * part. See docs/detection/faults.md.
  */
 
 import { parseArgs } from "node:util";

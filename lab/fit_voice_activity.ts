@@ -1,8 +1,7 @@
 /**
- * Trains the small model of voice activity and writes `src/sidecar/audio/voice_weights.ts`. The training windows come
- * from
- * `bench/sidecars/audio_scenes.ts`; `bench/sidecars/audio_quality.ts` measures with other seeds. Needs espeak-ng and an
- * ffmpeg with libflite.
+ * Trains the small model of voice activity and writes `src/sidecar/audio/voice_weights.ts`. The training
+ * windows come from `bench/sidecars/audio_scenes.ts`; `bench/sidecars/audio_quality.ts` measures with other
+ * seeds. Needs espeak-ng and an ffmpeg with libflite.
  */
 
 import { measure } from "../src/sidecar/audio/features.ts";
@@ -27,8 +26,8 @@ const BATCH = 64;
 const DECAY = 6e-4;
 const WIDTH = EVIDENCE.length;
 /**
- * How many windows there are of the sounds that are easily mistaken for speech. Other backgrounds have 2, other sounds
- * 1.
+ * How many windows there are of the sounds that are easily mistaken for speech. Other backgrounds have 2,
+ * other sounds 1.
  */
 const BACKGROUND_TIMES: Readonly<Record<string, number>> = { music: 8, film: 8, rattle: 5, warble: 5 };
 const SOUND_TIMES: Readonly<Record<string, number>> = { alarm: 6, beep: 3 };
@@ -58,7 +57,10 @@ function* scenes(): Generator<Scene> {
   }
 }
 
-/** Adds every fourth frame, without short pauses in speech: those are labelled as speech but sound like silence. */
+/**
+ * Adds every fourth frame, without short pauses in speech: those are labelled as speech but sound like
+ * silence.
+ */
 function addRows({ samples, speech }: Scene): void {
   const evidence = voiceEvidence(measure(samples));
   for (let frame = 0; frame < speech.length; frame += 4) {
@@ -69,8 +71,8 @@ function addRows({ samples, speech }: Scene): void {
 }
 
 /**
- * Adam on the cross entropy with label smoothing. Returns the weights and bias of each hidden unit, then those of the
- * output.
+ * Adam on the cross entropy with label smoothing. Returns the weights and bias of each hidden unit, then
+ * those of the output.
  */
 function fit(): Float64Array {
   const random = seededRandom(SEED);

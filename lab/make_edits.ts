@@ -1,7 +1,8 @@
 /**
  * Makes edited videos with known cuts, transitions and faults from a folder of clips:
- * `./scripts/deno run -A lab/make_edits.ts --clips FOLDER[,FOLDER] --out FOLDER --seed N [--videos N | --kinds a,b]
- * [--groups K] [--group i] [--jobs 1] [--work FOLDER]`. The same seed and clips give the same truth; see docs/quality.md.
+ * `./scripts/deno run -A lab/make_edits.ts --clips FOLDER[,FOLDER] --out FOLDER --seed N [--videos N |
+ * --kinds a,b] [--groups K] [--group i] [--jobs 1] [--work FOLDER]`. The same seed and clips give the same
+ * truth; see docs/quality.md.
  */
 
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Whether a changed constant is noticed: each number of the kernels and detectors is changed in turn, and the tests of their
- * behaviour run, and where those pass the small quality set is measured.
+ * Whether a changed constant is noticed: each number of the kernels and detectors is changed in turn, and the
+ * tests of their behaviour run, and where those pass the small quality set is measured.
  *
  *     ./scripts/deno run -A lab/mutate.ts [--files a,b] [--only NAME] [--factors 1.3,0.7] [--set FOLDER]
  *         [--no-measure-set]
@@ -149,7 +149,10 @@ async function kernelFiles(): Promise<string[]> {
   return files;
 }
 
-/** Tests of behaviour; not those that compare a kernel with its second implementation, which notice any change. */
+/**
+ * Tests of behaviour; not those that compare a kernel with its second implementation, which notice any
+ * change.
+ */
 async function behaviourTests(): Promise<string[]> {
   const detection = (await namesIn("test/media/detection")).map((name) => join("test/media/detection", name));
   return [...detection, "test/media/kernels/cut_test.ts"];

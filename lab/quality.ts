@@ -1,7 +1,7 @@
 /**
- * Measures what the service finds in labelled videos: `./scripts/deno task quality FOLDER... [--markdown] [--json]
- * [--videos] [--folds K] [--jobs n] [--no-cache]`. Prints precision, recall and F1 in total and for each kind of video. See
- * docs/quality.md#measuring.
+ * Measures what the service finds in labelled videos: `./scripts/deno task quality FOLDER... [--markdown]
+ * [--json] [--videos] [--folds K] [--jobs n] [--no-cache]`. Prints precision, recall and F1 in total and for
+ * each kind of video. See docs/quality.md#measuring.
  */
 
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,5 @@
-/** The small quality set: short videos of the main kinds, made from the clips of the repository and a seed. */
+/** The small quality set: short videos of the main kinds, made from the clips of the repository and a seed.
+ */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,6 @@
-/** A copy of the project in which some files are different, with kernels built anew: for other weights, or other constants. */
+/** A copy of the project in which some files are different, with kernels built anew: for other weights, or
+ * other constants.
+ */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

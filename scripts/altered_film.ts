@@ -1,4 +1,6 @@
-/** The second film of the demo: parts of the clips put together by ffmpeg so that everything happens in it that is marked. */
+/** The second film of the demo: parts of the clips put together by ffmpeg so that everything happens in it
+ * that is marked.
+ */
 
 import { join } from "node:path";
 
@@ -71,7 +73,10 @@ const PARTS: readonly (Part | { readonly blackFrames: number })[] = [
   { clip: FILM, from: 316, to: 352, after: "no cut" },
 ];
 
-/** Makes the film at `path`, and returns what was done to it. The same picture on every machine that has the same ffmpeg. */
+/**
+ * Makes the film at `path`, and returns what was done to it. The same picture on every machine that has the
+ * same ffmpeg.
+ */
 export async function makeAlteredFilm(ffmpeg: string, path: string): Promise<readonly Alteration[]> {
   const inputs: string[] = [];
   const graph: string[] = [];
@@ -136,6 +141,7 @@ function jointFilter(
   const join = typeof joint === "object"
     ? `xfade=transition=${joint.transition}:duration=${joint.frames / FPS}:offset=${start / FPS}`
     : "concat=n=2:v=1";
-  // The next join wants one time base and a steady rate on both sides; a transition may add a frame, as its times are rounded.
+  // The next join wants one time base and a steady rate on both sides; a transition may add a frame, as its
+  // times are rounded.
   return `${both}${join},settb=1/${FPS},setpts=N,fps=${FPS},trim=end_frame=${end}[j${index}]`;
 }

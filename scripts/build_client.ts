@@ -1,4 +1,6 @@
-/** Builds the client library into dist/client/: one ES module, its types, and what a package needs; then packs it. */
+/** Builds the client library into dist/client/: one ES module, its types, and what a package needs; then
+ * packs it.
+ */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,7 +23,9 @@ export interface Built {
   readonly gzippedBytes: number;
 }
 
-/** Builds and packs everything below `dist`, in place of what is there. Throws when the library is too large. */
+/**
+ * Builds and packs everything below `dist`, in place of what is there. Throws when the library is too large.
+ */
 export async function buildClient(dist: string): Promise<Built> {
   const folder = join(dist, "client");
   Deno.mkdirSync(dist, { recursive: true });
@@ -67,7 +71,10 @@ async function gzipped(file: string): Promise<number> {
   return (await new Response(stream).bytes()).length;
 }
 
-/** The commit of the sources, with `-dirty` where they were changed since; `unknown` outside a repository, and without git. */
+/**
+ * The commit of the sources, with `-dirty` where they were changed since; `unknown` outside a repository, and
+ * without git.
+ */
 function commit(): string {
   const git = (...args: string[]) => {
     try {

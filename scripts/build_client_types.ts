@@ -1,4 +1,6 @@
-/** Writes client/src/api_types.ts, the types of the client, from schemas/openapi.json; with --check it fails unless they are up to date. */
+/** Writes client/src/api_types.ts, the types of the client, from schemas/openapi.json; with --check it fails
+ * unless they are up to date.
+ */
 
 import openapiTS, { astToString } from "openapi-typescript";
 import type ts from "typescript";

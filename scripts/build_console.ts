@@ -25,7 +25,10 @@ export interface ConsoleFile {
   readonly bytes: Uint8Array;
 }
 
-/** The files of the console as they are served, without the hashes in their names. Throws where one cannot be built. */
+/**
+ * The files of the console as they are served, without the hashes in their names. Throws where one cannot be
+ * built.
+ */
 export async function consoleFiles(source: string): Promise<ConsoleFile[]> {
   const alias: Record<string, string> = {};
   for (const name of PACKAGES) alias[name] = await packagePath(name);
@@ -57,8 +60,8 @@ export function gzippedBytes(files: readonly ConsoleFile[]): number {
 }
 
 /**
- * Where Deno keeps a package of deno.json, which it knows once the package is loaded. Not imported by name, as its types are
- * those of a browser.
+ * Where Deno keeps a package of deno.json, which it knows once the package is loaded. Not imported by name,
+ * as its types are those of a browser.
  */
 async function packagePath(name: string): Promise<string> {
   await import(name);

@@ -1,4 +1,6 @@
-/** Writes deploy/grafana/dashboard.json from the table of panels; with --check it fails unless the file is up to date. */
+/** Writes deploy/grafana/dashboard.json from the table of panels; with --check it fails unless the file is up
+ * to date.
+ */
 
 interface Panel {
   readonly title: string;

@@ -1,4 +1,6 @@
-/** Fills the generated sections of docs/ from the tables of the code; with --check, fails unless they are up to date. */
+/** Fills the generated sections of docs/ from the tables of the code; with --check, fails unless they are up
+ * to date.
+ */
 
 import { filled } from "./docs/markdown.ts";
 import { GENERATED } from "./docs/tables.ts";

@@ -1,7 +1,8 @@
 /**
- * Builds the web pages of the service into dist/pages/: the console, and `pages/<page>/` of this repository with the files of
- * packages that the page uses. Every file but an index and a service worker has the hash of its content in its name, so that browsers may keep it, and lies
- * there compressed, so that nothing is compressed while it is served. `bootstrap.sh` runs it once for each state of its inputs.
+ * Builds the web pages of the service into dist/pages/: the console, and `pages/<page>/` of this repository
+ * with the files of packages that the page uses. Every file but an index and a service worker has the hash of
+ * its content in its name, so that browsers may keep it, and lies there compressed, so that nothing is
+ * compressed while it is served. `bootstrap.sh` runs it once for each state of its inputs.
  */
 
 import { createHash } from "node:crypto";
@@ -18,7 +19,9 @@ const PACKAGED: Readonly<Record<string, readonly string[]>> = {
 
 const INDEX = "index.html";
 
-/** Files whose names must stay: the index, and a service worker, which a browser looks for under its old name. */
+/**
+ * Files whose names must stay: the index, and a service worker, which a browser looks for under its old name.
+ */
 const FIXED = [INDEX, "service_worker.js"];
 
 /** Writes the files of all pages to `target`, in place of what is there. */

@@ -12,7 +12,10 @@ export function freshFiles(): ReadonlyMap<string, object> {
   return new Map([...publishedSchemas(), ["openapi.json", inOrder(openApi(examples))]]);
 }
 
-/** The order of named schemas says nothing and follows from imports: each keeps its place in the file, and new ones come last. */
+/**
+ * The order of named schemas says nothing and follows from imports: each keeps its place in the file, and new
+ * ones come last.
+ */
 function inOrder(description: { readonly components: { readonly schemas: object } }): object {
   const { components } = description;
   const old = JSON.parse(Deno.readTextFileSync(new URL("../schemas/openapi.json", import.meta.url)));
@@ -21,7 +24,9 @@ function inOrder(description: { readonly components: { readonly schemas: object 
   return { ...description, components: { ...components, schemas } };
 }
 
-/** What is wrong with each file that is missing, different or not needed; empty when all files are up to date. */
+/**
+ * What is wrong with each file that is missing, different or not needed; empty when all files are up to date.
+ */
 export function schemaFaults(directory: URL): string[] {
   const fresh = freshFiles();
   const committed = new Map(committedNames(directory).map((name) => [name, readText(directory, name)]));

@@ -1,6 +1,7 @@
 /**
- * Builds `seccomp/*.bpf`, the system-call filters of caged decoders and of the service, and `seccomp/*.starter`, the programs that set them where no
- * bubblewrap does. With `--check` it compares them with a fresh build.
+ * Builds `seccomp/*.bpf`, the system-call filters of caged decoders and of the service, and
+ * `seccomp/*.starter`, the programs that set them where no bubblewrap does. With `--check` it compares them
+ * with a fresh build.
  */
 
 import { join } from "node:path";

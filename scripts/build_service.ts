@@ -1,8 +1,9 @@
 /**
- * Bundles the service into dist/bundle/: one file for each module of src/ that starts a Worker or a process, with all that it
- * imports, so that a start loads few files instead of five hundred. The text in it is that of the sources, with the types taken out; a
- * comment names the source of each part. What an entry imports later, with `import()`, is a file beside it. `serve` runs this once
- * for each state of the sources; whatever runs src/main.ts needs no bundle.
+ * Bundles the service into dist/bundle/: one file for each module of src/ that starts a Worker or a process,
+ * with all that it imports, so that a start loads few files instead of five hundred. The text in it is that
+ * of the sources, with the types taken out; a comment names the source of each part. What an entry imports
+ * later, with `import()`, is a file beside it. `serve` runs this once for each state of the sources; whatever
+ * runs src/main.ts needs no bundle.
  */
 
 import { isBuiltin } from "node:module";
@@ -14,7 +15,10 @@ import { ENTRIES } from "../src/base/program_paths.ts";
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const GLOBALS = join(ROOT, "src", "base", "worker_globals.ts");
 
-/** The packages that every start loads. Unless all are bundled, the others are found by their names in deno.json, from the bundle as from the sources. */
+/**
+ * The packages that every start loads. Unless all are bundled, the others are found by their names in
+ * deno.json, from the bundle as from the sources.
+ */
 const BUNDLED = ["zod", "hono", "hono/utils/accept", "hono/utils/url", "smol-toml", "prom-client"];
 
 /** What the service uses of prom-client, whose own entry loads several times as much. */
@@ -24,9 +28,9 @@ const METRICS = ["Registry", "Counter", "Gauge", "Histogram"];
 const READS_CODE = ["main", "service_worker"];
 
 /**
- * What of the runtime's Node modules is loaded when it is first called: each of these modules takes 2 to 13 ms of a start and up to 2 MB,
- * in every isolate. Nothing here may be called, extended or compared with while modules are evaluated. A name that is missing here
- * ends the build.
+ * What of the runtime's Node modules is loaded when it is first called: each of these modules takes 2 to 13
+ * ms of a start and up to 2 MB, in every isolate. Nothing here may be called, extended or compared with while
+ * modules are evaluated. A name that is missing here ends the build.
  */
 const LATE: Readonly<Record<string, readonly string[]>> = {
   "node:crypto": [
@@ -43,13 +47,15 @@ const LATE: Readonly<Record<string, readonly string[]>> = {
 
 /** What a bundle is made of. */
 interface BundleOptions {
-  /** A folder `node_modules` with all packages, which are then bundled as well; without it only `BUNDLED` are. */
+  /**
+   * A folder `node_modules` with all packages, which are then bundled as well; without it only `BUNDLED` are.
+   */
   readonly packages?: string;
 }
 
 /**
- * Writes the bundle to `target`, in place of what is there; it must lie two folders below the project, as src/base/ does. Returns
- * the paths of the files in it, from the project.
+ * Writes the bundle to `target`, in place of what is there; it must lie two folders below the project, as
+ * src/base/ does. Returns the paths of the files in it, from the project.
  */
 export async function buildService(
   target: string = join(ROOT, "dist", "bundle"),
@@ -96,7 +102,8 @@ async function bundle(path: string, folder: string, { packages }: BundleOptions)
     target: "esnext",
     ...(packages !== undefined && { platform: "node", nodePaths: [packages] }),
     plugins: [findPackages(isWorker, packages)],
-    // What it takes away must be gone before any other module is evaluated, also those of files beside the entry.
+    // What it takes away must be gone before any other module is evaluated, also those of files beside the
+    // entry.
     ...(isWorker && { banner: { js: `import "./${basename(GLOBALS, ".ts")}.mjs";` } }),
     absWorkingDir: ROOT,
     logLevel: "error",
@@ -106,8 +113,9 @@ async function bundle(path: string, folder: string, { packages }: BundleOptions)
 }
 
 /**
- * Deno takes every module apart that an `import()` names in plain text when the program starts, though it may never be asked for;
- * what a function gives is not looked for before. Such a module is read when it is wanted, which needs the permission to.
+ * Deno takes every module apart that an `import()` names in plain text when the program starts, though it may
+ * never be asked for; what a function gives is not looked for before. Such a module is read when it is
+ * wanted, which needs the permission to.
  */
 function hideLaterImports({ outputs }: esbuild.Metafile, folder: string): void {
   for (const [output, { imports }] of Object.entries(outputs)) {

@@ -1,7 +1,7 @@
 /**
- * Builds `wasm/*.wasm` from `assembly/`. With `--check` it builds in memory and fails unless every committed module
- * equals the fresh build byte for byte and, unless it is scalar, uses SIMD. With `--text NAME`, such as `--text gate`, it prints the
- * committed module as text.
+ * Builds `wasm/*.wasm` from `assembly/`. With `--check` it builds in memory and fails unless every committed
+ * module equals the fresh build byte for byte and, unless it is scalar, uses SIMD. With `--text NAME`, such
+ * as `--text gate`, it prints the committed module as text.
  */
 
 import asc from "assemblyscript/asc";

@@ -1,4 +1,6 @@
-/** The types of the client library in one declaration file, so that every way of resolution finds them, Deno's too. */
+/** The types of the client library in one declaration file, so that every way of resolution finds them,
+ * Deno's too.
+ */
 
 import { join } from "node:path";
 import ts from "typescript";
@@ -6,8 +8,9 @@ import ts from "typescript";
 const LIB = ["es2023", "dom", "dom.iterable", "dom.asynciterable"].map((name) => `lib.${name}.d.ts`);
 
 /**
- * The declarations of `mod.ts` in `folder` and of all files that it imports. No two files declare the same name, so they can
- * stand beside each other; what `mod.ts` exports is exported. Throws where TypeScript finds a fault.
+ * The declarations of `mod.ts` in `folder` and of all files that it imports. No two files declare the same
+ * name, so they can stand beside each other; what `mod.ts` exports is exported. Throws where TypeScript finds
+ * a fault.
  */
 export function declarationsOf(folder: string): string {
   const program = ts.createProgram([join(folder, "mod.ts")], {

@@ -1,4 +1,6 @@
-/** The main features with real films, through the HTTP API of a real server: run, ingest, analyze, timeline, contact sheet. */
+/** The main features with real films, through the HTTP API of a real server: run, ingest, analyze, timeline,
+ * contact sheet.
+ */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,8 +1,9 @@
 /**
- * `./scripts/serve --dev`: starts the service without any configuration, for this machine alone, and prints where the console is.
+ * `./scripts/serve --dev`: starts the service without any configuration, for this machine alone, and prints
+ * where the console is.
  *
- * The data and the key lie in .service-data/dev, so that the runs of yesterday are there today. Every setting that the
- * environment has goes before those of this file, but the address must be one of this machine alone.
+ * The data and the key lie in .service-data/dev, so that the runs of yesterday are there today. Every setting
+ * that the environment has goes before those of this file, but the address must be one of this machine alone.
  */
 
 import { join } from "node:path";

@@ -26,7 +26,8 @@ export function startServer(env: Record<string, string>): Promise<Server> {
 }
 
 /**
- * Starts a Deno program and waits for its line `listening on http://…`. Disposing sends SIGTERM and waits for the end.
+ * Starts a Deno program and waits for its line `listening on http://…`. Disposing sends SIGTERM and waits for
+ * the end.
  */
 export async function startListening(args: readonly string[], env: Record<string, string>): Promise<Server> {
   const child = new Deno.Command(Deno.execPath(), {

@@ -1,4 +1,6 @@
-/** The entry of the process: it replaces itself by one without settings in its environment, then serves or forwards streams. */
+/** The entry of the process: it replaces itself by one without settings in its environment, then serves or
+ * forwards streams.
+ */
 
 import { ENVIRONMENT_ON_STDIN, FORWARD_STREAMS, readEnvironmentOnce } from "./process/clean_process.ts";
 

@@ -1,4 +1,6 @@
-/** The bundle that `scripts/serve` starts: it does what the sources do, with every Worker and every file that it needs. */
+/** The bundle that `scripts/serve` starts: it does what the sources do, with every Worker and every file that
+ * it needs.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -256,8 +256,8 @@ Deno.test("the log says how decoders are caged, and a cage that is required and 
 });
 
 /**
- * A folder whose `bwrap`, with which the trials of the cage begin, waits until `open` is called. It is the machine's own, or one
- * that does not work where the machine has none.
+ * A folder whose `bwrap`, with which the trials of the cage begin, waits until `open` is called. It is the
+ * machine's own, or one that does not work where the machine has none.
  */
 class SlowCage implements Disposable {
   readonly #folder = Deno.makeTempDirSync({ prefix: "service-main-" });

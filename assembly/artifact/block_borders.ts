@@ -1,15 +1,18 @@
-/** Borders of blocks: short straight edges where the picture is new, and whether they lie on the grid of a codec's blocks. */
+/** Borders of blocks: short straight edges where the picture is new, and whether they lie on the grid of a
+ * codec's blocks.
+ */
 
 import { put } from "./measures";
 import { MUCH, muchNew, newCells } from "./novelty";
 
 /*
- * A cell of 4x4 samples that is new has a border down where the sums of its columns step once: over two samples, as reducing the
- * picture spreads a border over two, while the samples on either side of these are alike. The share of the sample between says
- * where in it the border lies. Borders along are found in the sums of its rows.
+ * A cell of 4x4 samples that is new has a border down where the sums of its columns step once: over two
+ * samples, as reducing the picture spreads a border over two, while the samples on either side of these are
+ * alike. The share of the sample between says where in it the border lies. Borders along are found in the
+ * sums of its rows.
  *
- * The borders of damaged blocks lie on multiples of 8 or 16 samples of the picture before it was reduced, those of everything
- * else lie anywhere. Where its size is not known there is no grid.
+ * The borders of damaged blocks lie on multiples of 8 or 16 samples of the picture before it was reduced,
+ * those of everything else lie anywhere. Where its size is not known there is no grid.
  *
  * Borders that came together on a grid are held: looked for again, in their places, in the frames behind.
  */
@@ -52,8 +55,8 @@ let acrossUnit: f32 = 0;
 let downUnit: f32 = 0;
 
 /*
- * A border is a word: the cell in bits 0 to 11, which of its four steps in 12 and 13, whether it is along in 14, whether it was
- * missing in the frame before in 15, its place from 16 on.
+ * A border is a word: the cell in bits 0 to 11, which of its four steps in 12 and 13, whether it is along in
+ * 14, whether it was missing in the frame before in 15, its place from 16 on.
  */
 const FRESH: usize = memory.data(2 * 320 * 4, 16);
 const HELD_MOST: i32 = 512;
@@ -150,7 +153,10 @@ function find(luma: usize): void {
   }
 }
 
-/** Adds the clearest border of a cell down and that along, where there is one; found without branches, which a processor guesses wrong. */
+/**
+ * Adds the clearest border of a cell down and that along, where there is one; found without branches, which a
+ * processor guesses wrong.
+ */
 function findIn(luma: usize, cell: i32): void {
   const x = cell % CELLS_ACROSS, y = cell / CELLS_ACROSS;
   const down = sumsOf(luma, cell, false), along = sumsOf(luma, cell, true);
@@ -247,7 +253,10 @@ function count(borders: usize, many: i32): void {
   }
 }
 
-/** How clearly the borders in COUNTS lie on a grid, across and down, the less clear of the two: 1 is what chance gives. */
+/**
+ * How clearly the borders in COUNTS lie on a grid, across and down, the less clear of the two: 1 is what
+ * chance gives.
+ */
 function clarityOf(grid: f32): f32 {
   const across = grid * acrossUnit, down = grid * downUnit;
   if (min(across, down) < FINEST) return 0;

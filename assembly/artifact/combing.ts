@@ -1,20 +1,22 @@
-/** Whether neighbouring lines of the picture show two moments in turn: measures of combing, on lines that nothing was averaged of. */
+/** Whether neighbouring lines of the picture show two moments in turn: measures of combing, on lines that
+ * nothing was averaged of.
+ */
 
 import { apart, sum8 } from "../lanes";
 import { put } from "./measures";
 
 /*
- * The lines come in groups of four neighbours, 320 samples each: first line a of all groups, then b, c, and d. Those of the newest
- * four frames are kept: frame i in slot i % 4.
+ * The lines come in groups of four neighbours, 320 samples each: first line a of all groups, then b, c, and
+ * d. Those of the newest four frames are kept: frame i in slot i % 4.
  *
  *   a  ---- x ----      A sample place is combed where all steps between the four lines go up and down in turn, each by more
  *   b  ------ x --      than TREMOR levels. Of four lines a and c belong to one field, b and d to the other.
  *   c  ---- x ----
  *   d  ------ x --
  *
- * At newly combed places line b is compared with the mean of a and c of this frame and of the three before it, and line c likewise with b
- * and d. If nothing is wrong, both differ alike from an older frame: it is as old for either field. If one field is of another
- * moment, an older frame is nearer to one of them.
+ * At newly combed places line b is compared with the mean of a and c of this frame and of the three before
+ * it, and line c likewise with b and d. If nothing is wrong, both differ alike from an older frame: it is as
+ * old for either field. If one field is of another moment, an older frame is nearer to one of them.
  */
 
 /** One line of each group. */
@@ -33,7 +35,10 @@ const COMPARED_FROM: i32 = 256;
 const FLOOR: f32 = 1280;
 
 const LINES: usize = memory.data(4 * 8 * 4 * 320, 16);
-/** Of the newest two frames: 0 where a place is not combed, UP where line b is above its neighbours, else DOWN. */
+/**
+ * Of the newest two frames: 0 where a place is not combed, UP where line b is above its neighbours, else
+ * DOWN.
+ */
 const COMBED: usize = memory.data(2 * 8 * 320, 16);
 const COMBED_BYTES: i32 = LINE;
 const UP: i8 = 0x0f;
@@ -49,7 +54,10 @@ export function resetCombing(): void {
   memory.fill(COMBED, 0, 2 * COMBED_BYTES);
 }
 
-/** Measures 35 to 37 of the next frame, by its lines: 32 times 320 samples at any alignment, or 0 where it has none. */
+/**
+ * Measures 35 to 37 of the next frame, by its lines: 32 times 320 samples at any alignment, or 0 where it has
+ * none.
+ */
 export function measureCombing(lines: usize): void {
   put(35, 0);
   put(36, 0);
@@ -71,7 +79,10 @@ function linesBefore(lag: i32): usize {
   return LINES + ((frames - min(frames, lag)) & (SLOTS - 1)) * LINES_ALL;
 }
 
-/** Fills COMBED of the newest frame; returns by how many levels beyond TREMOR the lines go up and down in turn. */
+/**
+ * Fills COMBED of the newest frame; returns by how many levels beyond TREMOR the lines go up and down in
+ * turn.
+ */
 function alternation(lines: usize): i32 {
   const tremor = i8x16.splat(TREMOR);
   const none = i8x16.splat(0);
@@ -130,7 +141,10 @@ function compareFields(own: usize): void {
   put(36, apartMost);
 }
 
-/** How far line 1 or 2 of the groups is, at newly combed places, from the mean of the two lines beside it in another frame. */
+/**
+ * How far line 1 or 2 of the groups is, at newly combed places, from the mean of the two lines beside it in
+ * another frame.
+ */
 function fieldDifference(own: usize, other: usize, line: i32): f32 {
   const between = line * LINE;
   let total = 0;

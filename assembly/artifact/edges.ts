@@ -1,10 +1,13 @@
-/** Straight edges along rows and columns: the borders of damaged blocks, at any place, and everything else that is straight. */
+/** Straight edges along rows and columns: the borders of damaged blocks, at any place, and everything else
+ * that is straight.
+ */
 
 import { put } from "./measures";
 
 /*
- * A sample is part of an edge when its step to the sample before it is EDGE_LEAST levels larger than the steps two samples
- * before and behind: reducing the picture spreads an edge over two steps. The samples of an edge are counted
+ * A sample is part of an edge when its step to the sample before it is EDGE_LEAST levels larger than the
+ * steps two samples before and behind: reducing the picture spreads an edge over two steps. The samples of an
+ * edge are counted
  *
  *   ACROSS  in 180 rows of 10 stretches: the first 16 of each 32 samples
  *   DOWN    in 9 bands of 320 columns: every fourth of the 20 rows of a band
@@ -14,7 +17,10 @@ import { put } from "./measures";
 
 /** Larger than the steps nearby by at least so many levels. */
 export const EDGE_LEAST: usize = memory.data<u8>([8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8], 16);
-/** Samples of a stretch, and of a column of a band, from which on it is an edge, and below which it is clearly none. */
+/**
+ * Samples of a stretch, and of a column of a band, from which on it is an edge, and below which it is clearly
+ * none.
+ */
 const ACROSS_MIN: i8 = 10;
 const ACROSS_NONE: i8 = 5;
 const DOWN_MIN: i8 = 3;
@@ -29,7 +35,10 @@ const ACROSS_BYTES: i32 = 180 * 10 + 8;
 const DOWN_BYTES: i32 = 9 * 320;
 /** Rows of a band that are looked at. */
 const BAND_ROWS: i32 = 5;
-/** The steps along each of the rows that are looked at, written by the measure of texture, with room on both sides. */
+/**
+ * The steps along each of the rows that are looked at, written by the measure of texture, with room on both
+ * sides.
+ */
 export const STEPS_BYTES: i32 = 16 + 320 + 16;
 export const STEPS: usize = memory.data(9 * 5 * 352, 16);
 /** Between the slots, for the neighbours of the first and the last counts. */
@@ -37,7 +46,10 @@ const PAD: i32 = 32;
 const ACROSS: usize = memory.data(2 * 1808 + 3 * 32, 16);
 const DOWN: usize = memory.data(2 * 2880 + 3 * 32, 16);
 
-/** Measures 17 to 22: thousandths of edges, of new ones and of those that are gone, along rows and then down columns. */
+/**
+ * Measures 17 to 22: thousandths of edges, of new ones and of those that are gone, along rows and then down
+ * columns.
+ */
 export function measureEdges(slot: i32, isFirst: bool): void {
   const across = acrossOf(slot), down = DOWN + PAD + slot * (DOWN_BYTES + PAD);
   findDown(down);
@@ -55,7 +67,10 @@ export function measureEdges(slot: i32, isFirst: bool): void {
   putShares(20, DOWN_BYTES);
 }
 
-/** Where the counts of edges along rows are, to be filled for rows 3 to 177, which have steps two rows before and behind. */
+/**
+ * Where the counts of edges along rows are, to be filled for rows 3 to 177, which have steps two rows before
+ * and behind.
+ */
 export function acrossOf(slot: i32): usize {
   return ACROSS + PAD + slot * (ACROSS_BYTES + PAD);
 }
@@ -90,7 +105,10 @@ let edges: i32 = 0;
 let added: i32 = 0;
 let gone: i32 = 0;
 
-/** An edge is new where the frame before had none in the same place nor in the places `stride` before and behind it. */
+/**
+ * An edge is new where the frame before had none in the same place nor in the places `stride` before and
+ * behind it.
+ */
 function compareEdges(now: usize, before: usize, bytes: i32, stride: i32, least: i8, none: i8): void {
   edges = 0;
   added = 0;

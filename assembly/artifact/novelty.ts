@@ -4,23 +4,26 @@ import { apart, sum8 } from "../lanes";
 import { put } from "./measures";
 
 /*
- * A fine cell (the mean of 4x4 luma samples, 80x45 of them) is new by as many levels as it lies outside the range of the 3x3
- * cells around it in the frame before: what moved by up to a cell is not new. It is gone by as many as the cell of the frame before
- * lies outside the range of the 3x3 cells in this frame. At the ends of a row the range has cells of the rows beside it.
+ * A fine cell (the mean of 4x4 luma samples, 80x45 of them) is new by as many levels as it lies outside the
+ * range of the 3x3 cells around it in the frame before: what moved by up to a cell is not new. It is gone by
+ * as many as the cell of the frame before lies outside the range of the 3x3 cells in this frame. At the ends
+ * of a row the range has cells of the rows beside it.
  */
 
 const WIDTH: i32 = 80;
 const HEIGHT: i32 = 45;
 const CELLS: i32 = 80 * 45;
 
-/** A cell in a strip is new by this at least, while the cells two rows above and below are by that at most. */
+/**
+ * A cell in a strip is new by this at least, while the cells two rows above and below are by that at most.
+ */
 const STRIP: i8 = 9;
 const STRIP_BESIDE: i8 = 2;
 /** Levels from which on a cell is much new. */
 export const MUCH: u8 = 13;
 /**
- * Levels: a cell is new or gone from the first on, much so from the second; it has returned that changed by the third or more, and
- * differs from an older one by the fourth at most.
+ * Levels: a cell is new or gone from the first on, much so from the second; it has returned that changed by
+ * the third or more, and differs from an older one by the fourth at most.
  */
 // deno-fmt-ignore
 const LIMITS: usize = memory.data<u8>([
@@ -47,7 +50,10 @@ export function newCells(): usize {
   return NEW + 2 * WIDTH;
 }
 
-/** Measures 23 to 29. The planes of cells are those of the newest frame, of the last one, and of the third one before it. */
+/**
+ * Measures 23 to 29. The planes of cells are those of the newest frame, of the last one, and of the third one
+ * before it.
+ */
 export function measureNovelty(
   slot: i32,
   own: usize,

@@ -1,4 +1,6 @@
-/** Texture: how far samples stick out of their neighbours, and steps between rows; what edges are found by is made on the way. */
+/** Texture: how far samples stick out of their neighbours, and steps between rows; what edges are found by is
+ * made on the way.
+ */
 
 import { apart, EIGHTS, LANE_MASKS, ONE_WORDS, sum4, sums4 } from "../lanes";
 import { acrossOf, EDGE_LEAST, STEPS, STEPS_BYTES, STRETCHES } from "./edges";
@@ -7,8 +9,9 @@ import { acrossOf, EDGE_LEAST, STEPS, STEPS_BYTES, STRETCHES } from "./edges";
  *   SPIKES  20x9 blocks of 16x20 luma samples: sum of how far samples stick out of both their neighbours in a row or column
  *   LINES   180 rows: sum of the steps between a row and the one above that have no like beside them
  *
- * for the newest two frames (frame i in slot i % 2). Along rows every second row is looked at, down columns all of them. The plane
- * is read in ten stretches of 32 samples, each from top to bottom, so that a step between two rows is made once for all measures.
+ * for the newest two frames (frame i in slot i % 2). Along rows every second row is looked at, down columns
+ * all of them. The plane is read in ten stretches of 32 samples, each from top to bottom, so that a step
+ * between two rows is made once for all measures.
  */
 
 const BLOCKS: i32 = 180;
@@ -27,14 +30,20 @@ const LINE_PARTS: usize = memory.data(180 * 16, 16);
 const STEP_FLOOR: usize = memory.data<u8>([5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5], 16);
 /** A block with less is flat. */
 const FLAT_BELOW: i32 = 60;
-/** The most spikes in a row of blocks and in those above and below it, with room for a block on either side that stays 0. */
+/**
+ * The most spikes in a row of blocks and in those above and below it, with room for a block on either side
+ * that stays 0.
+ */
 const MOST: usize = memory.data(4 * 4 + 20 * 4 + 4 * 4, 16);
 
 /** Of the newest frame: sums of the spikes along rows and down columns. */
 export let spikesAcross: i32 = 0;
 export let spikesDown: i32 = 0;
 
-/** Fills SPIKES and LINES, the counts of edges along rows, the steps of edges down columns, and 80x45 `cells`: the rounded means of 4x4 samples. */
+/**
+ * Fills SPIKES and LINES, the counts of edges along rows, the steps of edges down columns, and 80x45 `cells`:
+ * the rounded means of 4x4 samples.
+ */
 export function measureTexture(luma: usize, slot: i32, cells: usize): void {
   const spikes = SPIKES + slot * BLOCKS * 4, edges = acrossOf(slot);
   memory.fill(LINE_PARTS, 0, 16 * ROWS);
@@ -61,15 +70,17 @@ export function measureTexture(luma: usize, slot: i32, cells: usize): void {
 }
 
 /**
- * Two columns of blocks. Returns the sums of their spikes down columns, left and right, and along rows. Edges are counted in the left
- * column. Four rows at a time, as the steps that are kept then stay in their places: s0 is that of the first row, above it p1 to p3.
+ * Two columns of blocks. Returns the sums of their spikes down columns, left and right, and along rows. Edges
+ * are counted in the left column. Four rows at a time, as the steps that are kept then stay in their places:
+ * s0 is that of the first row, above it p1 to p3.
  */
 function measureStretch(stretchAt: usize, stretch: i32, spikes: usize, edges: usize, cells: usize): v128 {
   const floor = v128.load(STEP_FLOOR), edgeLeast = v128.load(EDGE_LEAST), ones = v128.load(ONE_WORDS);
   // At the edges of the picture a sample stands for its missing neighbour, so it is no spike.
   const leftMask = v128.load(LANE_MASKS + (stretch == 0 ? 16 : 0));
   const rightMask = v128.load(LANE_MASKS + (stretch == STRETCHES - 1 ? 32 : 0));
-  // Rows above the picture count as steps of any height, so that there are no lines in rows 0 and 1, nor edges in rows 0 to 2.
+  // Rows above the picture count as steps of any height, so that there are no lines in rows 0 and 1, nor
+  // edges in rows 0 to 2.
   let s0 = i8x16.splat(-1), p1 = s0, p2 = s0, p3 = s0, s0Right = s0, p1Right = s0;
   let own = v128.load(stretchAt), right = v128.load(stretchAt, 16);
   // What rows 0 and 1 will add, of which there are no spikes.
@@ -250,7 +261,9 @@ export function flatBlocks(slot: i32): i32 {
   return sum4(flat);
 }
 
-/** The share of the blocks whose texture grew; `slot` and `other` are those of a frame and of the one before. */
+/**
+ * The share of the blocks whose texture grew; `slot` and `other` are those of a frame and of the one before.
+ */
 export function grownShare(slot: i32, other: i32): f32 {
   return <f32> grownBlocks(SPIKES + slot * BLOCKS * 4, SPIKES + other * BLOCKS * 4) / <f32> BLOCKS;
 }
@@ -260,7 +273,10 @@ export function newLineStep(slot: i32, other: i32): f32 {
   return <f32> newLine(LINES + slot * ROWS * 4, LINES + other * ROWS * 4) / 320;
 }
 
-/** How many blocks have more spikes than they and those around them had before, as what was there may have moved here. */
+/**
+ * How many blocks have more spikes than they and those around them had before, as what was there may have
+ * moved here.
+ */
 function grownBlocks(spikes: usize, before: usize): i32 {
   let grown = i32x4.splat(0);
   for (let row: i32 = 0; row < BLOCK_ROWS; row++) {
@@ -285,7 +301,10 @@ function grownBlocks(spikes: usize, before: usize): i32 {
   return sum4(grown);
 }
 
-/** By how much the lines of a row are more than those of the three rows there before, at most; of rows 1 to 178. */
+/**
+ * By how much the lines of a row are more than those of the three rows there before, at most; of rows 1 to
+ * 178.
+ */
 function newLine(lines: usize, before: usize): i32 {
   let most = i32x4.splat(0);
   for (let row: usize = 1; row < <usize> ROWS - 1; row += 4) {

@@ -1,4 +1,6 @@
-/** Black bars at the edges of a frame: the cells that they touch get the mirror image of the picture between them. */
+/** Black bars at the edges of a frame: the cells that they touch get the mirror image of the picture between
+ * them.
+ */
 
 import { CELL_MOVES } from "../luma";
 import { COLUMNS, ROW_BYTES, ROWS } from "./layout";
@@ -60,7 +62,10 @@ function keep(known: usize, mask: v128): void {
   v128.store(known, v128.and(v128.load(known), mask));
 }
 
-/** One more sample than the bar, as its edge is blended. A bar over the limit is a dark part of the picture: 0. */
+/**
+ * One more sample than the bar, as its edge is blended. A bar over the limit is a dark part of the picture:
+ * 0.
+ */
 function touchedCells(samples: i32, cellSamples: i32, limit: i32): i32 {
   if (samples == 0) return 0;
   const touched = (samples + cellSamples) / cellSamples;

@@ -114,7 +114,10 @@ function dotsAt(first: v128, second: v128, third: v128, fourth: v128, fifth: v12
   return i32x4.add(dots, i32x4.dot_i16x8_s(fifth, v128.load(other + 4 * ROW_BYTES)));
 }
 
-/** Measures three windows, from the one at (y, x) to the right; at the right side only two are windows. Returns their variances. */
+/**
+ * Measures three windows, from the one at (y, x) to the right; at the right side only two are windows.
+ * Returns their variances.
+ */
 function measureWindows(slot: i32, y: i32, x: i32): v128 {
   const cells = CELLS + slot * CELLS_BYTES + y * ROW_BYTES + (x << 1);
   const sums = sums4(sumsAt(cells), sumsAt(cells + 2), sumsAt(cells + 4), i32x4.splat(0));

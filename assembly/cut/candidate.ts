@@ -19,13 +19,15 @@ import { FLOORS } from "./features";
 const MOST: f32 = 0.75;
 /** A change stands out that is so much larger than those of its neighbours. */
 const PEAK: f32 = 1.2;
-/** A frame stands out clearly, as most cuts do, where so many of the six distances are so many times as large. */
+/**
+ * A frame stands out clearly, as most cuts do, where so many of the six distances are so many times as large.
+ */
 const CLEAR_PEAK: f32 = 2;
 const CLEAR_COUNT: i32 = 5;
 
 /**
- * Whether the frame may be a cut: it differs enough from the one before, by more than its neighbours differ from theirs,
- * and no frame from before it has returned. Only becomes false with further frames.
+ * Whether the frame may be a cut: it differs enough from the one before, by more than its neighbours differ
+ * from theirs, and no frame from before it has returned. Only becomes false with further frames.
  */
 export function isCandidate(frame: i32): bool {
   return standsOut(frame) && !hasReturned(frame);
@@ -62,8 +64,8 @@ function peaksOf(frame: i32, d: usize, factor: f32): i32 {
 }
 
 /**
- * Whether one of the two frames that follow is nearly one of the two before. White lasts up to five frames and is a flash:
- * both its edges are ruled out, if the picture before it returns.
+ * Whether one of the two frames that follow is nearly one of the two before. White lasts up to five frames
+ * and is a flash: both its edges are ruled out, if the picture before it returns.
  */
 export function hasReturned(frame: i32): bool {
   const before = (frame - 1) & (SLOTS - 1);

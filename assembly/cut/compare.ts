@@ -60,9 +60,9 @@ function colorDistance(later: i32, earlier: i32): f32 {
 }
 
 /**
- * LUMA: the mean difference in [0,1], 48 levels in a cell count as 1. QUIETEST_BAND: the same in that of four bands, from top
- * to bottom, that differs least: damage and insets change only a part. CHANGED_SHARE: of the cells, those that differ by more
- * than 10 levels.
+ * LUMA: the mean difference in [0,1], 48 levels in a cell count as 1. QUIETEST_BAND: the same in that of four
+ * bands, from top to bottom, that differs least: damage and insets change only a part. CHANGED_SHARE: of the
+ * cells, those that differ by more than 10 levels.
  */
 function compareCells(out: usize, later: i32, earlier: i32): void {
   const a = CELLS + later * CELLS_BYTES;
@@ -91,8 +91,8 @@ function compareCells(out: usize, later: i32, earlier: i32): void {
 }
 
 /**
- * FINE: the mean difference of the fine cells, in levels / 64. FINE_TEXTURE: how much the fine texture differs, of what there
- * is of it: 8x6 cells at a time, without their mean.
+ * FINE: the mean difference of the fine cells, in levels / 64. FINE_TEXTURE: how much the fine texture
+ * differs, of what there is of it: 8x6 cells at a time, without their mean.
  */
 function compareFine(out: usize, later: i32, earlier: i32, share: f32): void {
   const a = FINE_CELLS + later * FINE_BYTES;

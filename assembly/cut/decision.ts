@@ -1,4 +1,6 @@
-/** The decision of fitted trees: each asks whether single numbers are above thresholds and adds what its leaf says. */
+/** The decision of fitted trees: each asks whether single numbers are above thresholds and adds what its leaf
+ * says.
+ */
 
 import { BIAS, FEATURES_ASKED, HIGH, LEAVES, LOW, ROOTS, THRESHOLDS, TREES } from "../../weights/cut";
 
@@ -41,7 +43,10 @@ export function isAtLeast(row: usize, limit: i32): bool {
   return sum >= limit;
 }
 
-/** Whether `decide` may give at least `limit` for any numbers from those at `least` to those at `most`; seldom also where it may not. */
+/**
+ * Whether `decide` may give at least `limit` for any numbers from those at `least` to those at `most`; seldom
+ * also where it may not.
+ */
 export function mayBeAtLeast(least: usize, most: usize, limit: i32): bool {
   let sum: i32 = BIAS;
   for (let tree = 0; tree < TREES; tree++) {

@@ -5,8 +5,8 @@ import { boundFeatures, LEAST_ROW, measureFeatures, ROW } from "./features";
 import { SLOTS } from "./layout";
 
 /**
- * A candidate is out where the logarithm of its odds is below this while nothing is said to be motion. Those of true cuts are
- * larger (docs/detection.md#cuts).
+ * A candidate is out where the logarithm of its odds is below this while nothing is said to be motion. Those
+ * of true cuts are larger (docs/detection.md#cuts).
  */
 const OUT: f32 = -4;
 
@@ -31,7 +31,10 @@ export function judgeEarly(frame: i32): bool {
   return true;
 }
 
-/** Whether a candidate will be out, whatever those pairs of near frames say that were not measured. The near frames must have come. */
+/**
+ * Whether a candidate will be out, whatever those pairs of near frames say that were not measured. The near
+ * frames must have come.
+ */
 export function isHopeless(frame: i32): bool {
   boundFeatures(frame);
   return !mayBeAtLeast(LEAST_ROW, ROW, <i32> (OUT * LEAF_ONE));

@@ -1,4 +1,6 @@
-/** What is known of a frame that may be the first of a shot: numbers from 0 to 255, from its distances to its neighbours. */
+/** What is known of a frame that may be the first of a shot: numbers from 0 to 255, from its distances to its
+ * neighbours.
+ */
 
 import {
   BLACK,
@@ -16,7 +18,9 @@ import { allBetween, between, MOTION, newest, NOTHING, pairsOnlyKnown } from "./
 
 const TIMES: usize = memory.data(32 * 8, 16);
 
-/** The distance at which a number is 128, and what is added to the denominators of ratios, for each measure. */
+/**
+ * The distance at which a number is 128, and what is added to the denominators of ratios, for each measure.
+ */
 const SCALES = memory.data<f32>([0.3, 0.15, 0.2, 0.15, 0.2, 0.3, 0.3, 0.4, 0.1, 0.6, 0.6, 1], 16);
 export const FLOORS = memory.data<f32>(
   [0.05, 0.02, 0.02, 0.01, 0.03, 0.05, 0.02, 0.05, 0.02, 0.05, 0.05, 1],
@@ -83,8 +87,8 @@ const PAIRS: usize = memory.data<i8>([
 const PAIRS_END: i32 = 36;
 
 /**
- * Fills ROW for a frame that is at most 5 before the newest. With `isNear` frames that are far away count as near, and nothing is said
- * to be motion.
+ * Fills ROW for a frame that is at most 5 before the newest. With `isNear` frames that are far away count as
+ * near, and nothing is said to be motion.
  */
 export function measureFeatures(frame: i32, isNear: bool = false): void {
   const step = stepAt(frame);
@@ -153,8 +157,9 @@ function putMotion(frame: i32, step: i32, m: i32): void {
 }
 
 /**
- * Fills LEAST_ROW and ROW with the bounds of the near numbers of a frame, whatever those pairs say that were not measured: the shortest
- * distance can only become shorter by them, the coherence only larger. A bound is one wider than what was computed, as that is rounded.
+ * Fills LEAST_ROW and ROW with the bounds of the near numbers of a frame, whatever those pairs say that were
+ * not measured: the shortest distance can only become shorter by them, the coherence only larger. A bound is
+ * one wider than what was computed, as that is rounded.
  */
 export function boundFeatures(frame: i32): void {
   pairsOnlyKnown(true);

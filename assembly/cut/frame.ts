@@ -35,7 +35,9 @@ const HALVES: usize = memory.data<i16>([1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1
 const U_PLANE: i32 = 320 * 180;
 const V_PLANE: i32 = 320 * 180 + 160 * 90;
 
-/** Reduces the 320x180 yuv420p frame at `frame` (any alignment) into `slot`, which has its fine cells already. */
+/**
+ * Reduces the 320x180 yuv420p frame at `frame` (any alignment) into `slot`, which has its fine cells already.
+ */
 export function reduceFrame(frame: usize, slot: i32): void {
   const fine = FINE + slot * FINE_BYTES;
   const middle = MIDDLE + slot * MIDDLE_BYTES;
@@ -123,7 +125,10 @@ function reduceChroma(frame: usize, chroma: usize): void {
   }
 }
 
-/** Mean luma (8 a level) of each column in three bands of 20 fine rows, and of each row in four bands of 20 columns. */
+/**
+ * Mean luma (8 a level) of each column in three bands of 20 fine rows, and of each row in four bands of 20
+ * columns.
+ */
 function measureProfiles(fine: usize, profiles: usize, slot: i32): void {
   let contrast = 0;
   for (let band = 0; band < 3; band++) contrast += columnProfile(fine + band * 3200, profiles + band * 160);
@@ -206,8 +211,8 @@ function measureTexture(fine: usize, means: usize, slot: i32): void {
 }
 
 /**
- * LOST: the share of the chroma cells that are green without anything else, or gray, as decoders leave them. PALE: of those
- * that are nearly gray, as where only changes were drawn on it.
+ * LOST: the share of the chroma cells that are green without anything else, or gray, as decoders leave them.
+ * PALE: of those that are nearly gray, as where only changes were drawn on it.
  */
 function measureLosses(middle: usize, chroma: usize, slot: i32): void {
   let lost = i16x8.splat(0), pale = i16x8.splat(0);

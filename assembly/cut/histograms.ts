@@ -1,4 +1,6 @@
-/** The histograms of luma and of colour of a frame, smoothed, and what they say alone: brightness, white, black. */
+/** The histograms of luma and of colour of a frame, smoothed, and what they say alone: brightness, white,
+ * black.
+ */
 
 import {
   BINS,
@@ -103,7 +105,10 @@ function lumaBin(bin: usize): i32 {
   return load<u16>(LUMA + 2 + (bin << 1));
 }
 
-/** Every second cell of U and of V, in bins of eight levels from 64 to 192, 96 and 768 in the units of the cells. */
+/**
+ * Every second cell of U and of V, in bins of eight levels from 64 to 192, 96 and 768 in the units of the
+ * cells.
+ */
 function placeColor(): void {
   const factor = v128.load(THIRDS), floor = v128.load(THIRDS, 16), last = v128.load(THIRDS, 32);
   for (let at = 0; at < 600; at += 8) {

@@ -7,7 +7,10 @@ import { panResidual, residual } from "./motion";
 /** Measures from this one on are of motion: residual, pan. */
 export const MOTION: i32 = MEASURES;
 
-/** Distances of frame `later` and the frame `lag` before it, for each measure; known ones have their bit in KNOWN. */
+/**
+ * Distances of frame `later` and the frame `lag` before it, for each measure; known ones have their bit in
+ * KNOWN.
+ */
 const LAGS: i32 = 32;
 const DISTANCES: usize = memory.data(32 * 32 * 9 * 4 + 16, 16);
 /** The distances of a pair that is not known. */
@@ -85,7 +88,10 @@ export function between(measure: i32, later: i32, lag: i32): f32 {
   return load<f32>(motions(later, lag) + ((measure - MOTION) << 2));
 }
 
-/** Address of the distances as by `between`, all measures but those of motion; they may be read in whole vectors. */
+/**
+ * Address of the distances as by `between`, all measures but those of motion; they may be read in whole
+ * vectors.
+ */
 export function allBetween(later: i32, lag: i32): usize {
   if (later > newest || later - lag < 0 || (onlyKnown && !isSettled(0, later, lag))) return NOTHING;
   return distances(later, lag);

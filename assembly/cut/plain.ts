@@ -1,4 +1,6 @@
-/** Cuts between two plain pictures, such as a gray and another gray: there is nothing in them that the trees could compare. */
+/** Cuts between two plain pictures, such as a gray and another gray: there is nothing in them that the trees
+ * could compare.
+ */
 
 import { CHROMA, CHROMA_BYTES, MEANS, MEANS_BYTES, numberAt, SLOTS, TEXTURE } from "./layout";
 import { newest } from "./pairs";
@@ -38,7 +40,10 @@ export function plainPush(frame: i32, ptsMs: f64): void {
   store<f64>(TIMES + ((frame & (SLOTS - 1)) << 3), ptsMs);
 }
 
-/** Whether the frame shows another plain picture than those before it, and those after it show the same, as far as they are known. */
+/**
+ * Whether the frame shows another plain picture than those before it, and those after it show the same, as
+ * far as they are known.
+ */
 export function isPlainCut(frame: i32): bool {
   if (frame < FIRST_FRAMES || !isPlain(frame)) return false;
   const lumaAfter = luma, uAfter = u, vAfter = v;

@@ -1,4 +1,5 @@
-/** Divides the work for a decision among the frames that come before it, so that no single frame costs much. */
+/** Divides the work for a decision among the frames that come before it, so that no single frame costs much.
+ */
 
 import { hasReturned, isClear, standsOut } from "./candidate";
 import { isHopeless, isOut, judgeEarly, ruleOut } from "./early";
@@ -11,8 +12,8 @@ const LOOKAHEAD: i32 = 5;
 const MOTION_COST: i32 = 4;
 
 /**
- * What a decision asks for: a measure, the later frame of the pair, counted from the candidate, and the lag to the earlier. The first
- * ones are near, and enough to leave out most candidates.
+ * What a decision asks for: a measure, the later frame of the pair, counted from the candidate, and the lag
+ * to the earlier. The first ones are near, and enough to leave out most candidates.
  */
 // deno-fmt-ignore
 const NEEDS: usize = memory.data<i8>([
@@ -38,7 +39,10 @@ const FAST_NEEDS_COUNT: i32 = 26;
 const FAST_NEAR_COUNT: i32 = 10;
 const FAST_NEAR_FRAMES: i32 = 3;
 
-/** Measures, for each frame that may be a cut, its share of what is left: later frames get the rest, and may rule it out. */
+/**
+ * Measures, for each frame that may be a cut, its share of what is left: later frames get the rest, and may
+ * rule it out.
+ */
 export function prepare(): void {
   for (let ahead = LOOKAHEAD; ahead > 0; ahead--) {
     const frame = newest - ahead;
@@ -46,7 +50,8 @@ export function prepare(): void {
     const isFast = stepAt(frame) > 1;
     const needs = isFast ? FAST_NEEDS : NEEDS;
     const near = isFast ? FAST_NEAR_FRAMES : NEAR_FRAMES;
-    // Most of those that do not stand out clearly need no more pairs, so their work waits until that is known.
+    // Most of those that do not stand out clearly need no more pairs, so their work waits until that is
+    // known.
     if (ahead < near && !isClear(frame)) continue;
     if (ahead == near && isHopeless(frame)) {
       ruleOut(frame);

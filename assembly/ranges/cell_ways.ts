@@ -32,8 +32,9 @@ export function changed(one: i32, other: i32, most: i32): i32 {
 }
 
 /**
- * Of the cells that differ by more than `most` between two frames: writes to NUMBERS how many there are, how many of them went
- * straight, and the sum of the longest step of each as a share of its way. Then the sums of the differences of the chroma cells and of all.
+ * Of the cells that differ by more than `most` between two frames: writes to NUMBERS how many there are, how
+ * many of them went straight, and the sum of the longest step of each as a share of its way. Then the sums of
+ * the differences of the chroma cells and of all.
  */
 export function measureWays(one: i32, other: i32, most: i32): void {
   const points = min(WAY_POINTS, other - one);
@@ -79,9 +80,10 @@ export function measureWays(one: i32, other: i32, most: i32): void {
 }
 
 /**
- * Compares the frames a quarter, half and three quarters of the way between two with what a straight way leads through. Writes to NUMBERS
- * how far they are, the worst of them, as shares of the distance of the two: from a mix of both; from a picture of which each cell is from
- * the one or from the other; and how far the mix is from that which their time asks for. Then how much the way bends.
+ * Compares the frames a quarter, half and three quarters of the way between two with what a straight way
+ * leads through. Writes to NUMBERS how far they are, the worst of them, as shares of the distance of the two:
+ * from a mix of both; from a picture of which each cell is from the one or from the other; and how far the
+ * mix is from that which their time asks for. Then how much the way bends.
  */
 export function measureMixes(one: i32, other: i32): void {
   const a = cellsOf(one), b = cellsOf(other);
@@ -117,7 +119,10 @@ export function measureMixes(one: i32, other: i32): void {
   putNumber(3, <f64> bends / <f64> distance);
 }
 
-/** The sum of the products of the changes from `a` to `x` with those in TURNS; whole numbers, which an f64 holds. */
+/**
+ * The sum of the products of the changes from `a` to `x` with those in TURNS; whole numbers, which an f64
+ * holds.
+ */
 function alongOf(a: usize, x: usize): f64 {
   let sums = f64x2.splat(0);
   for (let at: usize = 0; at < CELL_BYTES; at += 8) {
@@ -131,7 +136,10 @@ function alongOf(a: usize, x: usize): f64 {
   return f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1);
 }
 
-/** The sum of how far each cell of `x` is from `share` of its way. Added up cell by cell, as the order of such sums matters. */
+/**
+ * The sum of how far each cell of `x` is from `share` of its way. Added up cell by cell, as the order of such
+ * sums matters.
+ */
 function offMix(a: usize, x: usize, share: f64): f64 {
   const shares = f64x2.splat(share);
   let sum: f64 = 0;

@@ -1,4 +1,6 @@
-/** The measures of the newest frames that ranges are found in, and where their kernels write what they measure. */
+/** The measures of the newest frames that ranges are found in, and where their kernels write what they
+ * measure.
+ */
 
 /*
  * Frame i is in slot i % FRAMES; the caller writes its cells, moves and profiles there.

@@ -1,10 +1,13 @@
-/** How well one picture slides into another: bands of luma of frames between them, compared with both pictures side by side. */
+/** How well one picture slides into another: bands of luma of frames between them, compared with both
+ * pictures side by side.
+ */
 
 import { placeBetween, profilesOf, putNumber } from "./layout";
 import { sum4 } from "../lanes";
 
 /*
- * A band profile is the mean luma along one axis: 40 columns in three bands, or 30 rows in four. A place `d` of `length` on it:
+ * A band profile is the mean luma along one axis: 40 columns in three bands, or 30 rows in four. A place `d`
+ * of `length` on it:
  *
  *           d
  *   push    | B moves in behind A, which moves out     B[x + length - d] | A[x - d]
@@ -12,10 +15,12 @@ import { sum4 } from "../lanes";
  *   uncover | A moves out from over B                  B[x]              | A[x - d]
  *   wipe    | neither moves                            B[x]              | A[x]
  *
- * and the same in the other direction. For each of them and each frame that is looked at the best place counts.
+ * and the same in the other direction. For each of them and each frame that is looked at the best place
+ * counts.
  *
- * A value here is the sum of two values of a profile, 15 a level. The bands of a place stand side by side, four words of 16
- * bits, so that the part of a profile that two frames share is one row of words wherever it lies; a fourth band of columns is 0.
+ * A value here is the sum of two values of a profile, 15 a level. The bands of a place stand side by side,
+ * four words of 16 bits, so that the part of a profile that two frames share is one row of words wherever it
+ * lies; a fourth band of columns is 0.
  */
 const SHAPES: i32 = 8;
 /** Shapes are numbered: push, cover, uncover, wipe; then the same backwards. */
@@ -53,10 +58,11 @@ let sharpness: f64 = 0;
 let panned: f64 = 0;
 
 /**
- * Fits the frames between two pictures. Writes to NUMBERS: what is left of them after the best push, cover or uncover, how far that one
- * moved from the first to the last frame that was looked at, and how far it was in the middle one, of the picture; what is left after the
- * best straight wipe, and if only the first or only the last picture moves, as far as it is still seen; and how sharp they are beside the
- * two pictures, along the axis on which they are least so. What is left is a share of the difference of the two pictures.
+ * Fits the frames between two pictures. Writes to NUMBERS: what is left of them after the best push, cover or
+ * uncover, how far that one moved from the first to the last frame that was looked at, and how far it was in
+ * the middle one, of the picture; what is left after the best straight wipe, and if only the first or only
+ * the last picture moves, as far as it is still seen; and how sharp they are beside the two pictures, along
+ * the axis on which they are least so. What is left is a share of the difference of the two pictures.
  */
 export function fitSlide(one: i32, other: i32): void {
   slide =
@@ -74,7 +80,10 @@ export function fitSlide(one: i32, other: i32): void {
   putNumber(5, sharpness);
 }
 
-/** An axis: where it begins in the profiles of a frame, values of a band there, how many bands there are, and their places. */
+/**
+ * An axis: where it begins in the profiles of a frame, values of a band there, how many bands there are, and
+ * their places.
+ */
 function measureAxis(one: i32, other: i32, from: i32, stride: i32, bandCount: i32, places: i32): void {
   bands = bandCount;
   length = places;

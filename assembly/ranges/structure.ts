@@ -22,8 +22,8 @@ export function roughness(frame: i32): f64 {
 }
 
 /**
- * How much the structure of two frames is alike for the best of places up to `across` cells sideways and `along` up or down: 1 where it
- * is the same, at most a little more; steps of a level count little.
+ * How much the structure of two frames is alike for the best of places up to `across` cells sideways and
+ * `along` up or down: 1 where it is the same, at most a little more; steps of a level count little.
  */
 export function likeness(one: i32, other: i32, across: i32, along: i32): f64 {
   readSteps(one, RIGHT_A, DOWN_A);
@@ -65,8 +65,9 @@ function storeSteps(to: usize, steps: v128): void {
 }
 
 /**
- * The sum of the products of the steps of two frames, of which the second is moved, in levels. The steps are whole numbers, so
- * that an f64 holds their sum exactly. Where there is no step there is a 0, so rows are read to their end.
+ * The sum of the products of the steps of two frames, of which the second is moved, in levels. The steps are
+ * whole numbers, so that an f64 holds their sum exactly. Where there is no step there is a 0, so rows are
+ * read to their end.
  */
 function products(right: usize, down: usize, otherRight: usize, otherDown: usize, x: i32, y: i32): f64 {
   let across = f64x2.splat(0), along = across;

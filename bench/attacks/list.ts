@@ -1,4 +1,6 @@
-/** What one caller does for some seconds to stop the service or to fill its memory. attacks.ts measures what another caller sees of it. */
+/** What one caller does for some seconds to stop the service or to fill its memory. attacks.ts measures what
+ * another caller sees of it.
+ */
 
 /** What an attack has to work with. */
 export interface AttackContext {

@@ -1,6 +1,7 @@
 /**
- * The cameras of the benchmarks, in a process of their own so that their processor time is known: an RTSP server that sends a
- * 640x480 film at 30 fps in real time, from its start to every client. It says what happens in lines of JSON.
+ * The cameras of the benchmarks, in a process of their own so that their processor time is known: an RTSP
+ * server that sends a 640x480 film at 30 fps in real time, from its start to every client. It says what
+ * happens in lines of JSON.
  *
  *     deno run -A bench/live/camera_server.ts FILM [PORT]
  */

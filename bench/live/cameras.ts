@@ -1,13 +1,15 @@
 /**
- * Cameras that are always watched: the processor time of each and the frames that are lost, how soon one is back after its server
- * was restarted, how soon an evidence clip is stored, and the growth of memory.
+ * Cameras that are always watched: the processor time of each and the frames that are lost, how soon one is
+ * back after its server was restarted, how soon an evidence clip is stored, and the growth of memory.
  *
  *     ./scripts/deno run -A bench/live/cameras.ts [--only watch,return,clip,memory] [--cameras 8] [--seconds 20]
  *         [--restarts 20] [--clips 20] [--minutes 60]
  *
- * The cameras send H.264, 640x480 at 30 fps, 1.5 Mbit/s, from a process whose share is told apart. The service and a model server
- * that answers at once run in this process (for memory the service has its own), and every camera has a ring for clips. Frames that are lost say something on a quiet
- * machine only, processor time on any; times of coming back and of clips are those of waiting and hardly depend on the load.
+ * The cameras send H.264, 640x480 at 30 fps, 1.5 Mbit/s, from a process whose share is told apart. The
+ * service and a model server that answers at once run in this process (for memory the service has its own),
+ * and every camera has a ring for clips. Frames that are lost say something on a quiet machine only,
+ * processor time on any; times of coming back and of clips are those of waiting and hardly depend on the
+ * load.
  */
 
 import { join } from "node:path";
@@ -66,7 +68,10 @@ const film = make(
 console.log(machine());
 for (const part of values.only.split(",")) await PARTS[part]!();
 
-/** The processor time of watching, told for all that works for a camera: service, decoders, forwarder; not its server. */
+/**
+ * The processor time of watching, told for all that works for a camera: service, decoders, forwarder; not its
+ * server.
+ */
 async function watchMany(): Promise<void> {
   const count = Number(values.cameras);
   await using server = await CameraServer.start(film);
@@ -196,8 +201,9 @@ async function growth(): Promise<void> {
   const samples: { minute: number; bytes: number }[] = [];
   const beginMs = performance.now();
   for (let minute = 0.5; minute <= warmUp + minutes; minute += 0.5) {
-    // The mean of half a minute: memory goes up and down by a tenth with each collection, and the service gives pages back every 30 s, so
-    // that one look at each half minute would go along with that for many minutes, at its top or at its bottom.
+    // The mean of half a minute: memory goes up and down by a tenth with each collection, and the service
+    // gives pages back every 30 s, so that one look at each half minute would go along with that for many
+    // minutes, at its top or at its bottom.
     const looks: number[] = [];
     while (performance.now() - beginMs < minute * 60_000) {
       looks.push(residentBytesOf(server.pid));

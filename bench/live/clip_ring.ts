@@ -1,10 +1,12 @@
 /**
- * What keeping a camera's packets for evidence clips costs: the processor time of decoding with and without the second
- * output of ffmpeg and all that takes it in a session that nobody watches, one after the other in turns.
+ * What keeping a camera's packets for evidence clips costs: the processor time of decoding with and without
+ * the second output of ffmpeg and all that takes it in a session that nobody watches, one after the other in
+ * turns.
  *
  *     ./scripts/deno run -A bench/live/clip_ring.ts [--seconds 20] [--turns 3]
  *
- * The processor time of ffmpeg is told apart, as the one of this process is also that of a runtime that does nothing else.
+ * The processor time of ffmpeg is told apart, as the one of this process is also that of a runtime that does
+ * nothing else.
  */
 
 import { freeRoom } from "../../test/support/live/free_room.ts";

@@ -1,11 +1,13 @@
 /**
- * Live sessions: the latency to a frame's signals and to a stored keyframe, the processor time of a session, how many
- * sessions run at once, the frames lost by packet loss, the time to connect, and the growth of memory.
+ * Live sessions: the latency to a frame's signals and to a stored keyframe, the processor time of a session,
+ * how many sessions run at once, the frames lost by packet loss, the time to connect, and the growth of
+ * memory.
  *
  *     ./scripts/deno run -A bench/live/live.ts [--seconds 10] [--minutes 1] [--most 8] [--only latency,cpu,…]
  *
- * The service and a model server that answers at once run in this process. Every publisher is a process of its own on
- * the same machine, so it uses a part of the same processors. The video is VP8, encoded before the measurement.
+ * The service and a model server that answers at once run in this process. Every publisher is a process of
+ * its own on the same machine, so it uses a part of the same processors. The video is VP8, encoded before the
+ * measurement.
  */
 
 import { parseArgs } from "node:util";
@@ -58,8 +60,8 @@ console.log(machine());
 for (const part of values.only.split(",")) await parts[part]!();
 
 /**
- * One session alone. Both latencies start with the last packet of a frame: until its signals are computed, and until a
- * client has received the `keyframe_stored` event.
+ * One session alone. Both latencies start with the last packet of a frame: until its signals are computed,
+ * and until a client has received the `keyframe_stored` event.
  */
 async function latencies(): Promise<void> {
   await using bench = await openLiveBench();

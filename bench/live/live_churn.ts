@@ -1,11 +1,12 @@
 /**
- * Opens and ends a hundred live sessions, and counts the file descriptors, processes and memory that remain. Fails when
- * descriptors or processes remain.
+ * Opens and ends a hundred live sessions, and counts the file descriptors, processes and memory that remain.
+ * Fails when descriptors or processes remain.
  *
  *     ./scripts/deno run -A bench/live/live_churn.ts [--sessions 100] [--batch 5]
  *
- * The resident memory is that of this process, with its test servers and with garbage that V8 has not collected yet.
- * Each session connects, sends one second of VP8 at four times the speed, and ends with DELETE.
+ * The resident memory is that of this process, with its test servers and with garbage that V8 has not
+ * collected yet. Each session connects, sends one second of VP8 at four times the speed, and ends with
+ * DELETE.
  */
 
 import { parseArgs } from "node:util";

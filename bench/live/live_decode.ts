@@ -1,7 +1,7 @@
 /**
- * One live session without the network part: VP8 access units in real time through decoder, analysis and JPEG encoder.
- * Measures the time from a unit to its frame's signals and to the gate's decision, the time from a kept frame to its
- * JPEG, and the share of one processor that this process and its ffmpeg processes use.
+ * One live session without the network part: VP8 access units in real time through decoder, analysis and JPEG
+ * encoder. Measures the time from a unit to its frame's signals and to the gate's decision, the time from a
+ * kept frame to its JPEG, and the share of one processor that this process and its ffmpeg processes use.
  *
  *     ./scripts/deno run -A bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
  */

@@ -1,4 +1,6 @@
-/** Shared parts of the live benchmarks: a service whose session reports are recorded, publishers, processor time. */
+/** Shared parts of the live benchmarks: a service whose session reports are recorded, publishers, processor
+ * time.
+ */
 
 import { TemporaryFolder } from "../support.ts";
 import { realWorld } from "../../src/base/world.ts";
@@ -12,7 +14,9 @@ import { TestBroker } from "../../test/support/test_broker.ts";
 import { childProcesses } from "../../test/support/own_process.ts";
 import { type ReasonTest, startReason } from "../../test/support/models/reason.ts";
 
-/** A service in this process with a model that answers at once, real live Workers, and all reports of these. */
+/**
+ * A service in this process with a model that answers at once, real live Workers, and all reports of these.
+ */
 export interface LiveBench extends AsyncDisposable {
   readonly live: ReasonTest;
   readonly reports: RecordedReport[];
@@ -95,7 +99,9 @@ export function pauseSeconds(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 }
 
-/** Processors and load average of the machine at the start: with a high load the figures are less reliable. */
+/**
+ * Processors and load average of the machine at the start: with a high load the figures are less reliable.
+ */
 export function machine(): string {
   const [load] = Deno.loadavg();
   return `${navigator.hardwareConcurrency} processors, load ${load!.toFixed(1)} at the start`;

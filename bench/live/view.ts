@@ -1,10 +1,12 @@
 /**
- * What the live view costs, and how late it is: the processor time of one session without a viewer, with one and with twenty,
- * in turns, and the time from the last packet of a picture until a viewer has the bytes of its fragment.
+ * What the live view costs, and how late it is: the processor time of one session without a viewer, with one
+ * and with twenty, in turns, and the time from the last packet of a picture until a viewer has the bytes of
+ * its fragment.
  *
  *     ./scripts/deno run -A bench/live/view.ts [--seconds 8] [--turns 2]
  *
- * The service and the viewers run in this process, the viewers on loopback. Each publisher is a process of its own.
+ * The service and the viewers run in this process, the viewers on loopback. Each publisher is a process of
+ * its own.
  */
 
 import { parseArgs } from "node:util";

@@ -1,15 +1,17 @@
 /**
- * The latency that `POST /v1/infer` adds to the model call that it makes: authentication, admission, model client,
- * event.
+ * The latency that `POST /v1/infer` adds to the model call that it makes: authentication, admission, model
+ * client, event.
  *
- * The model server and the service are processes of their own. This process calls the model server directly, as the
- * service does, and then a bare proxy and the service, alternating, so that other load on the machine affects all. The
- * model server says in its answer how long it took: what a call takes beyond that, less what a direct call takes beyond
- * it, is the overhead. Prints p50 and p99, and the processor time of a call, compared with that of the bare proxy.
+ * The model server and the service are processes of their own. This process calls the model server directly,
+ * as the service does, and then a bare proxy and the service, alternating, so that other load on the machine
+ * affects all. The model server says in its answer how long it took: what a call takes beyond that, less what
+ * a direct call takes beyond it, is the overhead. Prints p50 and p99, and the processor time of a call,
+ * compared with that of the bare proxy.
  *
- * Eight callers have one call each under way. The model answers after `--delay` milliseconds, up to half more or less, as
- * answers of a model differ in length. With a constant delay the eight soon ask, and are answered, all at the same moment,
- * so that each call waits for seven others in every process: that is measured too, as `in step`.
+ * Eight callers have one call each under way. The model answers after `--delay` milliseconds, up to half more
+ * or less, as answers of a model differ in length. With a constant delay the eight soon ask, and are
+ * answered, all at the same moment, so that each call waits for seven others in every process: that is
+ * measured too, as `in step`.
  *
  *     ./scripts/deno run -A bench/models/infer.ts [--rounds 8] [--seconds 2] [--delay 50]
  */
@@ -144,7 +146,10 @@ console.log(`load ${load()}`);
 for (const server of [service, proxy, model]) await server[Symbol.asyncDispose]();
 Deno.exit(0);
 
-/** Milliseconds that each call took beyond those of its model, by `CONCURRENT` callers, each with one call at a time. */
+/**
+ * Milliseconds that each call took beyond those of its model, by `CONCURRENT` callers, each with one call at
+ * a time.
+ */
 async function beyondOf(
   call: Call,
   { until, delayMs }: { readonly until: () => boolean; readonly delayMs: () => number },

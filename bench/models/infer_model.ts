@@ -1,6 +1,7 @@
 /**
- * The model server of infer.ts, a process of its own: answers every chat completion after as many milliseconds as it may have
- * tokens. Its answer is the milliseconds that it really took, as its timers are late by up to two.
+ * The model server of infer.ts, a process of its own: answers every chat completion after as many
+ * milliseconds as it may have tokens. Its answer is the milliseconds that it really took, as its timers are
+ * late by up to two.
  */
 
 const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {

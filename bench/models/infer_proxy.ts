@@ -1,4 +1,6 @@
-/** What infer.ts compares the service with: a proxy of `node:http` that passes every request on to the given URL. */
+/** What infer.ts compares the service with: a proxy of `node:http` that passes every request on to the given
+ * URL.
+ */
 
 import { Agent, createServer, request as open } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -4,11 +4,12 @@
  *     A  ffmpeg -v error -nostdin -i FILM -map 0:v:0 -f null -       the minimum: decoding alone
  *     B  POST /v1/runs/:id/reason                                     signals, JPEGs, model calls, events, rows
  *
- * Also the peak memory of the service during B and with a video of two hours, the time to the event of the first chunk,
- * and how many model calls are wasted by a stop. The service, the model and this client are separate processes; each
- * measurement of memory starts a new service. The videos are made once, in a cache folder, from bbb480 of
- * fixtures/clips: scaled to 1280x720 and repeated to ten minutes (every frame is analysed), and scaled to 320x180 and
- * repeated to two hours (sampled at one frame per second, so that decoding does not take too long).
+ * Also the peak memory of the service during B and with a video of two hours, the time to the event of the
+ * first chunk, and how many model calls are wasted by a stop. The service, the model and this client are
+ * separate processes; each measurement of memory starts a new service. The videos are made once, in a cache
+ * folder, from bbb480 of fixtures/clips: scaled to 1280x720 and repeated to ten minutes (every frame is
+ * analysed), and scaled to 320x180 and repeated to two hours (sampled at one frame per second, so that
+ * decoding does not take too long).
  *
  *     ./scripts/deno run -A bench/models/reason.ts [--cache FOLDER] [--rounds 2] [--only wall|memory|stop]
  */

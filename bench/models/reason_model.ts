@@ -1,4 +1,6 @@
-/** The model server of reason.ts, a process of its own: answers at once; after `/hold` never; `/counts` reports. */
+/** The model server of reason.ts, a process of its own: answers at once; after `/hold` never; `/counts`
+ * reports.
+ */
 
 const ANSWER = JSON.stringify({
   choices: [{

@@ -22,8 +22,8 @@ export interface Compared {
 }
 
 /**
- * All figures with a ratio that the scripts of this run had measured before. A figure that its script does not measure any more is
- * infinitely worse, so that none disappears unseen.
+ * All figures with a ratio that the scripts of this run had measured before. A figure that its script does
+ * not measure any more is infinitely worse, so that none disappears unseen.
  */
 export function compared(before: BenchResult, result: Pick<BenchResult, "scripts" | "figures">): Compared[] {
   const ran = new Set(result.scripts.filter(({ fault }) => fault === null).map(({ script }) => script));

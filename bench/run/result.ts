@@ -1,4 +1,6 @@
-/** The result of a run of benchmarks: each figure beside its limit, medians with spread, and what else the machine did. */
+/** The result of a run of benchmarks: each figure beside its limit, medians with spread, and what else the
+ * machine did.
+ */
 
 import { type Figure, median, ratiosOf } from "../support.ts";
 
@@ -25,7 +27,9 @@ export interface ScriptResult {
   /** What went wrong; null when it ended well. */
   readonly fault: string | null;
   readonly seconds: number;
-  /** Processes that wanted a processor in the last minute, before it and after it; its own are in the second. */
+  /**
+   * Processes that wanted a processor in the last minute, before it and after it; its own are in the second.
+   */
   readonly load: readonly [before: number, after: number];
 }
 
@@ -47,8 +51,8 @@ export interface Machine {
 }
 
 /**
- * Puts the rounds of figures of one name together, in the order in which they first came. Throws where two of one name are not
- * the same figure.
+ * Puts the rounds of figures of one name together, in the order in which they first came. Throws where two of
+ * one name are not the same figure.
  */
 export function figureResults(measured: readonly { script: string; figure: Figure }[]): FigureResult[] {
   const byName = Map.groupBy(measured, ({ figure }) => figure.name);
@@ -77,8 +81,9 @@ export function figureResults(measured: readonly { script: string; figure: Figur
 }
 
 /**
- * A result with those of other scripts of an earlier one, in the order of `order`: after a change that moves a few figures, the others
- * need not be measured again. Throws where they are not of the same kind of run, or of another machine.
+ * A result with those of other scripts of an earlier one, in the order of `order`: after a change that moves
+ * a few figures, the others need not be measured again. Throws where they are not of the same kind of run, or
+ * of another machine.
  */
 export function mergedResults(
   earlier: BenchResult,

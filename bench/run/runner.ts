@@ -1,4 +1,6 @@
-/** Runs scripts of benchmarks one after the other, and collects their figures; one that fails or hangs does not stop the others. */
+/** Runs scripts of benchmarks one after the other, and collects their figures; one that fails or hangs does
+ * not stop the others.
+ */
 
 import { fileURLToPath } from "node:url";
 import { type Figure, FIGURES_FILE, load, TemporaryFolder } from "../support.ts";
@@ -10,7 +12,9 @@ export interface RunnerOptions {
   /** Where the scripts are; ends with a slash. */
   readonly folder: URL;
   readonly isQuick: boolean;
-  /** How often all scripts are run: what the machine does for some minutes then is not in one figure alone. */
+  /**
+   * How often all scripts are run: what the machine does for some minutes then is not in one figure alone.
+   */
   readonly passes: number;
   /** Longest run of one script. */
   readonly deadlineMs: number;
@@ -96,8 +100,8 @@ function linesOf(file: string): string[] | null {
 const REPEATS = 2;
 
 /**
- * The figures that are lost, each time again: a figure that seems so may only have had other work beside it, so its script is
- * repeated, and its best ratio counts.
+ * The figures that are lost, each time again: a figure that seems so may only have had other work beside it,
+ * so its script is repeated, and its best ratio counts.
  */
 export async function lostFigures(
   before: BenchResult,

@@ -1,7 +1,7 @@
 /**
- * The detection quality of the reference audio sidecar, on generated windows with known content and with seeds that
- * were not used for its tuning, and its real-time factor. Needs espeak-ng and ffmpeg; uses voices of flite if ffmpeg
- * has them.
+ * The detection quality of the reference audio sidecar, on generated windows with known content and with
+ * seeds that were not used for its tuning, and its real-time factor. Needs espeak-ng and ffmpeg; uses voices
+ * of flite if ffmpeg has them.
  *
  *     ./scripts/deno run -A bench/sidecars/audio_quality.ts [seeds, 2,3 unless given]
  */
@@ -21,7 +21,10 @@ import {
   type Voice,
 } from "./audio_scenes.ts";
 
-/** When somebody speaks in recordings of the test media: milliseconds, read from spectrograms; null is unknown. */
+/**
+ * When somebody speaks in recordings of the test media: milliseconds, read from spectrograms; null is
+ * unknown.
+ */
 const RECORDINGS: Readonly<Record<string, readonly (readonly [number, number])[] | null>> = {
   "nasa_13013.mp4": [[720, 4640], [5180, 7990], [8590, 11_880]],
   "chrome_ad.webm": [],
@@ -81,7 +84,10 @@ function falseVoices(): void {
   }
 }
 
-/** A sound is found when a detected event with its label overlaps it. Events with other labels are counted by label. */
+/**
+ * A sound is found when a detected event with its label overlaps it. Events with other labels are counted by
+ * label.
+ */
 function soundTable(): void {
   console.log("\nsounds, ten windows for each seed: found/present, and other detected labels");
   for (const sound of SOUNDS) {

@@ -1,4 +1,5 @@
-/** Windows of audio with known content, generated from a seed: speech over synthetic noise, tones and music. */
+/** Windows of audio with known content, generated from a seed: speech over synthetic noise, tones and music.
+ */
 
 import { seededRandom } from "../../test/support/seeded_random.ts";
 import { readWav, wavSamples } from "../../src/model/sidecars/wav.ts";
@@ -9,7 +10,9 @@ const FRAME = 160;
 export interface Scene {
   readonly name: string;
   readonly samples: Int16Array<ArrayBuffer>;
-  /** For each 10 ms: 1 if somebody speaks, 2 in a pause of less than 300 ms, which counts as speech, else 0. */
+  /**
+   * For each 10 ms: 1 if somebody speaks, 2 in a pause of less than 300 ms, which counts as speech, else 0.
+   */
   readonly speech: Uint8Array<ArrayBuffer>;
   /** The other sounds, times in milliseconds. */
   readonly sounds: readonly { readonly label: string; readonly startMs: number; readonly endMs: number }[];
@@ -200,8 +203,8 @@ function once<T>(make: () => T): () => T {
 }
 
 /**
- * 20 s of spoken sentences with pauses over one background. The speech is `snrDb` louder than the background, and 12 to
- * 30 dB below full scale.
+ * 20 s of spoken sentences with pauses over one background. The speech is `snrDb` louder than the background,
+ * and 12 to 30 dB below full scale.
  */
 export function speechScene(voice: Voice, background: string | null, snrDb: number, seed: number): Scene {
   const random = seededRandom(seed);
@@ -454,8 +457,8 @@ function pink(length: number, random: () => number): Signal {
 }
 
 /**
- * The scene as a microphone would record it: the level of the background varies by a few dB, there is some echo, a
- * different frequency response, and the rumble and hiss of a room, 42 to 72 dB below full scale.
+ * The scene as a microphone would record it: the level of the background varies by a few dB, there is some
+ * echo, a different frequency response, and the rumble and hiss of a room, 42 to 72 dB below full scale.
  */
 function inRoom(speech: Signal, background: Signal, gain: number, random: () => number): Signal {
   const [rate, swell] = [0.3 + random() * 2.5, random() * 0.5];

@@ -1,7 +1,7 @@
 /**
- * The distances of the reference embedding between pictures of the same shot and of different shots, in real clips.
- * Prints percentiles of the distance that the service computes, with quantization, and the share of pairs at or below
- * the default novelty threshold:
+ * The distances of the reference embedding between pictures of the same shot and of different shots, in real
+ * clips. Prints percentiles of the distance that the service computes, with quantization, and the share of
+ * pairs at or below the default novelty threshold:
  *
  *     ./scripts/deno run -A bench/sidecars/embedding_quality.ts [folder with clips …]
  */

@@ -17,7 +17,10 @@ const PAYLOAD_CHARACTERS = 160;
 /** In place of the status of what a model says. */
 const NOT_MEASURED = "not measured";
 
-/** The lines of the server as they are, so that integers keep all their digits; read one at a time, however many there are. */
+/**
+ * The lines of the server as they are, so that integers keep all their digits; read one at a time, however
+ * many there are.
+ */
 export const printEvents: Handler = async (session, [id], { kind, index, fromSeq = 0, csv }) => {
   const path = `/v1/runs/${encodeURIComponent(id!)}/events${queryOf({ index })}`;
   if (csv) return await copyText(session, path, MEDIA_TYPES.csv!);

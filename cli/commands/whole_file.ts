@@ -2,7 +2,9 @@
 
 import { CliError } from "../failure.ts";
 
-/** Writes a text or bytes beside `path` and gives it that name at the end; a file that is there is replaced. */
+/**
+ * Writes a text or bytes beside `path` and gives it that name at the end; a file that is there is replaced.
+ */
 export async function writeWhole(path: string, content: string | Uint8Array): Promise<void> {
   try {
     await makeWhole(path, (temporary) =>

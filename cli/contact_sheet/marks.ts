@@ -1,4 +1,6 @@
-/** The marks of a film as a timeline and a contact sheet show them: what they are called, and how their times are written. */
+/** The marks of a film as a timeline and a contact sheet show them: what they are called, and how their times
+ * are written.
+ */
 
 /** A marker of the service, as its API gives it. */
 export interface Marker {

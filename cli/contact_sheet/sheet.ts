@@ -1,4 +1,6 @@
-/** A contact sheet: one HTML file with the strip of each film, its marks above it, and the frames of every mark. */
+/** A contact sheet: one HTML file with the strip of each film, its marks above it, and the frames of every
+ * mark.
+ */
 
 import type { FilmTimes } from "./film_times.ts";
 import { clock, laneOf, type Mark, type MarkType, rateText } from "./marks.ts";
@@ -117,7 +119,10 @@ interface Cell {
   readonly frame: number;
 }
 
-/** Each shot of the row in equal parts, so that the pictures change where the film does; no more parts than it has frames. */
+/**
+ * Each shot of the row in equal parts, so that the pictures change where the film does; no more parts than it
+ * has frames.
+ */
 function cellsOf({ fromMs, toMs }: Row, { marks, times }: MarkedFilm): readonly Cell[] {
   const edges = marks.flatMap((mark) =>
     mark.origin !== undefined
@@ -253,7 +258,10 @@ function cardHtml(mark: Mark, number: number, film: MarkedFilm, pictures: Pictur
 </li>`;
 }
 
-/** A segment's confidence says how much the picture changes, and not how sure the mark is: that of a range says it. */
+/**
+ * A segment's confidence says how much the picture changes, and not how sure the mark is: that of a range
+ * says it.
+ */
 function certainty({ event_type: type, status, confidence, note, origin }: Mark): string {
   if (origin !== undefined) return `not measured, confidence ${confidence.toFixed(2)}`;
   const isSegment = type === "scene_cut" || type === "artifact_suspected";

@@ -5,7 +5,10 @@ const WIDTH = 232;
 /** Of JPEG, 2 is the best and 31 the worst. */
 const QUALITY = 5;
 
-/** Frames of two fields become one picture as the service sees them; others stay. Comes first, as it looks at the frames before and after. */
+/**
+ * Frames of two fields become one picture as the service sees them; others stay. Comes first, as it looks at
+ * the frames before and after.
+ */
 const DEINTERLACING = "bwdif=mode=send_frame:deint=interlaced";
 
 /** The pictures by frame number; frames that the film does not have are left out. */
@@ -30,7 +33,10 @@ export async function thumbnails(
   );
 }
 
-/** Whether the number of a frame is one of these, which rise, as an expression: a tree, as ffmpeg takes no long row of terms. */
+/**
+ * Whether the number of a frame is one of these, which rise, as an expression: a tree, as ffmpeg takes no
+ * long row of terms.
+ */
 function isOneOf(frames: readonly number[]): string {
   if (frames.length <= 1) return frames.length === 0 ? "0" : `eq(n,${frames[0]})`;
   const middle = frames.length >> 1;

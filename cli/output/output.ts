@@ -105,7 +105,10 @@ export class Output {
     this.raw(`${text}\n`);
   }
 
-  /** A part of a line on stderr, for progress. Nobody may be reading it, which changes nothing for the command. */
+  /**
+   * A part of a line on stderr, for progress. Nobody may be reading it, which changes nothing for the
+   * command.
+   */
   raw(text: string): void {
     try {
       writeAll(Deno.stderr, this.#encoder.encode(text));

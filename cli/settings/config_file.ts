@@ -56,8 +56,8 @@ export function readConfigFile(path: string): ConfigFile {
 }
 
 /**
- * Sets one value, or removes it; other lines stay. The file is replaced in one step, with mode 0600; a link to it stays a
- * link.
+ * Sets one value, or removes it; other lines stay. The file is replaced in one step, with mode 0600; a link
+ * to it stays a link.
  */
 export function changeConfigFile(path: string, key: ConfigKey, value: string | undefined): void {
   let target = path;

@@ -1,4 +1,6 @@
-/** Secrets that are read from a file or from stdin, so that no shell history and no list of processes has them. */
+/** Secrets that are read from a file or from stdin, so that no shell history and no list of processes has
+ * them.
+ */
 
 import { CliError } from "../failure.ts";
 
@@ -30,7 +32,9 @@ function readInput(): string {
   return new TextDecoder().decode(chunk.subarray(0, used));
 }
 
-/** A secret as it may be shown: its last four characters where it is long enough not to be guessed from them. */
+/**
+ * A secret as it may be shown: its last four characters where it is long enough not to be guessed from them.
+ */
 export function masked(secret: string): string {
   return secret.length >= 16 ? `****${secret.slice(-4)}` : "****";
 }

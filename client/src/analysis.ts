@@ -60,13 +60,19 @@ interface Steps {
 export const MAX_FRAMES = 500_000;
 /** The most frames whose rows are asked for: more make an answer that is too long for one text. */
 export const MAX_ROWS = 120_000;
-/** What the command line and the console ask of a model unless a person chooses otherwise: 4 pictures of each 25 seconds. */
+/**
+ * What the command line and the console ask of a model unless a person chooses otherwise: 4 pictures of each
+ * 25 seconds.
+ */
 export const USUAL_QUESTION = { fixed_fps: 1, chunk_size: 25, semantic_frames_per_chunk: 4 } as const;
 const CLEANUP_MS = 2000;
 /** Names the rows where no model is asked, as they must name one; the first choice where one is. */
 export const DEFAULT_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 
-/** `source` is a `source_uri` or a file. The run is complete when this resolves. A run whose ingest or analysis fails is deleted. */
+/**
+ * `source` is a `source_uri` or a file. The run is complete when this resolves. A run whose ingest or
+ * analysis fails is deleted.
+ */
 export async function analyzeSource(
   client: Steps,
   source: string | Blob | FileStream,

@@ -95,8 +95,8 @@ const MEDIA_TYPES: Readonly<Record<MarkerFormat, string>> = {
 };
 
 /**
- * One service and one caller. Every method takes an AbortSignal in its last argument. GET and DELETE are sent again when they
- * fail in passing, and so are the methods that take an `idempotencyKey`, with the same key.
+ * One service and one caller. Every method takes an AbortSignal in its last argument. GET and DELETE are sent
+ * again when they fail in passing, and so are the methods that take an `idempotencyKey`, with the same key.
  */
 export class Client {
   readonly #connection: Connection;
@@ -259,7 +259,10 @@ export class Client {
     })).interactions;
   }
 
-  /** A stored JPEG that an event of the run names; of at most `width` pixels across (32 to 1280) where that is given. */
+  /**
+   * A stored JPEG that an event of the run names; of at most `width` pixels across (32 to 1280) where that is
+   * given.
+   */
   getKeyframe(
     runId: string,
     sha256: string,
@@ -274,7 +277,10 @@ export class Client {
     return this.#blob(path`/v1/runs/${runId}/media/${sha256}`, options);
   }
 
-  /** One event after the other of those that are there now, while they are read: memory holds a piece of the answer. */
+  /**
+   * One event after the other of those that are there now, while they are read: memory holds a piece of the
+   * answer.
+   */
   streamEvents(
     runId: string,
     filter: string | EventFilter = {},
@@ -300,8 +306,8 @@ export class Client {
   }
 
   /**
-   * The events of the run as they are written, each once. Survives broken connections and restarts of the service; ends when
-   * the run is deleted or the loop is left. Throws HttpError where the service refuses.
+   * The events of the run as they are written, each once. Survives broken connections and restarts of the
+   * service; ends when the run is deleted or the loop is left. Throws HttpError where the service refuses.
    */
   subscribeEvents(runId: string, options: SubscribeOptions = {}): AsyncGenerator<api.TimelineEvent, void> {
     return subscribedEvents(this.#connection, runId, options);
@@ -345,7 +351,10 @@ export class Client {
     return this.#blob(path`/v1/files/${filename}`, options);
   }
 
-  /** Deletes an upload of the caller, by its bare name: the last part of its `file_path`. Events keep the name. */
+  /**
+   * Deletes an upload of the caller, by its bare name: the last part of its `file_path`. Events keep the
+   * name.
+   */
   async deleteFile(filename: string, options?: RequestOptions): Promise<void> {
     await this.#delete(path`/v1/files/${filename}`, options);
   }
@@ -617,14 +626,18 @@ export class Client {
     return this.#get(path`/v1/runs/${runId}/live` + query(range), options);
   }
 
-  /** What the open live session of a run sees now, a JPEG. Throws HttpError with 404 where no frame comes within two seconds. */
+  /**
+   * What the open live session of a run sees now, a JPEG. Throws HttpError with 404 where no frame comes
+   * within two seconds.
+   */
   getSnapshot(runId: string, options?: RequestOptions): Promise<Blob> {
     return this.#blob(path`/v1/runs/${runId}/snapshot.jpg`, options);
   }
 
   /**
-   * The video of the open live session of a run. Throws HttpError: 404 where no key frame comes, 422 where the codec is none for
-   * browsers, 503 where too many watch. `timeoutMs` is for the beginning; `signal` also ends the stream.
+   * The video of the open live session of a run. Throws HttpError: 404 where no key frame comes, 422 where
+   * the codec is none for browsers, 503 where too many watch. `timeoutMs` is for the beginning; `signal` also
+   * ends the stream.
    */
   watchLiveVideo(runId: string, options?: RequestOptions): Promise<LiveVideo> {
     return openLiveVideo(this.#connection, path`/v1/runs/${runId}/live.mp4`, options);

@@ -1,4 +1,6 @@
-/** The video of a live session as a stream, for Media Source Extensions, a player that reads a pipe, or a file. */
+/** The video of a live session as a stream, for Media Source Extensions, a player that reads a pipe, or a
+ * file.
+ */
 
 import type { Connection, RequestOptions } from "./http/connection.ts";
 
@@ -6,8 +8,9 @@ export interface LiveVideo {
   /** For `MediaSource.addSourceBuffer`: `video/mp4; codecs="avc1.42e01f, opus"`. */
   readonly mediaType: string;
   /**
-   * A fragmented MP4: its first part, then fragments from a key frame on, with the times of the run's events. It ends with the session,
-   * and where the codec or the size changes. Cancel it when it is not watched any more.
+   * A fragmented MP4: its first part, then fragments from a key frame on, with the times of the run's events.
+   * It ends with the session, and where the codec or the size changes. Cancel it when it is not watched any
+   * more.
    */
   readonly stream: ReadableStream<Uint8Array>;
 }

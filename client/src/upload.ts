@@ -49,7 +49,10 @@ export async function upload(
   }
 }
 
-/** Only XMLHttpRequest tells a page how much of a body is sent; `fetch` of browsers sends no stream over HTTP/1.1. */
+/**
+ * Only XMLHttpRequest tells a page how much of a body is sent; `fetch` of browsers sends no stream over
+ * HTTP/1.1.
+ */
 function hasRequestProgress(): boolean {
   return typeof (globalThis as { XMLHttpRequest?: unknown }).XMLHttpRequest === "function";
 }

@@ -4,8 +4,8 @@ import { webCrypto } from "./http/random_key.ts";
 
 export interface VerifyOptions {
   /**
-   * How far `webhook-timestamp` may lie from now, in seconds; 300. Null checks `x-service-signature` alone, which says nothing
-   * of the time: a delivery that somebody recorded passes again.
+   * How far `webhook-timestamp` may lie from now, in seconds; 300. Null checks `x-service-signature` alone,
+   * which says nothing of the time: a delivery that somebody recorded passes again.
    */
   toleranceSecs?: number | null;
   /** Epoch milliseconds; now. */
@@ -18,8 +18,9 @@ export type WebhookHeaders =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Checks `x-service-signature`, and, unless `toleranceSecs` is null, `webhook-signature` with its time. `body` is the body as
- * it was received: parsing and printing it again changes its bytes. `secret` is the webhook's `signing_secret`.
+ * Checks `x-service-signature`, and, unless `toleranceSecs` is null, `webhook-signature` with its time.
+ * `body` is the body as it was received: parsing and printing it again changes its bytes. `secret` is the
+ * webhook's `signing_secret`.
  */
 export async function verifyWebhook(
   headers: WebhookHeaders,

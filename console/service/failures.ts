@@ -1,4 +1,5 @@
-/** What a person reads when something failed: what happened, whether it is tried again, and what can be done. */
+/** What a person reads when something failed: what happened, whether it is tried again, and what can be done.
+ */
 
 import { type HttpError, isHttpError, isNetworkError, RetryExhaustedError } from "../../client/mod.ts";
 

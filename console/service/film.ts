@@ -1,4 +1,6 @@
-/** Where the film of a run can be had: uploads and files of ingest roots are served, cameras and other hosts are not. */
+/** Where the film of a run can be had: uploads and files of ingest roots are served, cameras and other hosts
+ * are not.
+ */
 
 /** The path of the film on the service, or why there is none. */
 export type Film = { readonly path: string } | { readonly missing: string };

@@ -1,4 +1,6 @@
-/** How the service is, for the bar above every page and for the overview: its health, and what somebody should look at. */
+/** How the service is, for the bar above every page and for the overview: its health, and what somebody
+ * should look at.
+ */
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -45,7 +47,10 @@ export function refreshHealth(): void {
   changes.value += 1;
 }
 
-/** What changes by the second is asked for so often, and what costs the service a probe, or changes by the hour, so seldom. */
+/**
+ * What changes by the second is asked for so often, and what costs the service a probe, or changes by the
+ * hour, so seldom.
+ */
 const OFTEN_MS = 10_000;
 const SELDOM_MS = 60_000;
 const SHORT_GAP_MS = 5_000;
@@ -53,8 +58,8 @@ const SHORT_GAP_MS = 5_000;
 const DISK_LEAST = 0.05;
 
 /**
- * Keeps `serviceHealth` up to date; for the frame, once. `page` asks anew when it changes: much follows from what is done
- * on a page.
+ * Keeps `serviceHealth` up to date; for the frame, once. `page` asks anew when it changes: much follows from
+ * what is done on a page.
  */
 export function useServiceHealth(page: string): void {
   const asked = client.value;
@@ -148,7 +153,10 @@ interface Models {
   readonly system: System;
 }
 
-/** One note a model server, whatever its number of models. A service without backends describes nothing, which is no fault. */
+/**
+ * One note a model server, whatever its number of models. A service without backends describes nothing, which
+ * is no fault.
+ */
 function modelNotes({ models, system: { backends } }: Models): HealthNote[] {
   const isAway = models.every(({ availability }) => availability === "unavailable");
   const hasAnswered = backends.some(({ fault, models }) => fault === null && models != null);

@@ -1,4 +1,6 @@
-/** Plays the video of an open live session in a `<video>`, near its newest picture, and asks for it again when it ends. */
+/** Plays the video of an open live session in a `<video>`, near its newest picture, and asks for it again
+ * when it ends.
+ */
 
 import { type Signal, signal } from "@preact/signals";
 import { isHttpError, type LiveVideo } from "../../client/mod.ts";

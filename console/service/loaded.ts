@@ -20,9 +20,10 @@ const SLOW_MS = 200;
 const LATE_MS = 10_000;
 
 /**
- * Asks when the page is shown, whenever one of `inputs` changes, when the service is back, and with `everyMs` so often while the
- * page can be seen, and as soon as it can be seen again. Of two answers the older one is dropped; so that a page whose answers
- * take longer than `everyMs` shows them all the same, it is not asked again by the clock alone while one is on its way.
+ * Asks when the page is shown, whenever one of `inputs` changes, when the service is back, and with `everyMs`
+ * so often while the page can be seen, and as soon as it can be seen again. Of two answers the older one is
+ * dropped; so that a page whose answers take longer than `everyMs` shows them all the same, it is not asked
+ * again by the clock alone while one is on its way.
  */
 export function useLoaded<T>(
   load: (signal: AbortSignal) => Promise<T>,

@@ -1,7 +1,8 @@
-/** Addresses of pictures, films and sound for elements such as `<video>`, which cannot send a key themselves. */
+/** Addresses of pictures, films and sound for elements such as `<video>`, which cannot send a key themselves.
+ */
 
-// With a key, the service worker of the console adds it, so that a browser can seek in a film of any size. Where there is no
-// service worker (plain HTTP on another machine), a file is fetched as a whole.
+// With a key, the service worker of the console adds it, so that a browser can seek in a film of any size.
+// Where there is no service worker (plain HTTP on another machine), a file is fetched as a whole.
 
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
@@ -21,8 +22,8 @@ whenCallerChanges(forgetHeaders);
 forgetHeaders();
 
 /**
- * The address of a file of the service, such as `/v1/files/clip.mp4`; undefined until it is known, and for null. `failure` is
- * why the file could not be fetched, where it is fetched as a whole.
+ * The address of a file of the service, such as `/v1/files/clip.mp4`; undefined until it is known, and for
+ * null. `failure` is why the file could not be fetched, where it is fetched as a whole.
  */
 export function useMedia(
   path: string | null,
@@ -51,7 +52,10 @@ export function useMedia(
   return state;
 }
 
-/** Why an element could not play a file that it was given: it is not there, or the browser does not know its format. */
+/**
+ * Why an element could not play a file that it was given: it is not there, or the browser does not know its
+ * format.
+ */
 export async function filmFault(
   path: string,
 ): Promise<"missing" | "unplayable"> {

@@ -3,7 +3,10 @@
 import { batch, computed, signal } from "@preact/signals";
 import { Client, isHttpError } from "../../client/mod.ts";
 
-/** `checking` until the service has said whether it wants a key; `refused` when it wants one and has not got it. */
+/**
+ * `checking` until the service has said whether it wants a key; `refused` when it wants one and has not got
+ * it.
+ */
 export type SessionState = "checking" | "refused" | "signed_in";
 
 /** What a person enters. Both are kept in the session storage of the tab and nowhere else. */
@@ -59,7 +62,10 @@ export function isSendable(text: string): boolean {
   return SENDABLE.test(text);
 }
 
-/** Calls `forget` when another key is entered, or none any more: the next caller must not see what was the last one's. */
+/**
+ * Calls `forget` when another key is entered, or none any more: the next caller must not see what was the
+ * last one's.
+ */
 export function whenCallerChanges(forget: () => void): void {
   forgetters.push(forget);
 }

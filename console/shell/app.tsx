@@ -38,7 +38,9 @@ export function App() {
   );
 }
 
-/** A link that went away with its page had the focus: the new page gets it, unless something on it took it. */
+/**
+ * A link that went away with its page had the focus: the new page gets it, unless something on it took it.
+ */
 function focusLost(): () => void {
   const timer = setTimeout(() => {
     if (document.activeElement === document.body) {
@@ -121,7 +123,8 @@ function SearchBox() {
   useKeys("Everywhere", useSearchKeys(box));
   const { path: [page], query } = place.value;
   const asked = page === "search" ? query.get("q") ?? "" : "";
-  // Only what is asked changes: the address changes for many reasons while somebody types. At once: what is typed meanwhile would go.
+  // Only what is asked changes: the address changes for many reasons while somebody types. At once: what is
+  // typed meanwhile would go.
   useLayoutEffect(() => void (box.current!.value = asked), [asked]);
   return (
     <form

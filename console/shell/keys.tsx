@@ -6,7 +6,10 @@ import { MARK_LOOKS } from "../text/event_types.ts";
 import { Dialog } from "../ui/dialog.tsx";
 
 export interface KeyAction {
-  /** As `KeyboardEvent.key` has it, with `Shift+` before it where that matters: `ArrowLeft`, `Shift+ArrowLeft`, `[`. */
+  /**
+   * As `KeyboardEvent.key` has it, with `Shift+` before it where that matters: `ArrowLeft`,
+   * `Shift+ArrowLeft`, `[`.
+   */
   readonly keys: readonly string[];
   /** What it does, for the list of keys: `next mark`. */
   readonly does: string;

@@ -18,13 +18,19 @@ import { Webhooks } from "../pages/webhooks/webhooks.tsx";
 import type { Place } from "./place.ts";
 
 export interface PageEntry {
-  /** First parts of the address: `["runs"]`; a page may have further parts after them. `*` stands for any part. */
+  /**
+   * First parts of the address: `["runs"]`; a page may have further parts after them. `*` stands for any
+   * part.
+   */
   readonly path: readonly string[];
   /** The name in the rail, of the page itself or of the one that it lies below. */
   readonly rail?: string;
   /** One character before the name in the rail; a page without one is not listed there. */
   readonly mark?: string;
-  /** What makes two addresses different pages, so that no state goes from one to the other; the entry unless given. */
+  /**
+   * What makes two addresses different pages, so that no state goes from one to the other; the entry unless
+   * given.
+   */
   readonly keyOf?: (path: readonly string[]) => string;
   readonly Page: ComponentType<Place>;
 }

@@ -1,4 +1,6 @@
-/** Which page is shown, and with what: the part of the address after `#`, such as `#/runs/run-1?t=11875`, which no server sees. */
+/** Which page is shown, and with what: the part of the address after `#`, such as `#/runs/run-1?t=11875`,
+ * which no server sees.
+ */
 
 import { signal } from "@preact/signals";
 
@@ -31,7 +33,10 @@ export function go(
   location.hash = hrefOf(path, query);
 }
 
-/** Changes parts of the query of the present page; null takes one away. Makes no step in the browser's history. */
+/**
+ * Changes parts of the query of the present page; null takes one away. Makes no step in the browser's
+ * history.
+ */
 export function setQuery(
   changes: Readonly<Record<string, string | null>>,
 ): void {

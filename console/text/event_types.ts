@@ -1,4 +1,5 @@
-/** How each kind of mark looks, the same everywhere: a colour, and a shape so that nobody needs the colour. */
+/** How each kind of mark looks, the same everywhere: a colour, and a shape so that nobody needs the colour.
+ */
 
 export interface MarkLook {
   readonly name: string;

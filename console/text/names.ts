@@ -30,7 +30,10 @@ export function sourceName(sourceUri: string): string {
   return seenName(name.replace(/^[0-9a-f]{64}__/, ""));
 }
 
-/** What a run is of: its upload by the name that it had. A run without a mode was made by a publisher, who names no source. */
+/**
+ * What a run is of: its upload by the name that it had. A run without a mode was made by a publisher, who
+ * names no source.
+ */
 export function runName(
   { mode, source_uri, source_name }: {
     readonly mode: string;

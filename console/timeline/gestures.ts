@@ -1,4 +1,6 @@
-/** What the pointer does on a timeline: the wheel zooms, dragging pans, with shift it chooses a stretch, a click chooses or seeks. */
+/** What the pointer does on a timeline: the wheel zooms, dragging pans, with shift it chooses a stretch, a
+ * click chooses or seeks.
+ */
 
 import { msAt, type PlotScale } from "./drawing/plot.ts";
 import { type Stretch, type TimelineView, within, zoomed } from "./view.ts";

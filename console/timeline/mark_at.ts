@@ -9,7 +9,9 @@ const NEAR = 12;
 /** Of marks that lie over each other no more than so many are looked at. */
 const LOOKED_AT = 2000;
 
-/** The index of the mark; -1 for none. A mark that begins nearer goes before one that lasts over the place. */
+/**
+ * The index of the mark; -1 for none. A mark that begins nearer goes before one that lasts over the place.
+ */
 export function markAt(
   scale: PlotScale,
   { x, y }: { x: number; y: number },

@@ -1,4 +1,6 @@
-/** The same marks as a list, for keyboards and screen readers, and for reading: only the rows that can be seen exist. */
+/** The same marks as a list, for keyboards and screen readers, and for reading: only the rows that can be
+ * seen exist.
+ */
 
 import { lookOfMark } from "./mark.ts";
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";

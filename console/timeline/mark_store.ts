@@ -98,7 +98,8 @@ export class MarkStore {
   }
 
   /**
-   * The types of markers whose lanes a filter shows, each with its origin, and commas between; undefined where it hides none:
+   * The types of markers whose lanes a filter shows, each with its origin, and commas between; undefined
+   * where it hides none:
    * `measured:scene_cut,model:scene_cut`.
    */
   typesShown(filter: MarkFilter): string | undefined {

@@ -13,7 +13,10 @@ import { SortedMarks } from "./sorted_marks.ts";
 const WITHOUT = "frames_decoded";
 /** While events are loaded, the page takes input after so long at the latest. */
 const SLICE_MS = 12;
-/** So often it shows what has come: at once at first, then seldom, as drawing all of it takes the time of reading more. */
+/**
+ * So often it shows what has come: at once at first, then seldom, as drawing all of it takes the time of
+ * reading more.
+ */
 const SHOWN_EVERY_MS = 150;
 /** Events that come in a row are shown together. */
 const GATHER_MS = 50;
@@ -79,7 +82,10 @@ export class RunMarks {
     return this.#failure;
   }
 
-  /** Media time where the timeline begins: 0, or the first mark of a live session, whose clock begins anywhere. */
+  /**
+   * Media time where the timeline begins: 0, or the first mark of a live session, whose clock begins
+   * anywhere.
+   */
   get startMs(): ReadonlySignal<number> {
     return this.#startMs;
   }

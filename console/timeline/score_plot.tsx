@@ -1,4 +1,6 @@
-/** A score over media time: its greatest values as columns, its mean as a line, and the values that it is compared with. */
+/** A score over media time: its greatest values as columns, its mean as a line, and the values that it is
+ * compared with.
+ */
 
 import type { ComponentChildren } from "preact";
 import { scoreText } from "../text/numbers.ts";

@@ -32,7 +32,10 @@ export class SortedMarks {
     this.#longestMs = 0;
   }
 
-  /** Marks that are not in it yet, in the order of the store. Those of a run that goes on mostly belong at the end. */
+  /**
+   * Marks that are not in it yet, in the order of the store. Those of a run that goes on mostly belong at the
+   * end.
+   */
   add(added: Uint32Array): void {
     if (added.length === 0) return;
     const store = this.#store;

@@ -1,4 +1,6 @@
-/** The timeline of a run, recorded or live: an overview, the lanes of its marks, its signals and its times, on one canvas. */
+/** The timeline of a run, recorded or live: an overview, the lanes of its marks, its signals and its times,
+ * on one canvas.
+ */
 
 import { effect, useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";

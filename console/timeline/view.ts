@@ -62,7 +62,9 @@ export function queryOf(
   };
 }
 
-/** A window as long as `factor` times the present one, with the media time `aroundMs` at the same place in it. */
+/**
+ * A window as long as `factor` times the present one, with the media time `aroundMs` at the same place in it.
+ */
 export function zoomed(
   present: Stretch,
   whole: Stretch,

@@ -1,4 +1,6 @@
-/** A field for the text of a program: numbered lines, and each fault marked at its place with its message beside it. */
+/** A field for the text of a program: numbered lines, and each fault marked at its place with its message
+ * beside it.
+ */
 
 import { useId, useRef } from "preact/hooks";
 

@@ -50,7 +50,9 @@ export function EmptyNote(
 export function Shown<T>(
   { of, whileAway, children }: {
     of: Loaded<T>;
-    /** Said in place of the failure while the service does not answer, on a page that tells of that elsewhere. */
+    /**
+     * Said in place of the failure while the service does not answer, on a page that tells of that elsewhere.
+     */
     whileAway?: string;
     children: (value: T) => ComponentChildren;
   },

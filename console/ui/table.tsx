@@ -1,4 +1,6 @@
-/** A table of any length: sorted by a click on a heading, filtered by typing, walked with the arrow keys. Only rows that can be seen are drawn. */
+/** A table of any length: sorted by a click on a heading, filtered by typing, walked with the arrow keys.
+ * Only rows that can be seen are drawn.
+ */
 
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";

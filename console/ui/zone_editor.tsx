@@ -1,4 +1,6 @@
-/** A part of the picture, drawn over it: corners are dragged, or moved with the arrow keys; the numbers can be typed, too. */
+/** A part of the picture, drawn over it: corners are dragged, or moved with the arrow keys; the numbers can
+ * be typed, too.
+ */
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";

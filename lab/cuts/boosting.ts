@@ -9,7 +9,10 @@ export interface Samples {
   readonly weights: Float64Array;
 }
 
-/** A node that asks whether a number is above `threshold`; `low` and `high` are nodes, or leaves as -1 - index. */
+/**
+ * A node that asks whether a number is above `threshold`; `low` and `high` are nodes, or leaves as -1 -
+ * index.
+ */
 export interface Split {
   readonly feature: number;
   readonly threshold: number;

@@ -1,4 +1,6 @@
-/** Drawn films with known cuts, for what labelled videos have too little of: pictures that stand, plain colours, white, single frames. */
+/** Drawn films with known cuts, for what labelled videos have too little of: pictures that stand, plain
+ * colours, white, single frames.
+ */
 
 import {
   HEIGHT,
@@ -33,7 +35,10 @@ export function* drawnFilms(count: number, seed: number): Generator<DrawnVideo> 
   for (let film = 0; film < count; film++) yield drawnFilm(`drawn_${film}`, seededRandom(seed * 1000 + film));
 }
 
-/** Films between bars, or in a window that stays, on plain ground: what is seen is replaced at a cut, much of the picture is not. */
+/**
+ * Films between bars, or in a window that stays, on plain ground: what is seen is replaced at a cut, much of
+ * the picture is not.
+ */
 export function* windowFilms(count: number, seed: number): Generator<DrawnVideo> {
   for (let film = 0; film < count; film++) {
     yield windowFilm(`window_${film}`, seededRandom(seed * 1000 + film));

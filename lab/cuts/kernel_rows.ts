@@ -82,7 +82,10 @@ export function kernelSum(kernel: KernelRows): string {
   return sum.digest("hex");
 }
 
-/** Frames of a drawn film in which every measure counts: noise, steps of light and colour, parts that move, bars. */
+/**
+ * Frames of a drawn film in which every measure counts: noise, steps of light and colour, parts that move,
+ * bars.
+ */
 export function* measuredFilm(): Generator<{ readonly frame: Uint8Array; readonly ptsMs: number }> {
   const random = seededRandom(12);
   const frame = new Uint8Array(FRAME_BYTES);

@@ -55,9 +55,10 @@ export function oddsOf(rows: LabelledRows, trees: FittedTrees): Float64Array {
 }
 
 /**
- * The logarithm of the odds of each row of `judged`. Origins are divided into `folds`; a row is judged by trees that were fitted on
- * `fittedOn` without any origin of the folds of what is shown before it and after it. So no number of the trees comes
- * from a source that they judge; the measures themselves are the same for all.
+ * The logarithm of the odds of each row of `judged`. Origins are divided into `folds`; a row is judged by
+ * trees that were fitted on `fittedOn` without any origin of the folds of what is shown before it and after
+ * it. So no number of the trees comes from a source that they judge; the measures themselves are the same for
+ * all.
  */
 export function oddsApart(
   judged: LabelledRows,

@@ -1,4 +1,4 @@
-/** Writes fitted trees as files of `weights/`: whole numbers only, so that what is shipped and this fit agree exactly. */
+/** Writes fitted trees as files of `weights/`: whole numbers, so that what is shipped and this fit agree. */
 
 import { type FittedTrees, LEAF_ONE, treesOf } from "../../src/base/fitted_trees.ts";
 import type { Model } from "./boosting.ts";

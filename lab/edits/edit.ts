@@ -1,4 +1,6 @@
-/** What a kind of video works with: its size and random numbers, shots to take from, and the film that they go into. */
+/** What a kind of video works with: its size and random numbers, shots to take from, and the film that they
+ * go into.
+ */
 
 import { anyDrawing, type Drawing } from "./pictures/drawings.ts";
 import type { Clip } from "./files/clips.ts";
@@ -8,7 +10,10 @@ import { Picture, scaled, type Size } from "./pictures/picture.ts";
 import { FrameReader } from "./files/programs.ts";
 import type { Random } from "./random.ts";
 
-/** Which part of a clip's picture a shot shows: `zoom` 1 is the largest part of the shot's shape; x and y from 0 to 1. */
+/**
+ * Which part of a clip's picture a shot shows: `zoom` 1 is the largest part of the shot's shape; x and y from
+ * 0 to 1.
+ */
 export interface Framing {
   readonly zoom: number;
   readonly x: number;
@@ -202,7 +207,9 @@ export class Edit {
     return this.#clips.filter(({ tags }) => !tag || tags.includes(tag));
   }
 
-  /** Every frame of a clip is used unless the video has far fewer a second, so that no frame is shown twice. */
+  /**
+   * Every frame of a clip is used unless the video has far fewer a second, so that no frame is shown twice.
+   */
   #step(clip: Clip): number {
     return Math.max(1, Math.round(clip.fps / this.fps - 0.2));
   }

@@ -1,4 +1,6 @@
-/** Which videos are made: kind, group, size, frame rate, length and encoding of each, all from the seed and the name. */
+/** Which videos are made: kind, group, size, frame rate, length and encoding of each, all from the seed and
+ * the name.
+ */
 
 import type { Codec, Encoding } from "./files/codecs.ts";
 import { anyEncoding } from "./files/codecs.ts";

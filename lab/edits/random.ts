@@ -80,7 +80,10 @@ export class Random {
     return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());
   }
 
-  /** Normally distributed values of deviation 16, for noise over whole pictures: read from random places of it. */
+  /**
+   * Normally distributed values of deviation 16, for noise over whole pictures: read from random places of
+   * it.
+   */
   noise(): Int8Array {
     if (!this.#noise) {
       this.#noise = new Int8Array(NOISE_LENGTH);

@@ -20,7 +20,10 @@ const DRAWN_STEP = 3;
 /** How many trees are fitted for each of DamageWeights. */
 export const FAULT_TREES = { damage: 120, silent: 120, healing: 60 } as const;
 
-/** The trees that are fitted on all videos, or on those of which `isUsed` says so; with a `share` only the first of each. */
+/**
+ * The trees that are fitted on all videos, or on those of which `isUsed` says so; with a `share` only the
+ * first of each.
+ */
 export function fitFaults(
   rows: FaultRows,
   isUsed: (video: FaultVideo) => boolean = () => true,
@@ -40,7 +43,10 @@ function isDamagedAt({ damaged, doubtful }: FaultVideo, frame: number): boolean 
   return isIn(doubtful, frame) || frame % SOUND_STEP !== 0 ? null : false;
 }
 
-/** Whether damage is over with a frame; null where none was just before. Drawn damage ends, damage that was decoded lasts. */
+/**
+ * Whether damage is over with a frame; null where none was just before. Drawn damage ends, damage that was
+ * decoded lasts.
+ */
 function isHealedAt({ shots, damaged, lasting }: FaultVideo, frame: number): boolean | null {
   if (shots.includes(frame)) return null;
   if (lasting) return lasting.some(([start, end]) => frame > start + 1 && frame < end) ? false : null;
@@ -150,7 +156,10 @@ function damagedSpans(
   return spans;
 }
 
-/** Each video judged by trees that were fitted on the other groups; what is drawn has no group and is judged by those of all. */
+/**
+ * Each video judged by trees that were fitted on the other groups; what is drawn has no group and is judged
+ * by those of all.
+ */
 export function judgeApart(rows: FaultRows): Map<string, Judged> {
   const groups = [...new Set(rows.videos.map(({ group }) => group))];
   const weights = new Map(

@@ -1,4 +1,5 @@
-/** Measures the frames of labelled videos with the kernel of the service, for the detector of damaged parts. */
+/** Measures the frames of labelled videos with the kernel of the service, for the detector of damaged parts.
+ */
 
 import { createHash } from "node:crypto";
 import { MEASURE_COUNT } from "../../src/media/detection/faults/artifact_measures.ts";

@@ -1,4 +1,6 @@
-/** What the detector of damaged parts is fitted on: all frames of labelled videos, as codes of their measures. */
+/** What the detector of damaged parts is fitted on: all frames of labelled videos, as codes of their
+ * measures.
+ */
 
 import type { Rows } from "../cuts/rows.ts";
 

@@ -1,4 +1,6 @@
-/** Chooses the named numbers of a detector anew on some sources: what it would be had it never seen the others. */
+/** Chooses the named numbers of a detector anew on some sources: what it would be had it never seen the
+ * others.
+ */
 
 import type { RangeFigure } from "../scores/score.ts";
 import { type Constant, scaled } from "../constants.ts";
@@ -44,8 +46,8 @@ export class ChosenConstants {
   }
 
   /**
-   * The changes that gain most where no fold of `left` is shown: every change is tried alone, then the best ones are added one by
-   * one, each as long as it gains.
+   * The changes that gain most where no fold of `left` is shown: every change is tried alone, then the best
+   * ones are added one by one, each as long as it gains.
    */
   without(left: FoldSet): readonly Change[] {
     let best = this.#tally([]).scoreWithout(left);

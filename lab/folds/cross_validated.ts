@@ -84,7 +84,9 @@ export async function rangesApart(
   return results.map((ranges) => isByFrame ? joined(ranges) : ranges.toSorted((a, b) => a.start - b.start));
 }
 
-/** The folds that a range may be of: of one shot, of two that follow each other, and of what the truth has. */
+/**
+ * The folds that a range may be of: of one shot, of two that follow each other, and of what the truth has.
+ */
 function setsIn(videos: readonly FoldedVideo[], figure: RangeFigure): Set<FoldSet> {
   const sets = new Set<FoldSet>();
   for (const { folds, truth } of videos) {

@@ -36,7 +36,9 @@ export function* rangesIn(
   }
 }
 
-/** The faulty frames of each recording, joined to ranges, without those that begin in its gradual transitions. */
+/**
+ * The faulty frames of each recording, joined to ranges, without those that begin in its gradual transitions.
+ */
 export function* faultsIn(
   recordings: Iterable<Recording>,
   transitions: readonly (readonly FrameRange[])[],

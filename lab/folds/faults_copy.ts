@@ -50,8 +50,8 @@ export class FaultsCopy {
   }
 
   /**
-   * The faulty frames of each recording, joined to ranges, without those that begin in its gradual transitions; afterwards
-   * all numbers are as they were.
+   * The faulty frames of each recording, joined to ranges, without those that begin in its gradual
+   * transitions; afterwards all numbers are as they were.
    */
   *faultsWith(
     changes: readonly Change[],
@@ -72,7 +72,10 @@ export class FaultsCopy {
   }
 }
 
-/** The source with named numbers that `setConstant` changes; files outside the folder are those of the project. */
+/**
+ * The source with named numbers that `setConstant` changes; files outside the folder are those of the
+ * project.
+ */
 function changeable(source: string): string {
   const cases = constantsIn(source).map(({ name, at, text }) => {
     const rest = source.slice(at + text.length, source.indexOf(";", at));

@@ -1,4 +1,6 @@
-/** Which sources a range belongs to: those of the shots that it lies in. A set of folds is a number with a bit for each. */
+/** Which sources a range belongs to: those of the shots that it lies in. A set of folds is a number with a
+ * bit for each.
+ */
 
 import { groupOf } from "../edits/files/origins.ts";
 import type { FrameRange, NamedRange, Truth } from "../scores/truth.ts";

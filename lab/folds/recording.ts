@@ -1,4 +1,6 @@
-/** What the kernel says of each frame of a video, kept, so that detectors can run on it again and again without a decode. */
+/** What the kernel says of each frame of a video, kept, so that detectors can run on it again and again
+ * without a decode.
+ */
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";

@@ -76,7 +76,10 @@ function* drawnOneByOne(pictures: readonly (() => Picture)[], noise: number): Ge
   for (const [frame, draw] of pictures.entries()) yield noise > 0 ? noisy(draw(), noise, frame) : draw();
 }
 
-/** A landscape that stands, is panned slowly, or fast for a moment, is lit otherwise, or has a thing that crosses it. */
+/**
+ * A landscape that stands, is panned slowly, or fast for a moment, is lit otherwise, or has a thing that
+ * crosses it.
+ */
 function shotOf(random: Random, fps: number): (frame: number) => Picture {
   const seed = 10 + Math.floor(30 * random()), dice = random();
   const from = Math.floor(800 * random()), speed = (random() - 0.5) * 120 / fps;

@@ -1,4 +1,6 @@
-/** The rows of stretches that may be gradual transitions, measured as the detector does, and what each should be. */
+/** The rows of stretches that may be gradual transitions, measured as the detector does, and what each should
+ * be.
+ */
 
 import { createHash } from "node:crypto";
 import { landscape, mixed, noisy, type Picture, plain } from "../../test/support/kernels/drawn_film.ts";

@@ -1,6 +1,6 @@
 /**
- * What the service finds in videos: each is decoded by the service's own decoder, with every frame as a row. As a program it
- * reads the paths from the standard input, one on a line, and prints a line of JSON for each.
+ * What the service finds in videos: each is decoded by the service's own decoder, with every frame as a row.
+ * As a program it reads the paths from the standard input, one on a line, and prints a line of JSON for each.
  */
 
 import { createHash } from "node:crypto";
@@ -34,7 +34,10 @@ const NEVER = new AbortController().signal;
 /** A sampling plan that leaves out no frame, whatever the rate of a video is. */
 const EVERY_FRAME: SamplingPlan = { policy: "source_fps_adaptive", sampleFps: 60, sourceFps: 60 };
 
-/** Measures all videos, as many side by side as there are processors, or `jobs`. Answers in the order of the paths. */
+/**
+ * Measures all videos, as many side by side as there are processors, or `jobs`. Answers in the order of the
+ * paths.
+ */
 export async function measureAll(
   paths: readonly string[],
   { jobs = navigator.hardwareConcurrency, cache, onMeasured }: {

@@ -1,4 +1,6 @@
-/** Compares predictions with labelled videos: cuts within one frame, ranges by their overlap, faults frame by frame. */
+/** Compares predictions with labelled videos: cuts within one frame, ranges by their overlap, faults frame by
+ * frame.
+ */
 
 import type { CutTruth, FrameRange, Truth } from "./truth.ts";
 
@@ -51,10 +53,10 @@ const AGAIN_SECONDS = 12;
 const NEAR_SECONDS = 1 / 6;
 
 /**
- * Compares predictions with the truth. An unmatched prediction is ignored inside a gradual change, and where the
- * picture really jumps without an edited cut: at the edges of black, the end of a freeze that dropped frames, the seams
- * of a loop, time jumps, and missing frames. In all other cases it is a false alarm, also at flashes, artifacts,
- * damage, camera shake and moving subjects.
+ * Compares predictions with the truth. An unmatched prediction is ignored inside a gradual change, and where
+ * the picture really jumps without an edited cut: at the edges of black, the end of a freeze that dropped
+ * frames, the seams of a loop, time jumps, and missing frames. In all other cases it is a false alarm, also
+ * at flashes, artifacts, damage, camera shake and moving subjects.
  */
 export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTally {
   const cuts = [...new Set(truth.cuts)];
@@ -80,8 +82,9 @@ export interface RangeMatch {
 }
 
 /**
- * A truth range is found by a prediction when what both cover is at least half of what either covers; each is used once.
- * Other predictions are false alarms, unless at least half of one lies where both answers are right (`doubtful`).
+ * A truth range is found by a prediction when what both cover is at least half of what either covers; each is
+ * used once. Other predictions are false alarms, unless at least half of one lies where both answers are
+ * right (`doubtful`).
  */
 export function matchRanges(
   truth: readonly FrameRange[],
@@ -255,7 +258,9 @@ export function rates(counts: Counts): Rates {
   return { precision, recall, f1 };
 }
 
-/** Matches the nearest pairs first, then the earlier cut, then the earlier prediction; each is used only once. */
+/**
+ * Matches the nearest pairs first, then the earlier cut, then the earlier prediction; each is used only once.
+ */
 function match(cuts: readonly number[], predictions: readonly number[]) {
   const pairs = cuts.flatMap((cut) =>
     predictions

@@ -91,15 +91,18 @@ export function rateOf(total: KindTotal, figure: Figure): Rates | null {
   return counts && (counts.hits + counts.falseAlarms > 0 || counts.misses === 0) ? rates(counts) : null;
 }
 
-/** False artifact markers in ten minutes of clean video; null where there is none, or no detector in all videos. */
+/**
+ * False artifact markers in ten minutes of clean video; null where there is none, or no detector in all
+ * videos.
+ */
 export function falseMarkersInTenMinutes(total: KindTotal, all: KindTotal = total): number | null {
   const isThere = rateOf(all, "artifact_frames") !== null;
   return isThere && total.cleanSeconds > 0 ? 600 * total.falseArtifactMarkers / total.cleanSeconds : null;
 }
 
 /**
- * Precision, recall and F1 of each figure in total. Several measurements stand side by side, each with its name, as in-sample
- * and cross-validated.
+ * Precision, recall and F1 of each figure in total. Several measurements stand side by side, each with its
+ * name, as in-sample and cross-validated.
  */
 export function totalTable(named: readonly (readonly [string, Totals])[], form: TableForm = "text"): string {
   const head = named.flatMap(([name]) => {
@@ -128,8 +131,8 @@ export function totalTable(named: readonly (readonly [string, Totals])[], form: 
 }
 
 /**
- * F1 of each figure with its counts `found/false/missed`; a figure without anything to find or found is left empty. With a
- * `second` measurement its F1 follows in brackets where it differs.
+ * F1 of each figure with its counts `found/false/missed`; a figure without anything to find or found is left
+ * empty. With a `second` measurement its F1 follows in brackets where it differs.
  */
 export function scoreTable(totals: Totals, form: TableForm = "text", second?: Totals): string {
   const used = FIGURES.filter((figure) => sumOf(totals).counts[figure]);

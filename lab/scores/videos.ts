@@ -10,8 +10,8 @@ export interface LabelledVideo {
 }
 
 /**
- * The videos of all `*.truth.json` in the folders and in their subfolder `truth`, by name. A video lies beside its truth, where
- * the truth says, or by its name in the folder or its subfolder `clips`.
+ * The videos of all `*.truth.json` in the folders and in their subfolder `truth`, by name. A video lies
+ * beside its truth, where the truth says, or by its name in the folder or its subfolder `clips`.
  */
 export async function findVideos(folders: readonly string[]): Promise<LabelledVideo[]> {
   const found: LabelledVideo[] = [];
@@ -27,7 +27,10 @@ export async function findVideos(folders: readonly string[]): Promise<LabelledVi
   return found.sort((a, b) => a.truth.name < b.truth.name ? -1 : 1);
 }
 
-/** The kind of a video, for one without: `edit: hard` of `P01_hard` and `D01_hard`, `real` of a clip that nobody edited. */
+/**
+ * The kind of a video, for one without: `edit: hard` of `P01_hard` and `D01_hard`, `real` of a clip that
+ * nobody edited.
+ */
 export function kindOf({ kind, name }: Truth): string {
   if (kind !== undefined) return kind;
   const numbered = /^[A-Z]\d+[a-z]?_(.+)$/.exec(name);

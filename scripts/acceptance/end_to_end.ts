@@ -1,4 +1,6 @@
-/** The way of a film through a service of this checkout: upload, decode, marks, events, webhooks, search, a crash, and deletion. */
+/** The way of a film through a service of this checkout: upload, decode, marks, events, webhooks, search, a
+ * crash, and deletion.
+ */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

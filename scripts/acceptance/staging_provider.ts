@@ -1,4 +1,6 @@
-/** Tries a real model provider with a service of this checkout: does it list its model, answer, see, and keep to a schema? */
+/** Tries a real model provider with a service of this checkout: does it list its model, answer, see, and keep
+ * to a schema?
+ */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -6,7 +6,9 @@ const STEP_DEADLINE_MS = 60_000;
 export class StepFailure extends Error {}
 
 export interface Steps {
-  /** Does `work` and prints the name, the time, and what `work` returns. The signal aborts at the deadline. */
+  /**
+   * Does `work` and prints the name, the time, and what `work` returns. The signal aborts at the deadline.
+   */
   readonly step: <T>(name: string, work: (signal: AbortSignal) => Promise<Done<T>>) => Promise<T>;
 }
 

@@ -1,4 +1,6 @@
-/** TABLE of what payload fields mean, by name; `kind:path` says it for one kind, where a name alone would not be enough. */
+/** TABLE of what payload fields mean, by name; `kind:path` says it for one kind, where a name alone would not
+ * be enough.
+ */
 
 export const FIELD_MEANINGS: Readonly<Record<string, string>> = {
   request_id: "Request that wrote the event",

@@ -1,4 +1,6 @@
-/** TABLE of bounds that are constants of one module: where each one stands, and what it bounds. The value is read there. */
+/** TABLE of bounds that are constants of one module: where each one stands, and what it bounds. The value is
+ * read there.
+ */
 
 import { table } from "./markdown.ts";
 import { valueText } from "./values.ts";

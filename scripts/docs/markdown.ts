@@ -1,4 +1,5 @@
-/** Pieces of Markdown in the layout that `deno fmt` gives them: tables, and the sections between two markers. */
+/** Pieces of Markdown in the layout that `deno fmt` gives them: tables, and the sections between two markers.
+ */
 
 /** A table with its columns aligned. A `|` inside a cell is escaped. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,4 +1,6 @@
-/** TABLE of the generated sections of docs/: the name in the marker, and the text that the code's tables give. */
+/** TABLE of the generated sections of docs/: the name in the marker, and the text that the code's tables
+ * give.
+ */
 
 import { EXIT_CODES } from "../../cli/exit_codes.ts";
 import { COMMANDS } from "../../cli/table/commands.ts";

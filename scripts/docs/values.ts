@@ -1,4 +1,6 @@
-/** How the documentation writes the value of a limit: with separators, with its unit, and in MiB where that is even. */
+/** How the documentation writes the value of a limit: with separators, with its unit, and in MiB where that
+ * is even.
+ */
 
 import { code } from "./markdown.ts";
 

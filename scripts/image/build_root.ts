@@ -1,4 +1,5 @@
-/** Follows the steps of a Dockerfile on a folder: what `docker build` does, with mmdebstrap and bubblewrap. */
+/** Follows the steps of a Dockerfile on a folder: what `docker build` does, with mmdebstrap and bubblewrap.
+ */
 
 import { dirname, join } from "node:path";
 import { type Stage, type Step, variablesOf } from "./dockerfile.ts";
@@ -17,7 +18,10 @@ export interface Image {
   readonly healthCheck: readonly string[];
 }
 
-/** Certificate authorities of this machine, which a step that fetches packages may need where a proxy stands in between. */
+/**
+ * Certificate authorities of this machine, which a step that fetches packages may need where a proxy stands
+ * in between.
+ */
 const AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt";
 const AUTHORITIES_INSIDE = "/run/authorities.pem";
 
@@ -148,7 +152,10 @@ async function copy(
   }
 }
 
-/** Copies a file, or what is below a folder (`.` for everything), as far as git knows it. Returns how many files. */
+/**
+ * Copies a file, or what is below a folder (`.` for everything), as far as git knows it. Returns how many
+ * files.
+ */
 export async function copyFiles(
   context: string,
   source: string,

@@ -1,4 +1,6 @@
-/** Builds the file system of the image from the Dockerfile, runs it as a runtime would, and ingests a clip. See scripts/prove-image. */
+/** Builds the file system of the image from the Dockerfile, runs it as a runtime would, and ingests a clip.
+ * See scripts/prove-image.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Runs the systemd unit of deploy/ on the file system of the image: systemd is booted there by systemd-nspawn, in a network of its own. */
+/** Runs the systemd unit of deploy/ on the file system of the image: systemd is booted there by
+ * systemd-nspawn, in a network of its own.
+ */
 
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";

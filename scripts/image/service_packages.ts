@@ -1,4 +1,6 @@
-/** Leaves in deno.json the packages that the service imports, for an image: Deno fetches all that are listed, and most are for tests and builds. */
+/** Leaves in deno.json the packages that the service imports, for an image: Deno fetches all that are listed,
+ * and most are for tests and builds.
+ */
 
 import { join } from "node:path";
 

@@ -39,7 +39,8 @@ export async function passGates(
   environment: Readonly<Record<string, string>>,
   tell: (result: GateResult) => void,
 ): Promise<GateResult[]> {
-  const ceilings = gates.map((gate) => ceilingOf(gate, environment)); // all faults before the first minute of work
+  // all faults before the first minute of work
+  const ceilings = gates.map((gate) => ceilingOf(gate, environment));
   const results: GateResult[] = [];
   for (const [at, gate] of gates.entries()) {
     const ceiling = ceilings[at]!;

@@ -1,4 +1,6 @@
-/** Passes the gates of a release. Exit codes: 0 all hold, 1 some do not, 2 the arguments or a ceiling are wrong. */
+/** Passes the gates of a release. Exit codes: 0 all hold, 1 some do not, 2 the arguments or a ceiling are
+ * wrong.
+ */
 
 import { parseArgs } from "node:util";
 import { type Gate, gateLine, passGates, verdict } from "./gate.ts";

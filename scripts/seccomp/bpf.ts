@@ -1,4 +1,6 @@
-/** Programs of the kernel's packet filter (classic BPF), of which a system-call filter is one: see seccomp(2). */
+/** Programs of the kernel's packet filter (classic BPF), of which a system-call filter is one: see
+ * seccomp(2).
+ */
 
 import type { Processor } from "./syscalls.ts";
 
@@ -74,7 +76,9 @@ export function noneOf(values: readonly number[], error: number): Instruction[] 
   ];
 }
 
-/** Takes the steps, which end with a return, for one call; the number of the call is loaded before and after. */
+/**
+ * Takes the steps, which end with a return, for one call; the number of the call is loaded before and after.
+ */
 export function judged(number: number, steps: readonly Instruction[]): Instruction[] {
   return [{ code: IF_EQUAL, value: number, skipFalse: steps.length }, ...steps];
 }

@@ -57,12 +57,12 @@ const CLONE_THREAD = 0x00010000;
 const CLONE_NAMESPACES = 0x7e020000;
 
 /**
- * Refused calls get an error and do not kill: ENOSYS is what an older kernel would say, so libraries newer than the table take
- * their other way, and a decode does not die of a call that nobody needs. A call of another processor's numbering kills, as no
- * decoder makes it.
+ * Refused calls get an error and do not kill: ENOSYS is what an older kernel would say, so libraries newer
+ * than the table take their other way, and a decode does not die of a call that nobody needs. A call of
+ * another processor's numbering kills, as no decoder makes it.
  *
- * No second process can be made, only threads, and no namespace; glibc takes `clone` where `clone3`, whose flags a filter cannot
- * see, does not exist.
+ * No second process can be made, only threads, and no namespace; glibc takes `clone` where `clone3`, whose
+ * flags a filter cannot see, does not exist.
  */
 export function filterOf(processor: Processor, network: Network): Uint8Array<ArrayBuffer> {
   const families = network === "none" ? [AF_UNIX] : [AF_UNIX, AF_INET];

@@ -1,4 +1,6 @@
-/** The system-call filter of the service itself and of all programs that it starts: what none of them needs is refused. */
+/** The system-call filter of the service itself and of all programs that it starts: what none of them needs
+ * is refused.
+ */
 
 import {
   AF_INET,

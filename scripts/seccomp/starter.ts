@@ -1,6 +1,7 @@
 /**
- * The starter of a caged program: a program of a few hundred bytes that sets a system-call filter for itself and becomes the program
- * that its arguments name. bubblewrap sets the filter itself; this one is for cages without bubblewrap.
+ * The starter of a caged program: a program of a few hundred bytes that sets a system-call filter for itself
+ * and becomes the program that its arguments name. bubblewrap sets the filter itself; this one is for cages
+ * without bubblewrap.
  */
 
 import { filterOf, type Network } from "./filter.ts";

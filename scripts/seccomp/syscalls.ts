@@ -1,4 +1,6 @@
-/** TABLE of the system calls that a caged decoder may make: the number on each kind of processor, null where it has none. */
+/** TABLE of the system calls that a caged decoder may make: the number on each kind of processor, null where
+ * it has none.
+ */
 
 export const PROCESSORS = ["x86_64", "aarch64"] as const;
 
@@ -7,8 +9,8 @@ export type Processor = (typeof PROCESSORS)[number];
 type Numbers = readonly [x86_64: number | null, aarch64: number | null];
 
 /**
- * What ffmpeg, ffprobe, their libraries (glibc and musl) and the process 1 of bubblewrap need, whatever the arguments. Everything
- * that is in no table here is refused with ENOSYS.
+ * What ffmpeg, ffprobe, their libraries (glibc and musl) and the process 1 of bubblewrap need, whatever the
+ * arguments. Everything that is in no table here is refused with ENOSYS.
  */
 export const ALLOWED = {
   // Files. Which files there are is decided by the mounts.
@@ -143,7 +145,10 @@ export const BY_ARGUMENT = {
   prlimit64: [302, 261],
 } as const satisfies Record<string, Numbers>;
 
-/** What neither the service needs nor a program that it starts, bubblewrap's and unshare's work on namespaces included. */
+/**
+ * What neither the service needs nor a program that it starts, bubblewrap's and unshare's work on namespaces
+ * included.
+ */
 export const REFUSED_TO_SERVICE = {
   // Other processes of the same user.
   ptrace: [101, 117],

@@ -1,6 +1,7 @@
 /**
- * Builds the single files of `scripts/build`: a head (start.sh), behind it the program with all that it reads, and Deno, both
- * compressed. Nothing in them depends on when, where or by whom they were built. Beside each lies what it is made of.
+ * Builds the single files of `scripts/build`: a head (start.sh), behind it the program with all that it
+ * reads, and Deno, both compressed. Nothing in them depends on when, where or by whom they were built. Beside
+ * each lies what it is made of.
  *
  *     ./scripts/build [service] [service-cli]
  *     ./scripts/build --compile
@@ -122,8 +123,9 @@ export async function buildSingleFile(
 }
 
 /**
- * Writes `<target>/service-compiled` by `deno compile`, with what `scripts/build` puts into `service`. It starts from its own files on the
- * disk, where the cage opens the filters. Errors: the words of Deno, as where it finds no `denort`.
+ * Writes `<target>/service-compiled` by `deno compile`, with what `scripts/build` puts into `service`. It
+ * starts from its own files on the disk, where the cage opens the filters. Errors: the words of Deno, as
+ * where it finds no `denort`.
  */
 export async function compileService(target: string = join(ROOT, "dist")): Promise<void> {
   const staged = join(ROOT, "dist", "staged-service-compiled");

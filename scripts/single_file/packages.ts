@@ -1,4 +1,6 @@
-/** Lays out the packages of the service and the command line as a folder `node_modules`, in which a bundler finds them. */
+/** Lays out the packages of the service and the command line as a folder `node_modules`, in which a bundler
+ * finds them.
+ */
 
 import { join } from "node:path";
 
@@ -6,8 +8,8 @@ import { join } from "node:path";
 const IMPORT = /(?:\bfrom|\bimport\()\s*"([@a-z][^":]*)"/g;
 
 /**
- * Writes dist/packages/node_modules with the versions that deno.lock has, and returns its path, which is the same for every build, as
- * comments in a bundle name the files in it.
+ * Writes dist/packages/node_modules with the versions that deno.lock has, and returns its path, which is the
+ * same for every build, as comments in a bundle name the files in it.
  */
 export async function installPackages(root: string): Promise<string> {
   const { imports } = JSON.parse(Deno.readTextFileSync(join(root, "deno.json"))) as {

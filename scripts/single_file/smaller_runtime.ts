@@ -1,7 +1,8 @@
 /**
- * Makes Deno smaller for a single file: what no program in one can use becomes zeros, of which next to nothing is left when it is
- * compressed. Deno goes on as before, but cannot check types, make desktop programs, or name days and currencies in other
- * languages than English; time zones, calendars, sorting by the root rules and all ways of taking text apart stay.
+ * Makes Deno smaller for a single file: what no program in one can use becomes zeros, of which next to
+ * nothing is left when it is compressed. Deno goes on as before, but cannot check types, make desktop
+ * programs, or name days and currencies in other languages than English; time zones, calendars, sorting by
+ * the root rules and all ways of taking text apart stay.
  */
 
 import { zstdDecompressSync } from "node:zlib";
@@ -72,8 +73,8 @@ function unpacked(frame: Uint8Array): Uint8Array | null {
 }
 
 /**
- * Takes the data of other languages out of ICU's table: the items keep their places, and those that are left move up in the list
- * of names, which is sorted, so that the others are as if they had never been there.
+ * Takes the data of other languages out of ICU's table: the items keep their places, and those that are left
+ * move up in the list of names, which is sorted, so that the others are as if they had never been there.
  */
 function blankLanguages(bytes: Uint8Array<ArrayBuffer>): number {
   const view = new DataView(bytes.buffer);
@@ -111,7 +112,10 @@ function blankLanguages(bytes: Uint8Array<ArrayBuffer>): number {
   return blanked;
 }
 
-/** `de.res`, `zh_Hant_TW.res`, dictionaries of words and rules for lines of Chinese and Japanese; not `en.res`, `root.res`, `zoneinfo64.res`. */
+/**
+ * `de.res`, `zh_Hant_TW.res`, dictionaries of words and rules for lines of Chinese and Japanese; not
+ * `en.res`, `root.res`, `zoneinfo64.res`.
+ */
 const OTHER_LANGUAGE = /^(?!en[_.])[a-z]{2,3}(_\w+)?\.res$|\.dict$|_cj\.brk$/;
 
 function placesOf(bytes: Uint8Array, wanted: Uint8Array): number[] {

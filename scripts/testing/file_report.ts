@@ -43,8 +43,9 @@ interface TestLine {
 }
 
 /**
- * Deno writes "name ..." when a test begins and " ok (2ms)" after it when it ends. Where the test prints, has steps or
- * writes through another process, its end comes on a later line, which repeats the name. Steps are indented.
+ * Deno writes "name ..." when a test begins and " ok (2ms)" after it when it ends. Where the test prints, has
+ * steps or writes through another process, its end comes on a later line, which repeats the name. Steps are
+ * indented.
  */
 function testLines(output: string): TestLine[] {
   const states = new Map<string, TestLine["state"]>();

@@ -1,6 +1,9 @@
 /** The order of the test files: which run alone and why, which start first, and how long a file may take. */
 
-/** Deadline of one file, all its tests together, in seconds. A single test has its own: see test/support/preload.ts. */
+/**
+ * Deadline of one file, all its tests together, in seconds. A single test has its own: see
+ * test/support/preload.ts.
+ */
 export const FILE_DEADLINE_SECS = 900;
 
 /** Files or folders whose tests run while nothing else does, each with the reason. */
@@ -12,7 +15,9 @@ export const ALONE: Readonly<Record<string, string>> = {
   "test/foreign": "publishers send in real time, and some tests keep the machine busy on purpose",
 };
 
-/** The slowest files start first, so that no long file is left over at the end. Measured times, longest first. */
+/**
+ * The slowest files start first, so that no long file is left over at the end. Measured times, longest first.
+ */
 export const FIRST: readonly string[] = [
   "test/media/windows/extractor_test.ts",
   "test/media/recorded/frame_stream_test.ts",

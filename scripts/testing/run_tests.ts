@@ -1,4 +1,6 @@
-/** Runs the test files, each in a process of its own, side by side where they stand it, and sums up what they say. */
+/** Runs the test files, each in a process of its own, side by side where they stand it, and sums up what they
+ * say.
+ */
 
 import { delimiter, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -52,7 +54,10 @@ interface Arguments {
   readonly missing: string[];
 }
 
-/** An option, with the value of one that takes one, is for `deno test`; all else is a file or a folder of tests. */
+/**
+ * An option, with the value of one that takes one, is for `deno test`; all else is a file or a folder of
+ * tests.
+ */
 function readArguments(args: readonly string[]): Arguments {
   const isOption = (argument: string, index: number) =>
     argument.startsWith("-") || args[index - 1] === "--filter";

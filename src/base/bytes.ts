@@ -1,4 +1,6 @@
-/** Bytes: lengths and beginnings of texts, joined arrays, texts of C, memory that is given back, and a stream as lines. */
+/** Bytes: lengths and beginnings of texts, joined arrays, texts of C, memory that is given back, and a stream
+ * as lines.
+ */
 
 /** Length of `text` in UTF-8. */
 export function utf8Length(text: string): number {
@@ -32,14 +34,16 @@ export function areSameBytes(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 /**
- * Gives the memory of arrays back at once: what waits for the garbage collector is many megabytes. The arrays, and all others on
- * the same memory, are empty afterwards.
+ * Gives the memory of arrays back at once: what waits for the garbage collector is many megabytes. The
+ * arrays, and all others on the same memory, are empty afterwards.
  */
 export function freeMemory(arrays: Iterable<ArrayBufferView>): void {
   for (const { buffer } of arrays) if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
-/** The lines, as soon as each is whole, without their breaks. What comes after the last line break is no line. */
+/**
+ * The lines, as soon as each is whole, without their breaks. What comes after the last line break is no line.
+ */
 export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -1,8 +1,11 @@
-/** IP addresses: their scope (on the public internet, in the network of the operator, or neither) and networks of them. See docs/security/sources.md#outbound-addresses. */
+/** IP addresses: their scope (on the public internet, in the network of the operator, or neither) and
+ * networks of them. See docs/security/sources.md#outbound-addresses.
+ */
 
 /**
- * `public` is routed on the internet; `private` belongs to this machine or to the local network; `unusable` is everything
- * else, such as multicast, documentation, and link-local addresses, where clouds serve their credentials.
+ * `public` is routed on the internet; `private` belongs to this machine or to the local network; `unusable`
+ * is everything else, such as multicast, documentation, and link-local addresses, where clouds serve their
+ * credentials.
  */
 export type AddressScope = "public" | "private" | "unusable";
 
@@ -82,7 +85,9 @@ export function hasPrefix(groups: readonly number[], first: readonly number[], p
   });
 }
 
-/** Four decimal numbers. Null with leading zeros, as in "010.0.0.1", because some programs read them as octal. */
+/**
+ * Four decimal numbers. Null with leading zeros, as in "010.0.0.1", because some programs read them as octal.
+ */
 export function ipv4Number(text: string): number | null {
   const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1);
   if (!parts?.every((part) => Number(part) <= 255 && String(Number(part)) === part)) return null;
@@ -146,7 +151,10 @@ function mappedGroups(address: string): number[] | null {
   return v4 === null ? ipv6Groups(address) : [0, 0, 0, 0, 0, 0xffff, v4 >>> 16, v4 & 0xffff];
 }
 
-/** An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer; another text as it is. */
+/**
+ * An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer; another text as
+ * it is.
+ */
 export function networkOf(address: string): string {
   const groups = address.includes(":") ? ipv6Groups(address) : null;
   if (groups === null) return address;

@@ -1,4 +1,6 @@
-/** Log lines: human-readable on stdout, one JSON object a line on stderr where that goes elsewhere, filtered by RUST_LOG. */
+/** Log lines: human-readable on stdout, one JSON object a line on stderr where that goes elsewhere, filtered
+ * by RUST_LOG.
+ */
 
 import { joinedBytes } from "./bytes.ts";
 
@@ -27,10 +29,11 @@ export interface LogOutput {
 }
 
 /**
- * Opens the log of the process, see docs/deployment/monitoring.md#logs. Targets are paths under `service`: `child("http")` writes
- * with the target `service::http`, and the directives `http=debug` and `service::http=debug` mean the same. Throws a
- * RangeError when the filter is malformed. Writing never throws: a closed pipe must not stop the service. It is synchronous
- * unless `output` is a {@link BackgroundOutput}.
+ * Opens the log of the process, see docs/deployment/monitoring.md#logs. Targets are paths under `service`:
+ * `child("http")` writes with the target `service::http`, and the directives `http=debug` and
+ * `service::http=debug` mean the same. Throws a RangeError when the filter is malformed. Writing never
+ * throws: a closed pipe must not stop the service. It is synchronous unless `output` is a {@link
+ * BackgroundOutput}.
  */
 export function openLog(filter: string, output: Partial<LogOutput> = {}): Log {
   const rules = readFilter(filter);
@@ -43,8 +46,8 @@ export function openLog(filter: string, output: Partial<LogOutput> = {}): Log {
 const NOWHERE: LineWriter = { writeSync: ({ length }) => length };
 
 /**
- * Whether the standard output and the standard error of the process are the same terminal, file, pipe or socket, so that each line would
- * be there twice. False where the system does not tell.
+ * Whether the standard output and the standard error of the process are the same terminal, file, pipe or
+ * socket, so that each line would be there twice. False where the system does not tell.
  */
 export function isOnePlace(): boolean {
   try {
@@ -55,7 +58,10 @@ export function isOnePlace(): boolean {
   }
 }
 
-/** The streams of the process, each line once where they are one place. It writes at once, unlike {@link BackgroundOutput}. */
+/**
+ * The streams of the process, each line once where they are one place. It writes at once, unlike {@link
+ * BackgroundOutput}.
+ */
 export function processOutput(): Partial<LogOutput> {
   return isOnePlace() ? { stderr: NOWHERE } : {};
 }
@@ -66,8 +72,9 @@ export interface BackgroundStream {
 }
 
 /**
- * Writes log lines in the background. Where nobody reads them, a full pipe would block the thread that writes: instead, lines
- * that have no room any more are dropped, and a line says how many they were when somebody reads again.
+ * Writes log lines in the background. Where nobody reads them, a full pipe would block the thread that
+ * writes: instead, lines that have no room any more are dropped, and a line says how many they were when
+ * somebody reads again.
  */
 export class BackgroundOutput implements LogOutput {
   readonly stdout: BackgroundLines;

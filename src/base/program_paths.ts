@@ -1,7 +1,9 @@
-/** Where the code of the service lies, and the folders and programs that it may use, found before it enters its sandbox. */
+/** Where the code of the service lies, and the folders and programs that it may use, found before it enters
+ * its sandbox.
+ */
 
-// This file lies two folders below the project in both forms of the code: src/base/, and dist/bundle/ where it is bundled
-// (scripts/build_service.ts).
+// This file lies two folders below the project in both forms of the code: src/base/, and dist/bundle/ where
+// it is bundled (scripts/build_service.ts).
 const IS_BUNDLED = import.meta.url.endsWith(".mjs");
 export const PROJECT = new URL("../../", import.meta.url);
 /** The modules of the service. */
@@ -35,7 +37,9 @@ export type DecodeBackend = typeof DECODE_BACKENDS[number];
 /** The hardware that a machine may have, with the device files that each kind needs. */
 export type DecodeDevices = Readonly<Partial<Record<HardwareDecoder, readonly string[]>>>;
 
-/** Absolute paths of the programs that the service may start; null for an optional one that is not installed. */
+/**
+ * Absolute paths of the programs that the service may start; null for an optional one that is not installed.
+ */
 export interface Tools {
   readonly ffmpeg: string;
   readonly ffprobe: string;
@@ -51,7 +55,10 @@ export interface Tools {
   readonly devices?: DecodeDevices;
 }
 
-/** Absolute paths of the programs from which the cage of decoders is built; null for one that is not installed. */
+/**
+ * Absolute paths of the programs from which the cage of decoders is built; null for one that is not
+ * installed.
+ */
 export interface CageTools {
   readonly bwrap: string | null;
   readonly sh: string | null;

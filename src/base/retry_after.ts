@@ -1,8 +1,8 @@
 /** When a server that is busy wants to be asked again. */
 
 /**
- * Milliseconds from `nowMs` on, of the header `retry-after` (seconds or a date) or `retry-after-ms`; null where there is none, or none
- * that can be read. At most a day.
+ * Milliseconds from `nowMs` on, of the header `retry-after` (seconds or a date) or `retry-after-ms`; null
+ * where there is none, or none that can be read. At most a day.
  */
 export function retryAfterMs(headers: Headers, nowMs: number): number | null {
   const exact = NUMBER.exec(headers.get("retry-after-ms") ?? "")?.[1];

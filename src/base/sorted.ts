@@ -1,6 +1,9 @@
 /** Searching in sorted lists. */
 
-/** The index of the first item of which `isReached` holds, as it does of all behind it; the length where there is none. */
+/**
+ * The index of the first item of which `isReached` holds, as it does of all behind it; the length where there
+ * is none.
+ */
 export function firstIndexWhere<Item>(sorted: readonly Item[], isReached: (item: Item) => boolean): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

@@ -1,8 +1,8 @@
 /** Groups of background loops that fail and end together: none runs on after its group was closed. */
 
 /**
- * A group of loops under one signal. The first loop that fails aborts the signal for all of them; closing the group
- * aborts it too and waits until every loop has returned.
+ * A group of loops under one signal. The first loop that fails aborts the signal for all of them; closing the
+ * group aborts it too and waits until every loop has returned.
  *
  *     await using tasks = new TaskGroup(parentSignal);
  *     tasks.start((signal) => deliver(signal));
@@ -28,8 +28,8 @@ export class TaskGroup implements AsyncDisposable {
   }
 
   /**
-   * Runs `loop` in the background. An exception of it ends the group and is thrown by {@link join}, except for an abort
-   * error after the signal has aborted: that is a normal end. Does nothing in an ended group.
+   * Runs `loop` in the background. An exception of it ends the group and is thrown by {@link join}, except
+   * for an abort error after the signal has aborted: that is a normal end. Does nothing in an ended group.
    */
   start(loop: (signal: AbortSignal) => Promise<void> | void): void {
     if (this.signal.aborted) return;

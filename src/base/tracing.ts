@@ -1,4 +1,6 @@
-/** Spans of traces, as the code makes them: an interface, and the tracing that records nothing. See docs/deployment/monitoring.md#traces. */
+/** Spans of traces, as the code makes them: an interface, and the tracing that records nothing. See
+ * docs/deployment/monitoring.md#traces.
+ */
 
 /**
  * Attributes of a span: text, numbers and truth values; undefined leaves one out. Never a secret, a prompt, a
@@ -33,7 +35,10 @@ export interface Tracing {
   root(name: string, start?: SpanStart, traceparent?: string | null): TraceSpan;
   /** A new span below the current one; where there is none, nothing is recorded. */
   child(name: string, start?: SpanStart): TraceSpan;
-  /** Runs `work` with the current span `span`; null for none, as background work outlives the request that starts it. */
+  /**
+   * Runs `work` with the current span `span`; null for none, as background work outlives the request that
+   * starts it.
+   */
   within<T>(span: TraceSpan | null, work: () => T): T;
   /** The `traceparent` header for a request of the current span; null where there is none. */
   traceparent(): string | null;

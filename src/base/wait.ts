@@ -14,8 +14,8 @@ export class OutOfTime extends Error {
 export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 
 /**
- * Aborts `signal` after `timeoutMs` (with {@link OutOfTime}), or together with `parent` (with its reason). Disposing it
- * stops the timer and no longer listens to `parent`.
+ * Aborts `signal` after `timeoutMs` (with {@link OutOfTime}), or together with `parent` (with its reason).
+ * Disposing it stops the timer and no longer listens to `parent`.
  *
  *     using deadline = new Deadline(world, 5_000, caller.signal);
  *     await ask(deadline.signal);
@@ -41,7 +41,10 @@ export class Deadline implements Disposable {
   }
 }
 
-/** Aborts `controller` with the reason of `signal` when that aborts, until it is disposed. `AbortSignal.any` costs more. */
+/**
+ * Aborts `controller` with the reason of `signal` when that aborts, until it is disposed. `AbortSignal.any`
+ * costs more.
+ */
 export function abortWith(signal: AbortSignal, controller: AbortController): Disposable {
   const onAbort = () => controller.abort(signal.reason);
   if (signal.aborted) onAbort();
@@ -60,8 +63,8 @@ export function timer(world: Sleeper, ms: number, onTimeout: () => void): Dispos
 }
 
 /**
- * Deadlines of one length, nearly all of which are met. They end in the order in which they began, so one timer of the
- * runtime serves all of them; it stays when none is left, as the next one comes soon.
+ * Deadlines of one length, nearly all of which are met. They end in the order in which they began, so one
+ * timer of the runtime serves all of them; it stays when none is left, as the next one comes soon.
  */
 export class Deadlines implements Disposable {
   readonly ms: number;
@@ -170,8 +173,8 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
 }
 
 /**
- * The result of `work` within `timeoutMs`; rejects with {@link OutOfTime} after that, and with the signal's reason when
- * `signal` aborts. `work` itself goes on: stopping it is up to the caller.
+ * The result of `work` within `timeoutMs`; rejects with {@link OutOfTime} after that, and with the signal's
+ * reason when `signal` aborts. `work` itself goes on: stopping it is up to the caller.
  */
 export async function within<T>(
   world: Sleeper,
@@ -183,7 +186,10 @@ export async function within<T>(
   return await unlessAborted(work, deadline.signal);
 }
 
-/** Waits until `work` has ended in either way, for at most `timeoutMs` or until `signal` aborts: whether it has ended. */
+/**
+ * Waits until `work` has ended in either way, for at most `timeoutMs` or until `signal` aborts: whether it
+ * has ended.
+ */
 export async function hasEndedWithin(
   world: Sleeper,
   timeoutMs: number,
@@ -204,7 +210,10 @@ export function gatherFor(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Lets at most `ms` pass, until another thread has changed the value at `at` of shared memory from `value` and notified. Does not keep a process running. */
+/**
+ * Lets at most `ms` pass, until another thread has changed the value at `at` of shared memory from `value`
+ * and notified. Does not keep a process running.
+ */
 export async function unlessChanged(
   shared: Int32Array<SharedArrayBuffer>,
   at: number,

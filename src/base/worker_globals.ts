@@ -1,4 +1,6 @@
-/** Imported first by each Worker: takes away what its permissions do not hold. See docs/security/sandbox.md#what-a-worker-finds. */
+/** Imported first by each Worker: takes away what its permissions do not hold. See
+ * docs/security/sandbox.md#what-a-worker-finds.
+ */
 
 import { entryOf } from "./program_paths.ts";
 import { KEPT_DENO, KEPT_GLOBALS, KEPT_NAVIGATOR, namesOf } from "./worker_scope.ts";

@@ -1,6 +1,9 @@
-/** TABLES of what the code of a Worker finds: global names, members of `Deno` and of `navigator`, each with the reason why it may stay. */
+/** TABLES of what the code of a Worker finds: global names, members of `Deno` and of `navigator`, each with
+ * the reason why it may stay.
+ */
 
-// `worker_globals.ts` takes everything else away: what a new version of the runtime brings is gone until somebody has looked at it.
+// `worker_globals.ts` takes everything else away: what a new version of the runtime brings is gone until
+// somebody has looked at it.
 
 type Names = Readonly<Record<string, string>>;
 

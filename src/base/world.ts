@@ -1,4 +1,6 @@
-/** Clocks, random bytes, the log and traces as values, so that tests can replace them; no other module reads a clock. */
+/** Clocks, random bytes, the log and traces as values, so that tests can replace them; no other module reads
+ * a clock.
+ */
 
 import type { Log } from "./log.ts";
 import { NO_TRACING, type Tracing } from "./tracing.ts";

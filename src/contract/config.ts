@@ -1,4 +1,5 @@
-/** The configuration of the process: reads and checks the whole environment once, by the table of settings. */
+/** The configuration of the process: reads and checks the whole environment once, by the table of settings.
+ */
 
 import { utf8Length } from "../base/bytes.ts";
 import type { Setting } from "./setting_parsers.ts";
@@ -18,14 +19,17 @@ type Group<G extends string> = {
 };
 
 /**
- * The configuration of one process, frozen. Every row of the table is a field here, camelCase, in its group where
- * the row names one: `config.bindAddr`, `config.gateThresholds.flickerThreshold`.
+ * The configuration of one process, frozen. Every row of the table is a field here, camelCase, in its group
+ * where the row names one: `config.bindAddr`, `config.gateThresholds.flickerThreshold`.
  */
 export type Config =
   & { readonly [F in keyof Flat as F extends `${string}.${string}` ? never : F]: Flat[F] }
   & { readonly [G in GroupName]: Group<G> }
   & {
-    /** SERVICE_* variables of the environment that have no row: probably misspelt, so main logs a warning for each. */
+    /**
+     * SERVICE_* variables of the environment that have no row: probably misspelt, so main logs a warning for
+     * each.
+     */
     readonly unknownVariables: readonly string[];
     /** What the operator should know although the service can start: one sentence each, without secrets. */
     readonly warnings: readonly string[];
@@ -90,7 +94,10 @@ export function readVariables(
 
 const OF_FILE = "_FILE";
 
-/** The variable that names the file of each secret setting, with the setting: `[SERVICE_API_KEYS_FILE, SERVICE_API_KEYS]`. */
+/**
+ * The variable that names the file of each secret setting, with the setting: `[SERVICE_API_KEYS_FILE,
+ * SERVICE_API_KEYS]`.
+ */
 export function secretFileVariables(): [fileVariable: string, setting: SettingName][] {
   return (Object.keys(SETTINGS) as SettingName[])
     .filter((name) => SETTINGS[name].isSecret)
@@ -137,7 +144,10 @@ export function shownSettings(env: Readonly<Record<string, string | undefined>>)
   });
 }
 
-/** Whether there are several principals, so that none of them may take everything. See docs/security/load.md#shares. */
+/**
+ * Whether there are several principals, so that none of them may take everything. See
+ * docs/security/load.md#shares.
+ */
 export function hasSeveralPrincipals({ requireApiKey, apiKeys }: Config): boolean {
   return requireApiKey && new Set(apiKeys).size > 1;
 }
@@ -184,7 +194,10 @@ function faultLine(name: string, row: Setting<string, unknown>, got: string): st
   return `${fault}; ${wayOut(row)}`;
 }
 
-/** Whether the text of a setting holds no secret: a URL that is no secret itself may contain a password, or a key in its query. */
+/**
+ * Whether the text of a setting holds no secret: a URL that is no secret itself may contain a password, or a
+ * key in its query.
+ */
 function mayBeShown({ isSecret }: Setting<string, unknown>, text: string): boolean {
   return !isSecret && !text.includes("@") && !/:\/\/.*[?#]/s.test(text);
 }

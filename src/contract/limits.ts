@@ -1,4 +1,6 @@
-/** TABLE of the public limits: every bound that a caller, an operator or a reader of the docs can notice, each one once. */
+/** TABLE of the public limits: every bound that a caller, an operator or a reader of the docs can notice,
+ * each one once.
+ */
 
 import { OUTPUT_TOKENS_PER_SECOND_MAX, WEBHOOK_RETRIES } from "./setting_parsers.ts";
 
@@ -10,8 +12,9 @@ export interface Range {
 
 /**
  * All limits. Names end with their unit; a name without one counts things. Limits that an operator may change
- * are rows of the table of settings instead (`contract/settings.ts`). A bound that only protects one module (the
- * size of a buffer, the wait for a child process) is a constant of that module. See docs/reference/limits.md.
+ * are rows of the table of settings instead (`contract/settings.ts`). A bound that only protects one module
+ * (the size of a buffer, the wait for a child process) is a constant of that module. See
+ * docs/reference/limits.md.
  */
 export const LIMITS = deepFrozen({
   /** Sampled frames a second. */
@@ -24,7 +27,10 @@ export const LIMITS = deepFrozen({
     fixedFpsReason: 1,
   },
 
-  /** Names that the events and rows of a call repeat: stream_id, trace_id, index_name, x-tenant-id, models of passes. */
+  /**
+   * Names that the events and rows of a call repeat: stream_id, trace_id, index_name, x-tenant-id, models of
+   * passes.
+   */
   name: {
     bytesMax: 256,
   },
@@ -368,7 +374,9 @@ export const LIMITS = deepFrozen({
     rememberedSessionsMs: 600_000,
   },
 
-  /** What one live session may hold, and how far a stage may fall behind. See docs/live.md#stages-and-queues. */
+  /**
+   * What one live session may hold, and how far a stage may fall behind. See docs/live.md#stages-and-queues.
+   */
   live: {
     videoUnitsQueued: 128,
     videoUnitBytesMax: 2 * 2 ** 20,
@@ -394,7 +402,9 @@ export const LIMITS = deepFrozen({
     /** The field `enrich` of the attach configuration: the time from an event to its explanation. */
     enrichDeadlineMs: range(1_000, 120_000),
     enrichDeadlineMsDefault: 30_000,
-    /** Events of one session whose explanation is awaited; further ones are explained at once, as overloaded. */
+    /**
+     * Events of one session whose explanation is awaited; further ones are explained at once, as overloaded.
+     */
     enrichmentsOpen: 64,
     /** The cap on output tokens a second; 0 means no cap. */
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
@@ -570,7 +580,10 @@ export const LIMITS = deepFrozen({
     waitMs: 30_000,
   },
 
-  /** Answers that their clients do not take: over TCP, whatever they are; over HTTP/3, those that hold a permit. */
+  /**
+   * Answers that their clients do not take: over TCP, whatever they are; over HTTP/3, those that hold a
+   * permit.
+   */
   answer: {
     /** How long a client may take no byte before its connection is cut. */
     stalledMs: 60_000,

@@ -13,7 +13,9 @@ export type GaugeName = OfType<"gauge">;
 export type HistogramName = OfType<"histogram">;
 export type FamilyName = keyof Families;
 
-/** The labels of a family, each with the closed set of its values; `undefined` for a family without labels. */
+/**
+ * The labels of a family, each with the closed set of its values; `undefined` for a family without labels.
+ */
 export type LabelsOf<F extends FamilyName> = Families[F] extends { labels: infer L extends object }
   ? { readonly [K in keyof L]: L[K] extends readonly (infer V)[] ? V : never }
   : undefined;
@@ -24,8 +26,8 @@ type ValueArguments<F extends FamilyName, V> = LabelsOf<F> extends undefined ? [
   : [labels: LabelsOf<F>, value: V];
 
 /**
- * The metrics of one process. A misspelt family, label or label value does not compile. The text has every family with
- * every combination of its labels from the start.
+ * The metrics of one process. A misspelt family, label or label value does not compile. The text has every
+ * family with every combination of its labels from the start.
  *
  *     metrics.add("service_runs_created_total");
  *     metrics.add("service_infer_requests_total", { provider: "vllm", status: "ok" });
@@ -61,7 +63,9 @@ export class Metrics {
     this.#histograms.get(family)!.observe(labels, value!);
   }
 
-  /** Registers `read`, called at every scrape, for the value of a counter or gauge that another module owns. */
+  /**
+   * Registers `read`, called at every scrape, for the value of a counter or gauge that another module owns.
+   */
   observeValue<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, ReadValue>): void {
     const [labels, read] = labelsAndValue<ReadValue>(rest);
     const readers = this.#readers.get(family) ?? [];

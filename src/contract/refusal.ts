@@ -1,4 +1,6 @@
-/** TABLE of refusals: every expected failure of a request, its HTTP status and code, and functions that make one. */
+/** TABLE of refusals: every expected failure of a request, its HTTP status and code, and functions that make
+ * one.
+ */
 
 /**
  * Every refusal, by name: status and code. See docs/api.md#errors. Two rows may have the same code on the

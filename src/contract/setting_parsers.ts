@@ -221,7 +221,9 @@ export const retryDelays: Parser<readonly number[]> = {
   },
 };
 
-/** The highest cap on the output tokens a second of one live session, for the setting and for a caller alike. */
+/**
+ * The highest cap on the output tokens a second of one live session, for the setting and for a caller alike.
+ */
 export const OUTPUT_TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
 
 /**
@@ -321,7 +323,10 @@ export const corsOrigin: Parser<string> = {
   read: (text) => text === "*" || /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*]+$/i.test(text) ? text : undefined,
 };
 
-/** Width and height above 0, x and y in [0,1], and no edge beyond 1 + 0.0001: the sum of two fractions may be inexact. */
+/**
+ * Width and height above 0, x and y in [0,1], and no edge beyond 1 + 0.0001: the sum of two fractions may be
+ * inexact.
+ */
 export const crop: Parser<CropFractions> = {
   rule: "four numbers x,y,width,height in [0,1] that stay inside the picture",
   read: (text) => {

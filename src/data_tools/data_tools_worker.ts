@@ -1,4 +1,6 @@
-/** The entry of the Worker in which a data tool runs, with the permissions that this tool needs and no others. */
+/** The entry of the Worker in which a data tool runs, with the permissions that this tool needs and no
+ * others.
+ */
 
 import "../base/worker_globals.ts";
 import { errorText, quietLog } from "../base/log.ts";

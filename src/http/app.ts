@@ -32,7 +32,10 @@ export interface AppOptions {
   readonly use: RouteUses;
   readonly world: World;
   readonly heldAnswers: HeldAnswers;
-  /** Resolves when everything committed so far is as durable as configured. See docs/deployment/data-directory.md#durability. */
+  /**
+   * Resolves when everything committed so far is as durable as configured. See
+   * docs/deployment/data-directory.md#durability.
+   */
   readonly synced: () => Promise<void>;
   /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
   readonly alternative: () => string | null;
@@ -80,15 +83,15 @@ interface Env {
 /** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
 export interface App {
   /**
-   * `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. `address` is that of
-   * the client, of any connection.
+   * `client` is the other end of a TCP connection; without it only the request itself tells that the client
+   * is gone. `address` is that of the client, of any connection.
    */
   respond(request: Request, client?: Deno.NetAddr, address?: string): Response | Promise<Response>;
 }
 
 /**
- * The guard runs before the router, not as its middleware: an unknown route without a key is 401, and Hono calls a route
- * with a single handler without building a chain.
+ * The guard runs before the router, not as its middleware: an unknown route without a key is 401, and Hono
+ * calls a route with a single handler without building a chain.
  */
 export function createApp(options: AppOptions): App {
   const guard = new Guard(options.guard, options.names, () => options.world.monotonicMs());
@@ -147,7 +150,10 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  /** The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
+  /**
+   * The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the
+   * routes. See docs/api.md#authentication.
+   */
   function admitted(caller: RequestCaller, request: Request): Response | Promise<Response> {
     try {
       limits.takeGlobal();
@@ -170,8 +176,9 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Hono drops the body of a response to HEAD, and then the server would send `content-length: 0`. The server itself sends
-   * the headers that belong to the body, does not send the body, and cancels it, which ends the listener of an event stream.
+   * Hono drops the body of a response to HEAD, and then the server would send `content-length: 0`. The server
+   * itself sends the headers that belong to the body, does not send the body, and cancels it, which ends the
+   * listener of an event stream.
    */
   async function head(request: Request, caller: HttpCaller): Promise<Response> {
     const env: Env["Bindings"] = { caller };
@@ -212,8 +219,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * A refusal is answered with its reason. Any other error is a bug: it is logged once, and the response has no detail.
-   * The error of a client that has disconnected is not a bug, and its response is dropped.
+   * A refusal is answered with its reason. Any other error is a bug: it is logged once, and the response has
+   * no detail. The error of a client that has disconnected is not a bug, and its response is dropped.
    */
   function failure(error: unknown, requestId: string, request: Request): Response {
     const { method, url, signal } = request;
@@ -323,8 +330,8 @@ class RequestCaller implements HttpCaller, Disposable {
 }
 
 /**
- * Answers what no route matches: 405 with `Allow` where the path is known, else 404. A separate router, so that every
- * request of a route has one match and needs no chain.
+ * Answers what no route matches: 405 with `Allow` where the path is known, else 404. A separate router, so
+ * that every request of a route has one match and needs no chain.
  */
 function unmatchedRequests(): Hono<Env> {
   const unmatched = new Hono<Env>();

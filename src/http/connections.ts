@@ -1,4 +1,6 @@
-/** The connections of HTTP clients: who hangs up while a request is under way, how many are open, how many there were. */
+/** The connections of HTTP clients: who hangs up while a request is under way, how many are open, how many
+ * there were.
+ */
 
 import { abortWith, OutOfTime, timer, within } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -6,9 +8,9 @@ import type { World } from "../base/world.ts";
 /** What a look at the system's list of connections to one port says. */
 export interface ConnectionsSeen {
   readonly open: number;
-  /** Of the clients that were asked about: whose connection they have closed, or that is gone. */
+  /** Clients asked about that have closed their connection, or whose connection is gone. */
   readonly gone: readonly string[];
-  /** Of them: who has not acknowledged more than a little of what was sent. */
+  /** Clients asked about that have not acknowledged more than a little of what was sent. */
   readonly behind: readonly string[];
 }
 
@@ -16,8 +18,8 @@ export interface ConnectionsSeen {
 export type ListenedAt = Pick<Deno.NetAddr, "hostname" | "port">;
 
 /**
- * Looks for the clients (`address port`) of a listener; null where the system has no list of connections. The list is read outside of the
- * sandbox.
+ * Looks for the clients (`address port`) of a listener; null where the system has no list of connections. The
+ * list is read outside of the sandbox.
  */
 export type LookAtConnections = (
   listener: ListenedAt,
@@ -30,9 +32,10 @@ export class ClientGone extends Error {
 }
 
 /**
- * Work must end within 2 s after its client is gone. A look takes some 5 ms, as Linux goes through a table of all connections that there
- * could be, and one at 5,000 connections takes 50 to 100 ms of the thread outside of
- * the sandbox (measured on 22 November 2026), so the pauses get longer where looks do, to a twentieth of that thread.
+ * Work must end within 2 s after its client is gone. A look takes some 5 ms, as Linux goes through a table of
+ * all connections that there could be, and one at 5,000 connections takes 50 to 100 ms of the thread outside
+ * of the sandbox (measured on 22 November 2026), so the pauses get longer where looks do, to a twentieth of
+ * that thread.
  */
 const PAUSE_MIN_MS = 750;
 const PAUSE_MAX_MS = 1_500;
@@ -42,13 +45,14 @@ const WAITED_MIN_MS = 250;
 const LOOK_DEADLINE_MS = 2_000;
 const LATE = Symbol("a look that is late");
 
-/** Of how many connections it is remembered that they were counted. */
+/** How many connections are remembered as counted. */
 const REMEMBERED_MAX = 16_384;
 
 /**
- * Deno 2.9 does not see the end of a HTTP/1.1 connection behind the body of a request that is under way, unless that has a few hundred bytes
- * and came together with the head (measured on 26 November 2026). While requests with a body wait, the system is asked for
- * their connections up to four times in three seconds; other requests, and those that are answered soon, cost nothing.
+ * Deno 2.9 does not see the end of a HTTP/1.1 connection behind the body of a request that is under way,
+ * unless that has a few hundred bytes and came together with the head (measured on 26 November 2026). While
+ * requests with a body wait, the system is asked for their connections up to four times in three seconds;
+ * other requests, and those that are answered soon, cost nothing.
  */
 export class Connections implements AsyncDisposable {
   readonly #world: Pick<World, "sleep" | "log" | "monotonicMs">;
@@ -71,8 +75,8 @@ export class Connections implements AsyncDisposable {
   }
 
   /**
-   * A signal that aborts when the client at this address is gone, or with the signal of its `request`. Dispose it when its
-   * request is answered.
+   * A signal that aborts when the client at this address is gone, or with the signal of its `request`.
+   * Dispose it when its request is answered.
    */
   watch(address: Deno.NetAddr, request: AbortSignal): Disposable & { readonly signal: AbortSignal } {
     const client = clientName(address);
@@ -106,14 +110,20 @@ export class Connections implements AsyncDisposable {
     return this.#total;
   }
 
-  /** How many connections are open, those that never sent a request too; NaN where the system does not tell. */
+  /**
+   * How many connections are open, those that never sent a request too; NaN where the system does not tell.
+   */
   async open(): Promise<number> {
     const seen = await this.#look([...this.#counted]);
-    for (const client of seen?.gone ?? []) this.#counted.delete(client); // another connection may get its port
+    // another connection may get its port
+    for (const client of seen?.gone ?? []) this.#counted.delete(client);
     return seen?.open ?? NaN;
   }
 
-  /** Of these clients those that have not acknowledged more than a little of what was sent to them; null where that is not known. */
+  /**
+   * Which of these clients have not acknowledged more than a little of what was sent to them; null where that
+   * is not known.
+   */
   async behind(clients: readonly string[]): Promise<ReadonlySet<string> | null> {
     const seen = await this.#look(clients);
     return seen && new Set(seen.behind);

@@ -1,4 +1,6 @@
-/** Requests with the header Idempotency-Key: reads it, and answers again what was answered before. See docs/api.md#idempotency-keys. */
+/** Requests with the header Idempotency-Key: reads it, and answers again what was answered before. See
+ * docs/api.md#idempotency-keys.
+ */
 
 import type { AnswerAgain, KeptBody } from "../flow/idempotency.ts";
 import { FirstRequest } from "../flow/idempotency.ts";
@@ -8,8 +10,8 @@ import type { RouteCall } from "./route/call.ts";
 import type { AnswerFields, Once, Route } from "./route/route.ts";
 
 /**
- * The answer of `route` to a request with `key`: kept when it is a success, after `synced`. A refusal frees the key. Throws
- * what the handler throws, and the refusals of the key.
+ * The answer of `route` to a request with `key`: kept when it is a success, after `synced`. A refusal frees
+ * the key. Throws what the handler throws, and the refusals of the key.
  */
 export async function answerOnce(
   route: Route & { readonly once: Once },
@@ -98,7 +100,9 @@ interface Named {
   readonly run_id?: unknown;
 }
 
-/** The run of the path, and those that the body names: when one of them is deleted, the answer goes with it. */
+/**
+ * The run of the path, and those that the body names: when one of them is deleted, the answer goes with it.
+ */
 function runIdsOf(call: RouteCall, fields: unknown): string[] {
   const { run_id: one, requests = [] } = fields as Named & { requests?: (Named | null)[] };
   // The items of a list that is too long are not checked: they may be anything.

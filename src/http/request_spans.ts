@@ -1,4 +1,6 @@
-/** The span of a request: named by its method and route, with its answer's status. See docs/deployment/monitoring.md#traces. */
+/** The span of a request: named by its method and route, with its answer's status. See
+ * docs/deployment/monitoring.md#traces.
+ */
 
 import type { TraceSpan, Tracing } from "../base/tracing.ts";
 import type { Caller } from "../flow/caller.ts";

@@ -68,7 +68,10 @@ export class Http3Connection {
     await this.#ended.promise;
   }
 
-  /** Once a second or so: ends a connection without requests, and finds out which clients have given up theirs. */
+  /**
+   * Once a second or so: ends a connection without requests, and finds out which clients have given up
+   * theirs.
+   */
   tick(): void {
     if (this.#exchanges.length === 0) {
       const idleMs = this.#options.world.monotonicMs() - this.#idleSinceMs;

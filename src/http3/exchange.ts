@@ -1,4 +1,6 @@
-/** One request and its answer on one stream: the stream becomes a `Request`, and the `Response` becomes frames. */
+/** One request and its answer on one stream: the stream becomes a `Request`, and the `Response` becomes
+ * frames.
+ */
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Deadlines } from "../base/wait.ts";
@@ -14,7 +16,10 @@ import { responseHead } from "./response_head.ts";
 /** Answers a request, of whatever transport. */
 export type Respond = (request: Request) => WholeOrStreamed | Promise<WholeOrStreamed>;
 
-/** A response, and the text of its body where all of it is at hand: to read that from a stream takes as long as to send it. */
+/**
+ * A response, and the text of its body where all of it is at hand: to read that from a stream takes as long
+ * as to send it.
+ */
 export type WholeOrStreamed = Response & { readonly wholeBody?: string | null };
 
 export interface Http3ExchangeOptions {
@@ -59,7 +64,8 @@ const NOTHING = frame(FRAME.RESERVED, new Uint8Array());
  *   head (deadline) ── Request ── respond ── HEADERS ── DATA … ── end
  *        └ fault: an answer of 400, 408, 431 or 501       └ the client stops reading: the request's signal aborts
  * ```
- * Deno 2.9 tells that a client has stopped reading only when something is written, so `probe` writes a frame without meaning.
+ * Deno 2.9 tells that a client has stopped reading only when something is written, so `probe` writes a frame
+ * without meaning.
  */
 export class Http3Exchange {
   readonly #options: Http3ExchangeOptions;

@@ -1,4 +1,6 @@
-/** The audio of a session in its Worker: cuts the Opus packets of each track into windows and reports them against credits. */
+/** The audio of a session in its Worker: cuts the Opus packets of each track into windows and reports them
+ * against credits.
+ */
 
 import { LIMITS } from "../contract/limits.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";

@@ -1,4 +1,5 @@
-/** The bitrate that a publisher may send: lowered as soon as decoding falls behind, and raised again slowly. */
+/** The bitrate that a publisher may send: lowered as soon as decoding falls behind, and raised again slowly.
+ */
 
 /**
  * Highest bit rate, bits a second: enough for 1080p from a browser. BITRATE_MIN is enough for frames that can

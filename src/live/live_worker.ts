@@ -4,7 +4,8 @@ import "../base/worker_globals.ts";
 import process from "node:process";
 import type { LiveOrder, LiveReport } from "./messages/messages.ts";
 
-// A package that the sessions need reads the environment while it loads, and this Worker has no permission for that.
+// A package that the sessions need reads the environment while it loads, and this Worker has no permission
+// for that.
 Object.defineProperty(process, "env", { value: {}, configurable: true });
 const { WorkerSessionTable } = await import("./worker_session_table.ts");
 
@@ -19,7 +20,8 @@ interface LiveWorkerScope {
 const scope = globalThis as typeof globalThis & LiveWorkerScope;
 const sessions = new WorkerSessionTable((report, moved) => scope.postMessage(report, [...moved]));
 
-// An error that nobody caught must not end the Worker, because it runs the sessions of other publishers as well.
+// An error that nobody caught must not end the Worker, because it runs the sessions of other publishers as
+// well.
 scope.addEventListener("unhandledrejection", (event) => {
   event.preventDefault();
   sessions.onUncaught(event.reason);

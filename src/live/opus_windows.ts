@@ -26,8 +26,8 @@ export interface CutWindow {
  *             └──── first window ──────┘ └── second ──┘ gap  └ third
  *                  last − first ≥ 4 s     more than one packet
  * ```
- * A gap in the sequence, a time that goes back and a time that jumps forward end the current window: the packets of a window
- * are consecutive, so that its sound is as long as its times say.
+ * A gap in the sequence, a time that goes back and a time that jumps forward end the current window: the
+ * packets of a window are consecutive, so that its sound is as long as its times say.
  */
 export class OpusWindows {
   readonly #units: Uint8Array<ArrayBuffer>[] = [];
@@ -40,8 +40,8 @@ export class OpusWindows {
   #lastSamples = 0;
 
   /**
-   * Takes the next packet; if it ends a window, that is added to `out`. Returns the milliseconds of sound in the packet, or
-   * null where it is no Opus packet; such a packet is ignored.
+   * Takes the next packet; if it ends a window, that is added to `out`. Returns the milliseconds of sound in
+   * the packet, or null where it is no Opus packet; such a packet is ignored.
    */
   push(unit: OpusUnit, out: CutWindow[]): number | null {
     const samples = unit.data.length > LIMITS.live.audioUnitBytesMax ? 0 : opusSamples(unit.data);

@@ -1,4 +1,6 @@
-/** The memory for the pictures of a session, in its Worker: what is reserved for them, and what is asked for when they grow. */
+/** The memory for the pictures of a session, in its Worker: what is reserved for them, and what is asked for
+ * when they grow.
+ */
 
 import type { FrameRoom } from "../media/live/frame_room.ts";
 import type { PictureSize } from "../media/live/picture_sizes.ts";

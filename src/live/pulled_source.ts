@@ -1,4 +1,6 @@
-/** A pulled live source in its Worker: one continuous time line over several connections with gaps between them. */
+/** A pulled live source in its Worker: one continuous time line over several connections with gaps between
+ * them.
+ */
 
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -67,7 +69,8 @@ const END_TOLERANCE_MS = 2_000;
  *   connection   0 … 5000 │ gap of 1800 ms │ 0 … 900
  *   session      0 … 5000 │                │ 6800 … 7700
  * ```
- * A gap is as long as the real time between the frames before and after it, so that media time follows real time.
+ * A gap is as long as the real time between the frames before and after it, so that media time follows real
+ * time.
  */
 export class PulledSource implements AsyncDisposable {
   readonly #options: PulledSourceOptions;
@@ -173,7 +176,8 @@ export class PulledSource implements AsyncDisposable {
         onUnit: (unit) => {
           if (!isConnected()) return;
           if (!unit.isVideo || !isOfOtherCodec(first, unit.data)) return tap.push(unit);
-          // The decoder of the first codec gives no more pictures, and only a new connection has one for the other.
+          // The decoder of the first codec gives no more pictures, and only a new connection has one for the
+          // other.
           this.#lose("it sends another codec", { isOver: false });
         },
         onLost: (reason) => {

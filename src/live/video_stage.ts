@@ -1,4 +1,6 @@
-/** The video of a session in its Worker: analyses each decoded frame and reports the frames that matter, as JPEGs. */
+/** The video of a session in its Worker: analyses each decoded frame and reports the frames that matter, as
+ * JPEGs.
+ */
 
 import type { World } from "../base/world.ts";
 import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
@@ -35,8 +37,9 @@ type Reasons = Pick<LivePicture, "isKeyframe" | "zone" | "trigger" | "isArmed">;
  *                      │               └─ at a sampling time of clips ─▶ JPEG ─▶ ClipWindow ─[credit]▶ clip
  *                      └─▶ freeze, black, flash ─▶ range
  * ```
- * A kept frame becomes the gate's reference when its JPEG was made. Without credit no JPEG is made, but the frame becomes the
- * reference as well, as if its JPEG had been made and then dropped. See docs/live.md#stages-and-queues.
+ * A kept frame becomes the gate's reference when its JPEG was made. Without credit no JPEG is made, but the
+ * frame becomes the reference as well, as if its JPEG had been made and then dropped. See
+ * docs/live.md#stages-and-queues.
  */
 export class VideoStage implements AsyncDisposable {
   readonly #options: VideoStageOptions;

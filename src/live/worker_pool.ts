@@ -27,8 +27,8 @@ export interface SessionPort {
   /** Sends an order; does nothing once the session is closed. */
   send(order: SessionOrder): void;
   /**
-   * Asks the Worker to release everything that the session has; resolves when it has done so, or when the Worker has ended.
-   * Later calls return the same promise.
+   * Asks the Worker to release everything that the session has; resolves when it has done so, or when the
+   * Worker has ended. Later calls return the same promise.
    */
   close(): Promise<void>;
 }
@@ -39,8 +39,8 @@ export type SessionOrder = WithoutSessionId<Exclude<LiveOrder, { kind: "start" |
 /** Opens live sessions in Workers; the tests have one without Workers. */
 export interface LiveWorkers extends AsyncDisposable {
   /**
-   * Opens a session. All its reports go to `onReport`, never before this has returned; the last one is `closed` or `refused`.
-   * If no Worker can be started, the session is `ended` by a fault.
+   * Opens a session. All its reports go to `onReport`, never before this has returned; the last one is
+   * `closed` or `refused`. If no Worker can be started, the session is `ended` by a fault.
    */
   open(settings: SessionSettings, opening: Opening, onReport: (report: SessionReport) => void): SessionPort;
 }

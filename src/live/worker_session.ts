@@ -46,7 +46,10 @@ export interface SessionHost extends LiveStart {
   readonly post: PostReport;
   /** Creates the pool on the first call. */
   readonly encoders: () => JpegEncoderPool;
-  /** Called when a session has released its resources; resolves when the host has released those it had for the session. */
+  /**
+   * Called when a session has released its resources; resolves when the host has released those it had for
+   * the session.
+   */
   readonly onReleased: (sessionId: string) => Promise<void>;
 }
 
@@ -65,7 +68,8 @@ const PEER_CLOSE_MS = 3_000;
  *      │            └────────────┴── close order ──▶ closed
  *      └──▶ refused
  * ```
- * `ended` is reported at most once, when the session ends without a close order. `closed` or `refused` is the last report.
+ * `ended` is reported at most once, when the session ends without a close order. `closed` or `refused` is the
+ * last report.
  */
 export class WorkerSession {
   readonly #host: SessionHost;
@@ -359,7 +363,9 @@ export class WorkerSession {
     this.#report({ kind: "closed" });
   }
 
-  /** Releases the stages in the order in which media flows, so that media that has arrived is still processed. */
+  /**
+   * Releases the stages in the order in which media flows, so that media that has arrived is still processed.
+   */
   async #release(): Promise<void> {
     this.#ticking.abort();
     this.#room[Symbol.dispose]();
@@ -386,7 +392,9 @@ export class WorkerSession {
     }
   }
 
-  /** Reports what was counted since the last call. Returns how many units the decoder has dropped since then. */
+  /**
+   * Reports what was counted since the last call. Returns how many units the decoder has dropped since then.
+   */
   #reportCounts(): number {
     const before = this.#counted;
     const { received, decoded } = this.#decoder?.counts ?? NOTHING_COUNTED;

@@ -11,7 +11,9 @@ import { type SessionHost, WorkerSession } from "./worker_session.ts";
 export class WorkerSessionTable {
   readonly #post: (report: LiveReport, moved: readonly ArrayBuffer[]) => void;
   readonly #sessions = new Map<string, WorkerSession>();
-  /** The session in which the current code runs, so that an uncaught error can be reported with its session. */
+  /**
+   * The session in which the current code runs, so that an uncaught error can be reported with its session.
+   */
   readonly #current = new AsyncLocalStorage<string>();
   #host: SessionHost | null = null;
   /** Encoders that all sessions share; closed with the last session. */

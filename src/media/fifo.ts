@@ -1,4 +1,6 @@
-/** A named pipe between ffmpeg and a decode worker, kept open by a third descriptor so that neither end can block for ever. */
+/** A named pipe between ffmpeg and a decode worker, kept open by a third descriptor so that neither end can
+ * block for ever.
+ */
 
 import { join } from "node:path";
 import type { World } from "../base/world.ts";

@@ -4,13 +4,16 @@ import { LIMITS } from "../contract/limits.ts";
 
 export interface MediaInput {
   readonly kind: "file" | "fetched" | "hls" | "rtsp" | "mjpeg";
-  /** The local file, whose first bytes are checked before ffmpeg or ffprobe opens it; null for a stream that they fetch. */
+  /**
+   * The local file, whose first bytes are checked before ffmpeg or ffprobe opens it; null for a stream that
+   * they fetch.
+   */
   readonly path: string | null;
   /** The address of a stream, on loopback; null for a file. */
   readonly url: string | null;
   /**
-   * The Unix socket on which the relay or tunnel of a stream listens: the forwarder passes connections to `url` on to it. Null
-   * where `url` is an address of the machine, and for a file.
+   * The Unix socket on which the relay or tunnel of a stream listens: the forwarder passes connections to
+   * `url` on to it. Null where `url` is an address of the machine, and for a file.
    */
   readonly socket: string | null;
 }
@@ -30,12 +33,17 @@ export function hlsInput(url: string, socket: string | null = null): MediaInput 
   return { kind: "hls", path: null, url, socket };
 }
 
-/** An RTSP stream on loopback: a tunnel forwards it to the camera. Media comes over the same TCP connection. */
+/**
+ * An RTSP stream on loopback: a tunnel forwards it to the camera. Media comes over the same TCP connection.
+ */
 export function rtspInput(url: string, socket: string | null = null): MediaInput {
   return { kind: "rtsp", path: null, url, socket };
 }
 
-/** An endless series of JPEGs on loopback: a relay reads them from the camera. Their times are those at which they come. */
+/**
+ * An endless series of JPEGs on loopback: a relay reads them from the camera. Their times are those at which
+ * they come.
+ */
 export function mjpegInput(url: string, socket: string | null = null): MediaInput {
   return { kind: "mjpeg", path: null, url, socket };
 }
@@ -120,8 +128,8 @@ const READ_TIMEOUT_US = 10_000_000;
 const SLOW_PICTURES_TIMEOUT_US = 60_000_000;
 
 /**
- * The containers that may be opened. Each contains its media itself. The others refer to more files or hosts (hls, dash,
- * concat, image sequences, sdp), or read any text as an image.
+ * The containers that may be opened. Each contains its media itself. The others refer to more files or hosts
+ * (hls, dash, concat, image sequences, sdp), or read any text as an image.
  */
 export const CONTAINER_FORMATS = [
   "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,ivf,ogg,asf,gif",

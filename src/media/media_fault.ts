@@ -1,4 +1,5 @@
-/** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path. */
+/** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path.
+ */
 
 import type { Extent } from "../model/frames/coordinates.ts";
 import { LIMITS } from "../contract/limits.ts";
@@ -30,7 +31,10 @@ export function timeFault(
 /** Seconds after which a caller may ask a busy machine again. */
 const BUSY_SECONDS = 30;
 
-/** What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503 `decoder_unusable`. */
+/**
+ * What ffmpeg or ffprobe said when it failed: a fault of the medium, or of itself, which is 503
+ * `decoder_unusable`.
+ */
 export function faultIn(stderr: string, head?: Uint8Array): Refusal {
   if (NOT_STARTED.test(stderr)) return decoderUnusable("it cannot be started");
   const own = OWN_FAULT.exec(stderr)?.[1];
@@ -50,8 +54,8 @@ export function decoderUnusable(what: string): Refusal {
 }
 
 /**
- * What the programs that start ffmpeg say where it was removed, or is no program, after it had worked: bubblewrap, prlimit and their like, and
- * a shell.
+ * What the programs that start ffmpeg say where it was removed, or is no program, after it had worked:
+ * bubblewrap, prlimit and their like, and a shell.
  */
 const NOT_STARTED =
   /^(?:bwrap: execvp |bwrap: Can't find source path \S*\/ff(?:mpeg|probe)\b|(?:prlimit|setpriv|unshare): failed to execute |nice: .*ff(?:mpeg|probe)|\S*\bff(?:mpeg|probe): \d+: |sh: (?:\d+: )?exec: )/m;
@@ -65,8 +69,8 @@ const OWN_FAULT =
 const OWN_FAULT_MAX = 200;
 
 /**
- * The reason for the text that a tool wrote to stderr. `head` is the start of the file. It is needed because ffmpeg reports a
- * missing index also for a file that is not an MP4 and is only named like one.
+ * The reason for the text that a tool wrote to stderr. `head` is the start of the file. It is needed because
+ * ffmpeg reports a missing index also for a file that is not an MP4 and is only named like one.
  */
 export function reasonIn(stderr: string, head?: Uint8Array): string {
   if (/moov atom not found/.test(stderr) && head && !isIsoMedia(head)) return NOT_MEDIA;

@@ -1,4 +1,6 @@
-/** How much memory a program takes at most that decodes, by the size of the pictures and by what it does with them. */
+/** How much memory a program takes at most that decodes, by the size of the pictures and by what it does with
+ * them.
+ */
 
 import { LIMITS } from "../contract/limits.ts";
 
@@ -104,7 +106,10 @@ function pictureOf(work: MediaWork, size: MediaSize | null): PictureInMemory {
   return work === "jpeg" || picture.bytes > GROWN.bytes ? picture : GROWN;
 }
 
-/** One picture in memory, with the edges that decoders add. No larger one is decoded than is allowed, whatever `size` says. */
+/**
+ * One picture in memory, with the edges that decoders add. No larger one is decoded than is allowed, whatever
+ * `size` says.
+ */
 function inMemory({ width, height, pixelFormat }: Omit<MediaSize, "sizeBytes">): PictureInMemory {
   const pixels = Math.min(padded(width) * padded(height), PADDED_PIXELS_MAX);
   return { pixels, bytes: pixels * bytesPerPixel(pixelFormat) };
@@ -148,5 +153,7 @@ const DEPTH: readonly (readonly [RegExp, number])[] = [
 
 /** Pictures of a source may become as large as these on the way, whatever they are at first. */
 const GROWN = inMemory({ width: 1920, height: 1080, pixelFormat: "yuv420p" });
-/** The pictures of nearly all cameras. Larger ones have room as well, as a probe of a stream sees few of them. */
+/**
+ * The pictures of nearly all cameras. Larger ones have room as well, as a probe of a stream sees few of them.
+ */
 const CAMERA = { width: 3840, height: 2160, pixelFormat: "yuv420p" };

@@ -1,4 +1,6 @@
-/** The memory that all programs on recorded media and all probes may take together, shared between principals. */
+/** The memory that all programs on recorded media and all probes may take together, shared between
+ * principals.
+ */
 
 import { type Permit, PermitQueue } from "../sharing/permit_queue.ts";
 import type { Sleeper } from "../base/wait.ts";
@@ -63,8 +65,8 @@ export class MemoryBudget implements Disposable {
   }
 
   /**
-   * Waits for its turn, LIMITS.media.memoryWaitMs at most. Refuses (422 `source_uri`) what needs more than there is in all, and (503, with
-   * a time to come back) what has waited too long.
+   * Waits for its turn, LIMITS.media.memoryWaitMs at most. Refuses (422 `source_uri`) what needs more than
+   * there is in all, and (503, with a time to come back) what has waited too long.
    */
   async reserve({ principalKey, signal, work, size, programs = 1 }: MemoryRequest): Promise<Permit> {
     const amount = programs * memoryBytes(work, size, processors());

@@ -52,7 +52,10 @@ export class PictureScaler implements AsyncDisposable {
     });
   }
 
-  /** Errors: 503 where too many wait, it waits too long, or ffmpeg cannot do it; throws for bytes that are no picture. */
+  /**
+   * Errors: 503 where too many wait, it waits too long, or ffmpeg cannot do it; throws for bytes that are no
+   * picture.
+   */
   smaller(request: PictureRequest): Promise<Uint8Array<ArrayBuffer>> {
     const key = `${request.sha256} ${request.width}`;
     const kept = this.#kept.get(key);

@@ -62,9 +62,15 @@ export interface MediaInfo {
   readonly audioCodec?: string | null;
   /** The start on the container's own clock, milliseconds; absent for 0. */
   readonly startMs?: number;
-  /** When the video begins by the container's word, milliseconds from its start: sound may begin earlier. Absent for 0. */
+  /**
+   * When the video begins by the container's word, milliseconds from its start: sound may begin earlier.
+   * Absent for 0.
+   */
   readonly videoStartMs?: number;
-  /** The end of the video by the container's word, milliseconds from its start; null or absent where it has none, or guesses it. */
+  /**
+   * The end of the video by the container's word, milliseconds from its start; null or absent where it has
+   * none, or guesses it.
+   */
   readonly announcedEndMs?: number | null;
   /** Whether the file ends before its container does; absent for no. */
   readonly isCutOff?: boolean;
@@ -78,7 +84,10 @@ export interface ProbeContext {
   readonly runner: ToolRunner;
   readonly world: World;
   readonly signal: AbortSignal;
-  /** Longest probe of a stream; one of a file gets {@link BUSY_FACTOR} times as long. Default LIMITS.ingest.probeTimeoutMs. */
+  /**
+   * Longest probe of a stream; one of a file gets {@link BUSY_FACTOR} times as long. Default
+   * LIMITS.ingest.probeTimeoutMs.
+   */
   readonly deadlineMs?: number;
   /**
    * Whether the source is a live one that will be watched: `averageFps` is then what it says of itself, if it
@@ -94,8 +103,8 @@ export interface ProbeContext {
 }
 
 /**
- * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, no media container, or larger than
- * LIMITS.media allows, and (422 `video_stream`) a chosen stream that is no video stream of it.
+ * Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, no media container, or
+ * larger than LIMITS.media allows, and (422 `video_stream`) a chosen stream that is no video stream of it.
  */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const { path, kind } = input;
@@ -272,7 +281,10 @@ function videoStart(
   return ms > 0 ? { videoStartMs: ms } : {};
 }
 
-/** Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or guesses by the bit rate. */
+/**
+ * Containers whose headers say how long they are; of the others ffprobe tells the last time that it finds, or
+ * guesses by the bit rate.
+ */
 const ANNOUNCING = /^(mov|matroska|avi|flv|asf|mxf|hls)\b/;
 
 /**

@@ -7,12 +7,14 @@ const FILES_MAX = 512;
 /** Longest time that a file is remembered. */
 const KEPT_MS = 10 * 60_000;
 /**
- * A file that changed less than this time ago may change again with the same times, which have a resolution of a second here, and is
- * perhaps still being written.
+ * A file that changed less than this time ago may change again with the same times, which have a resolution
+ * of a second here, and is perhaps still being written.
  */
 const UNCHANGED_MS = 2_500;
 
-/** What the file system says of a file. Each change of a file gives it another `ctime`, which no user can set. */
+/**
+ * What the file system says of a file. Each change of a file gives it another `ctime`, which no user can set.
+ */
 export type IdentityFacts = Pick<Deno.FileInfo, "isFile" | "dev" | "ino" | "size" | "mtime" | "ctime">;
 
 /** Files that were probed and have not changed since. `Info` is what a probe finds. */
@@ -25,7 +27,10 @@ export class ProbedFiles<Info> {
     this.#world = world;
   }
 
-  /** What is in the file; undefined where it was not probed, or has changed. `facts` are those of the opened file. */
+  /**
+   * What is in the file; undefined where it was not probed, or has changed. `facts` are those of the opened
+   * file.
+   */
   find(facts: IdentityFacts): Info | undefined {
     const identity = identityOf(facts);
     const known = identity === null ? undefined : this.#files.get(identity);
@@ -37,8 +42,8 @@ export class ProbedFiles<Info> {
   }
 
   /**
-   * Remembers what a probe found in the file that had the facts `before` it and has those `after` it. Only where both are the same,
-   * and the file did not change just before.
+   * Remembers what a probe found in the file that had the facts `before` it and has those `after` it. Only
+   * where both are the same, and the file did not change just before.
    */
   keep(before: IdentityFacts, after: IdentityFacts, info: Info): void {
     const identity = identityOf(before);

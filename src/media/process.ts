@@ -1,4 +1,6 @@
-/** The only place that starts subprocesses. Each is bounded in time, output and resources, and is always reaped. */
+/** The only place that starts subprocesses. Each is bounded in time, output and resources, and is always
+ * reaped.
+ */
 
 import { gatherFor, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -90,8 +92,9 @@ export interface Outcome {
 }
 
 /**
- * Runs `program` (an absolute path) to its end. Its environment is `LC_ALL` and `environment`, its stdin is `input` or nothing. Rejects only
- * when the program cannot be started or `signal` aborts; everything else is an `Outcome`.
+ * Runs `program` (an absolute path) to its end. Its environment is `LC_ALL` and `environment`, its stdin is
+ * `input` or nothing. Rejects only when the program cannot be started or `signal` aborts; everything else is
+ * an `Outcome`.
  */
 export async function run(program: string, args: readonly string[], options: RunOptions): Promise<Outcome> {
   const { world, signal, deadlineMs, maxStdoutBytes, input } = options;
@@ -149,8 +152,8 @@ export interface RunningTool {
 }
 
 /**
- * Starts `program` like `run`, for output that is read while it runs. Only `signal`, `kill` and the resource limits end it:
- * the caller needs a deadline of its own. Throws when the program cannot be started.
+ * Starts `program` like `run`, for output that is read while it runs. Only `signal`, `kill` and the resource
+ * limits end it: the caller needs a deadline of its own. Throws when the program cannot be started.
  */
 export function start(program: string, args: readonly string[], options: StartOptions): RunningTool {
   const { signal, hasStdout, maxStderrBytes } = options;
@@ -185,7 +188,9 @@ export function start(program: string, args: readonly string[], options: StartOp
   return { stdin, stdout: hasStdout ? child.stdout : null, ended: reaped(), kill };
 }
 
-/** Ignores a failed write: a process that ends before it has read everything gives its reason in the outcome. */
+/**
+ * Ignores a failed write: a process that ends before it has read everything gives its reason in the outcome.
+ */
 async function writeAll(stdin: WritableStream<Uint8Array>, input: Uint8Array): Promise<void> {
   const writer = stdin.getWriter();
   writer.closed.catch(() => {/* see below */});
@@ -254,7 +259,8 @@ export function limitWords(limits: ResourceLimits | undefined): string[] {
   if (!limits?.prlimit) return [];
   return [
     limits.prlimit,
-    // The soft limit sends SIGXCPU one second before the hard limit kills: so a used-up limit differs from other kills.
+    // The soft limit sends SIGXCPU one second before the hard limit kills: so a used-up limit differs from
+    // other kills.
     `--cpu=${Math.ceil(limits.cpuSeconds)}:${Math.ceil(limits.cpuSeconds) + 1}`,
     ...memoryWords(limits.memory),
     `--fsize=${limits.fileBytes ?? 0}`,
@@ -280,7 +286,10 @@ function killNow(pid: number, withGroup: boolean): void {
   }
 }
 
-/** A log is read again after this time if what came was short: the pipe takes 45 frames' worth of ffmpeg's log. */
+/**
+ * A log is read again after this time if what came was short: the pipe takes 45 frames' worth of ffmpeg's
+ * log.
+ */
 const LOG_PAUSE_MS = 2;
 const LOG_PIECE_BYTES = 16 << 10;
 
@@ -298,7 +307,8 @@ async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): Asyn
       const kept = log.read(part);
       memory = part.buffer;
       if (kept.length > 0) yield kept;
-      // A program writes its log in pieces of a few bytes, and each reading costs more than all that is done with a piece.
+      // A program writes its log in pieces of a few bytes, and each reading costs more than all that is done
+      // with a piece.
       if (part.length < LOG_PIECE_BYTES) await gatherFor(LOG_PAUSE_MS);
     }
   } finally {
@@ -308,7 +318,10 @@ async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): Asyn
   }
 }
 
-/** The first `maxBytes` of a stream. It is read to its end, so that the writer never blocks, and `onPart` gets all of it. */
+/**
+ * The first `maxBytes` of a stream. It is read to its end, so that the writer never blocks, and `onPart` gets
+ * all of it.
+ */
 async function head(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,

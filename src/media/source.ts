@@ -1,4 +1,6 @@
-/** Which local files a caller may name as a source, and which of those are media and not playlists of other files. */
+/** Which local files a caller may name as a source, and which of those are media and not playlists of other
+ * files.
+ */
 
 import { basename, dirname, resolve } from "node:path";
 import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
@@ -26,9 +28,9 @@ export interface LocalSource {
 }
 
 /**
- * Resolves a `source_uri` to a file that the caller may use. Refuses with 422 `source_uri`. A missing file, a file outside
- * the roots and another caller's upload get the same message, so that nobody can find out which files exist. See
- * docs/security/sources.md#source-files.
+ * Resolves a `source_uri` to a file that the caller may use. Refuses with 422 `source_uri`. A missing file, a
+ * file outside the roots and another caller's upload get the same message, so that nobody can find out which
+ * files exist. See docs/security/sources.md#source-files.
  */
 export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy): Promise<LocalSource> {
   const uri = sourceUri.trim();
@@ -53,7 +55,9 @@ export interface FileStart {
   readonly facts: Deno.FileInfo;
 }
 
-/** Refuses an empty file and every playlist, because a demuxer that follows a playlist would open other files. */
+/**
+ * Refuses an empty file and every playlist, because a demuxer that follows a playlist would open other files.
+ */
 export async function refusePointers(path: string): Promise<FileStart> {
   const start = await attempt(() => readStart(path));
   if (start === null) throw mediaFault("it cannot be read");

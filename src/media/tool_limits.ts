@@ -28,13 +28,16 @@ const SMALL_BYTES = 512 * MIB;
  */
 export const BUSY_FACTOR = 6;
 
-/** The kinds of work that a tool is started for. Drivers of hardware reserve addresses for the memory of the card and of the machine. */
+/**
+ * The kinds of work that a tool is started for. Drivers of hardware reserve addresses for the memory of the
+ * card and of the machine.
+ */
 export type ToolWork = MediaWork | "small" | "hardware";
 
 /**
- * CPU time, in seconds, of a program that lives as long as its session, which may be days. It is no useful limit: a decoder
- * that loops is noticed much earlier by the watchdog of whoever started it. A program that uses up a month is replaced
- * like any other that ends.
+ * CPU time, in seconds, of a program that lives as long as its session, which may be days. It is no useful
+ * limit: a decoder that loops is noticed much earlier by the watchdog of whoever started it. A program that
+ * uses up a month is replaced like any other that ends.
  */
 export const SESSION_CPU_SECONDS = 30 * 24 * 3600;
 

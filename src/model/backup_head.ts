@@ -1,4 +1,5 @@
-/** The head of a backup, which is written last and shows that the backup is whole. See docs/backup.md#format. */
+/** The head of a backup, which is written last and shows that the backup is whole. See docs/backup.md#format.
+ */
 
 import * as z from "zod";
 import { errorText } from "../base/log.ts";
@@ -13,7 +14,8 @@ export const BACKUP_FORMAT = 1;
  *   backups/<id>.json                   the head of a backup; it comes last, so a backup that was broken off has none
  * ```
  *
- * `id` is the time at which it began, so that names sort by age, or right behind the newest one where the clock has not passed that.
+ * `id` is the time at which it began, so that names sort by age, or right behind the newest one where the
+ * clock has not passed that.
  */
 export interface BackupHead {
   readonly format: typeof BACKUP_FORMAT;

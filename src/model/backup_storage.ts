@@ -1,4 +1,6 @@
-/** Where a backup lies: objects with names, each written whole or not at all. A folder and an S3 bucket are such places. */
+/** Where a backup lies: objects with names, each written whole or not at all. A folder and an S3 bucket are
+ * such places.
+ */
 
 export interface BackupStorage {
   /** The name of the place in messages; without secrets. */

@@ -10,7 +10,9 @@ export const DEFAULT_STREAM_ID = "stream-0";
 
 const RUN_ID = /^run-(?:[0-9a-f]{32}|[0-9a-f]{16})$/i;
 
-/** Whether `text` is a run id: as this service makes it, or the older form with 16 hex digits; in any case. */
+/**
+ * Whether `text` is a run id: as this service makes it, or the older form with 16 hex digits; in any case.
+ */
 export function isRunId(text: string): boolean {
   return RUN_ID.test(text);
 }

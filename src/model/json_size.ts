@@ -1,10 +1,12 @@
-/** Bounds what the values of a JSON text may take before it is parsed: parsed, each takes many times its own bytes. */
+/** Bounds what the values of a JSON text may take before it is parsed: parsed, each takes many times its own
+ * bytes.
+ */
 
 import { LIMITS } from "../contract/limits.ts";
 
 /**
- * Why a text holds more values, more fields of one object or more levels than any body or answer has; null for all others. Every
- * value but the first stands behind a comma or an opening bracket outside of strings.
+ * Why a text holds more values, more fields of one object or more levels than any body or answer has; null
+ * for all others. Every value but the first stands behind a comma or an opening bracket outside of strings.
  */
 export function jsonSizeFault(text: string, valuesMax: number = LIMITS.body.jsonValuesMax): string | null {
   if (text.length <= HARMLESS_CHARACTERS) return null;

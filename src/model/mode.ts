@@ -1,4 +1,5 @@
-/** The four processing modes. A mode is stored and returned; nothing depends on it. See docs/frames.md#modes. */
+/** The four processing modes. A mode is stored and returned; nothing depends on it. See docs/frames.md#modes.
+ */
 
 export const MODES = ["balanced", "detailed", "efficiency", "custom"] as const;
 

@@ -1,12 +1,14 @@
-/** How the service calls principals, in memory and in all that it writes. See docs/security.md#names-of-principals. */
+/** How the service calls principals, in memory and in all that it writes. See
+ * docs/security.md#names-of-principals.
+ */
 
 import { createHmac } from "node:crypto";
 import { ownerPrefix, ownerPrefixIn, principalKeyOf } from "./identifiers.ts";
 
 /**
- * An operator calls a principal by the SHA-256 of its key, and whoever reads that name can try keys against it. The service
- * calls it by the HMAC of that name, with a secret of the instance. The other name is nowhere but in the configuration, so
- * nothing can write it.
+ * An operator calls a principal by the SHA-256 of its key, and whoever reads that name can try keys against
+ * it. The service calls it by the HMAC of that name, with a secret of the instance. The other name is nowhere
+ * but in the configuration, so nothing can write it.
  *
  * ```
  *   key ──SHA-256──► name in the configuration ──HMAC──► name in memory, events, files
@@ -54,7 +56,10 @@ export class PrincipalNames {
     return this.#earlier.get(principalKey) ?? null;
   }
 
-  /** Whether the name of a file in the upload root says that it is the principal's, as this or an earlier version names it. */
+  /**
+   * Whether the name of a file in the upload root says that it is the principal's, as this or an earlier
+   * version names it.
+   */
   isUploadOf(principalKey: string, filename: string): boolean {
     const prefix = ownerPrefixIn(filename);
     return prefix !== null && this.current(prefix) === ownerPrefix(principalKey);

@@ -5,7 +5,8 @@ import type { z } from "zod";
 type SchemaIssue = Parameters<z.core.$ZodErrorMap>[0];
 
 /**
- * The message of one fault, for `schema.safeParse(value, { error: shapeMessage })`. A schema's own message goes before it.
+ * The message of one fault, for `schema.safeParse(value, { error: shapeMessage })`. A schema's own message
+ * goes before it.
  * `undefined` leaves the fault to the message of the library.
  */
 export function shapeMessage(issue: SchemaIssue): string | undefined {

@@ -1,4 +1,6 @@
-/** Reads a TOML file of settings field by field, and says of every fault where it is, without a value that may be secret. */
+/** Reads a TOML file of settings field by field, and says of every fault where it is, without a value that
+ * may be secret.
+ */
 
 import { parse, TomlError } from "smol-toml";
 import { shownName } from "./shape_message.ts";
@@ -34,8 +36,8 @@ interface FieldOptions {
 }
 
 /**
- * A TOML table that is read field by field; `close` then reports the unknown fields. A fault shows the text of the file,
- * never the value of a variable.
+ * A TOML table that is read field by field; `close` then reports the unknown fields. A fault shows the text
+ * of the file, never the value of a variable.
  */
 export class TomlTable {
   readonly #fields: Readonly<Record<string, unknown>>;
@@ -109,8 +111,9 @@ export class TomlTable {
   }
 
   /**
-   * A path or a URL with its variables replaced, which is never shown. In the user name and password of a URL the value of a
-   * variable is taken as it is: its special characters are encoded. A variable that is not set is a fault.
+   * A path or a URL with its variables replaced, which is never shown. In the user name and password of a URL
+   * the value of a variable is taken as it is: its special characters are encoded. A variable that is not set
+   * is a fault.
    */
   location(name: string, rule = "must be a path or a URL"): string | undefined {
     const value = this.#take(name);

@@ -1,4 +1,5 @@
-/** The rule for the identifiers of trigger programs: program ids, event types, labels and zones in a source. */
+/** The rule for the identifiers of trigger programs: program ids, event types, labels and zones in a source.
+ */
 
 import { quoted } from "./field_rules.ts";
 import { LIMITS } from "../contract/limits.ts";

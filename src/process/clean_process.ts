@@ -1,4 +1,6 @@
-/** Replaces the process by one whose environment holds no settings and whose system calls are filtered; the settings come through a pipe. */
+/** Replaces the process by one whose environment holds no settings and whose system calls are filtered; the
+ * settings come through a pipe.
+ */
 
 import { join } from "node:path";
 import { cText } from "../base/bytes.ts";
@@ -34,20 +36,23 @@ const SET_PIPE_SIZE = 1031;
 const PIPE_BYTES_MAX = 1 << 20;
 
 /**
- * Left alone, the runtime lets a heap grow to four times what is in use, and by 48 MB of young objects: one caller who sent
- * large requests in a loop made the process grow by 200 MB, of which 27 MB were in use. With these options, which only the
- * start of a process can set, it is 80 MB. See docs/security/load.md#large-requests. The third one lets `process/spare_memory.ts` collect.
+ * Left alone, the runtime lets a heap grow to four times what is in use, and by 48 MB of young objects: one
+ * caller who sent large requests in a loop made the process grow by 200 MB, of which 27 MB were in use. With
+ * these options, which only the start of a process can set, it is 80 MB. See
+ * docs/security/load.md#large-requests. The third one lets `process/spare_memory.ts` collect.
  *
- * The last one: where many objects of a kind outlive their first collection, as those of clients that connect do, the engine would
- * make all later ones of that kind among the old objects, which only a full collection frees, those of each event for each client too.
+ * The last one: where many objects of a kind outlive their first collection, as those of clients that connect
+ * do, the engine would make all later ones of that kind among the old objects, which only a full collection
+ * frees, those of each event for each client too.
  */
 export const HEAP_OPTIONS =
   "--heap-growing-percent=100,--max-semi-space-size=8,--expose-gc,--no-allocation-site-pretenuring";
 const RUNTIME_OPTIONS = "DENO_V8_FLAGS";
 
 /**
- * For the C library (mallopt(3)), which would give each thread an area of its own and keep what is freed in it: frames, pictures and clips
- * of four cameras left two of 64 MB. With these, large pieces go back to the system at once, and threads share two areas.
+ * For the C library (mallopt(3)), which would give each thread an area of its own and keep what is freed in
+ * it: frames, pictures and clips of four cameras left two of 64 MB. With these, large pieces go back to the
+ * system at once, and threads share two areas.
  */
 const ALLOCATOR_OPTIONS = [
   "glibc.malloc.arena_max=2",
@@ -72,22 +77,28 @@ type Variables = Readonly<Record<string, string>>;
 
 export interface Environment {
   readonly variables: Variables;
-  /** Why the environment still holds the settings, so that `/proc/<pid>/environ` shows them; null if it does not. */
+  /**
+   * Why the environment still holds the settings, so that `/proc/<pid>/environ` shows them; null if it does
+   * not.
+   */
   readonly exposed: string | null;
-  /** Why the process and the programs that it starts have no filter of system calls; null if they have one. */
+  /**
+   * Why the process and the programs that it starts have no filter of system calls; null if they have one.
+   */
   readonly unfiltered: string | null;
 }
 
 /**
- * The variables that the process was started with. `/proc/<pid>/environ` shows them to every program of the same user for as
- * long as the process lives, so the process first replaces itself (execve): same id, same arguments, same streams but for
- * standard input, which is the pipe.
+ * The variables that the process was started with. `/proc/<pid>/environ` shows them to every program of the
+ * same user for as long as the process lives, so the process first replaces itself (execve): same id, same
+ * arguments, same streams but for standard input, which is the pipe.
  *
  * ```
  *   started with settings ──pipe: all variables──▶ execve ──▶ started with PATH, HOME … and `--environment-on-stdin`
  * ```
  *
- * The new process bounds how far its heaps grow, too, and its system calls and those of all that it starts are filtered.
+ * The new process bounds how far its heaps grow, too, and its system calls and those of all that it starts
+ * are filtered.
  */
 export function readEnvironmentOnce(): Environment {
   if (Deno.args.at(-1) === ENVIRONMENT_ON_STDIN) return { ...JSON.parse(allOfStdin()), exposed: null };
@@ -150,8 +161,9 @@ function startOver(variables: Variables): string {
 }
 
 /**
- * Filters the system calls of this thread, and with `execve` those of the process and of all that it starts. Returns why there is no filter; null
- * where there is one. No program gets further rights by being started then, which a bubblewrap that is setuid needs: it counts more than the filter.
+ * Filters the system calls of this thread, and with `execve` those of the process and of all that it starts.
+ * Returns why there is no filter; null where there is one. No program gets further rights by being started
+ * then, which a bubblewrap that is setuid needs: it counts more than the filter.
  */
 function filterCalls({ prctl }: Libc, { PATH = "" }: Variables): string | null {
   try {
@@ -206,7 +218,10 @@ function openLibc() {
   return { symbols: libc.symbols, [Symbol.dispose]: () => libc.close() };
 }
 
-/** A list of texts as C has it: addresses, and a null address at the end. `texts` must live as long as `pointers`. */
+/**
+ * A list of texts as C has it: addresses, and a null address at the end. `texts` must live as long as
+ * `pointers`.
+ */
 function textArray(list: readonly string[]) {
   const texts = list.map(cText);
   const addresses = texts.map((text) => BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(text))));

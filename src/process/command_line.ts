@@ -1,4 +1,6 @@
-/** What the service does instead of starting: it tells what it is and what its configuration would be, or runs a data tool. */
+/** What the service does instead of starting: it tells what it is and what its configuration would be, or
+ * runs a data tool.
+ */
 
 import { ConfigFaults, shownSettings } from "../contract/config.ts";
 import type { Environment } from "./clean_process.ts";

@@ -1,4 +1,6 @@
-/** Runs a tool on a data directory in a Worker that may touch nothing but that directory and the tool's target. */
+/** Runs a tool on a data directory in a Worker that may touch nothing but that directory and the tool's
+ * target.
+ */
 
 import { errorText } from "../base/log.ts";
 import { basename, dirname, join, resolve } from "node:path";
@@ -197,7 +199,10 @@ function requireDataDirectory(dataDir: string): void {
   );
 }
 
-/** The real path of a folder, made for a backup; an export makes its own. It lies outside of what is backed up. */
+/**
+ * The real path of a folder, made for a backup; an export makes its own. It lies outside of what is backed
+ * up.
+ */
 function targetFolder(tool: DataTool, target: string, { dataDir, uploadRoot }: CheckedPlaces): string {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) {
     throw new UsageFault(

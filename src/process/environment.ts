@@ -1,4 +1,6 @@
-/** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads the files of secrets. */
+/** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads the
+ * files of secrets.
+ */
 
 import { errorText } from "../base/log.ts";
 import { isAbsolute, join, resolve } from "node:path";
@@ -21,7 +23,10 @@ import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/tools/job_pat
 import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "../store/files/own_folder.ts";
 import { adoptFormerUploads } from "../store/media/upload_root.ts";
 
-/** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment/data-directory.md#upload-root. */
+/**
+ * Where earlier versions kept uploads, under the system's temporary folder. See
+ * docs/deployment/data-directory.md#upload-root.
+ */
 const FORMER_UPLOAD_ROOT = "service-uploads";
 
 const SOCKET_DIR_BYTES_MAX = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES;
@@ -30,8 +35,8 @@ const SOCKET_DIR_PREFIX = "service-sockets-";
 const SECRET_BYTES_MAX = 64 * 1024;
 
 /**
- * The variables with each secret that a file holds (`SERVICE_API_KEYS_FILE` for `SERVICE_API_KEYS`) under the name of its
- * setting. Adds what is wrong to `faults`. See docs/configuration.md#secrets-in-files.
+ * The variables with each secret that a file holds (`SERVICE_API_KEYS_FILE` for `SERVICE_API_KEYS`) under the
+ * name of its setting. Adds what is wrong to `faults`. See docs/configuration.md#secrets-in-files.
  */
 export function readSecretFiles(
   variables: Readonly<Record<string, string>>,
@@ -58,7 +63,9 @@ export function readSecretFiles(
   return read;
 }
 
-/** The text of a file without the line break at its end. The reason of an error contains nothing of the text. */
+/**
+ * The text of a file without the line break at its end. The reason of an error contains nothing of the text.
+ */
 function oneLineOf(path: string): string {
   const bytes = Deno.readFileSync(path);
   if (bytes.length > SECRET_BYTES_MAX) throw new Error(`it has more than ${SECRET_BYTES_MAX} bytes`);
@@ -68,8 +75,8 @@ function oneLineOf(path: string): string {
   return text;
 }
 
-// A field of the configuration that is undefined here belongs to a faulty variable. That fault is reported already, so
-// nothing is checked, created or reported for it a second time.
+// A field of the configuration that is undefined here belongs to a faulty variable. That fault is reported
+// already, so nothing is checked, created or reported for it a second time.
 
 /** Looks each program up like a shell would. Adds what is missing to `faults`. */
 export function findTools(
@@ -106,7 +113,9 @@ export function findTools(
 const NVIDIA_DEVICES = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia0"];
 const GRAPHICS_DEVICES = "/dev/dri";
 
-/** Looks for device files only; whether ffmpeg can use them is found out later (`media/recorded/hardware.ts`). */
+/**
+ * Looks for device files only; whether ffmpeg can use them is found out later (`media/recorded/hardware.ts`).
+ */
 function findDecodeDevices(): DecodeDevices {
   const node = renderNode();
   const nvidia = NVIDIA_DEVICES.filter(isThere);
@@ -128,7 +137,9 @@ function renderNode(): string | undefined {
   }
 }
 
-/** Programs from which the cage of decoders is built, see docs/security/cage.md. None of them must be there. */
+/**
+ * Programs from which the cage of decoders is built, see docs/security/cage.md. None of them must be there.
+ */
 export function findCageTools(): CageTools {
   const found = (program: string) => find(program, SYSTEM_FOLDERS) ?? null;
   return {
@@ -144,12 +155,16 @@ export function findCageTools(): CageTools {
   };
 }
 
-/** How the process of the forwarder is started, see docs/security/sandbox.md#forwarder: by Deno, or by the service that was compiled with it. */
+/**
+ * How the process of the forwarder is started, see docs/security/sandbox.md#forwarder: by Deno, or by the
+ * service that was compiled with it.
+ */
 export function forwarderCommand(): ForwarderCommand {
   const program = Deno.execPath();
   if (Deno.build.standalone) return { program, options: [], entry: FORWARD_STREAMS };
   const options = ["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"];
-  // Its own network has nothing but 127.0.0.1, and it gives up the right to load native code after its first step.
+  // Its own network has nothing but 127.0.0.1, and it gives up the right to load native code after its first
+  // step.
   options.push("--no-code-cache", "--v8-flags=--max-old-space-size=64", "--allow-net", "--allow-ffi");
   return {
     program,
@@ -166,7 +181,9 @@ function folderPath(url: URL): string {
 /** Where programs for administrators are, which users often do not have on PATH. */
 const SYSTEM_FOLDERS = ["/usr/sbin", "/sbin"];
 
-/** Creates the folders that the service owns and resolves the configured ones. Adds what is wrong to `faults`. */
+/**
+ * Creates the folders that the service owns and resolves the configured ones. Adds what is wrong to `faults`.
+ */
 export function preparePlaces(
   config: Partial<Pick<Config, "dataDir" | "uploadRoot" | "ingestFileRoots">>,
   faults: string[],
@@ -261,8 +278,8 @@ export function removeSocketDir({ socketDir, tempDir }: Pick<Places, "socketDir"
 }
 
 /**
- * Moves the uploads of an earlier version into the upload root, on the first start on a data directory that has a timeline
- * already: a new one has no uploads to miss. Returns their number.
+ * Moves the uploads of an earlier version into the upload root, on the first start on a data directory that
+ * has a timeline already: a new one has no uploads to miss. Returns their number.
  */
 export function adoptUploads({ dataDir, uploadRoot }: Pick<Places, "dataDir" | "uploadRoot">): number {
   try {

@@ -1,4 +1,6 @@
-/** Reads the file of named sources again when it changes and on SIGHUP, and tells the sandboxed service. See docs/cameras.md#changes-of-the-file. */
+/** Reads the file of named sources again when it changes and on SIGHUP, and tells the sandboxed service. See
+ * docs/cameras.md#changes-of-the-file.
+ */
 
 import { basename, dirname, resolve } from "node:path";
 import { timer } from "../base/wait.ts";

@@ -1,4 +1,6 @@
-/** The process of the forwarder: for each job on a stream a network namespace, in which only that job's relay answers. */
+/** The process of the forwarder: for each job on a stream a network namespace, in which only that job's relay
+ * answers.
+ */
 
 import { errorText } from "../base/log.ts";
 import { linesOf } from "../base/bytes.ts";
@@ -11,7 +13,10 @@ const CONNECTIONS_ALL_MAX = 4096;
 const FROM_RELAY_BYTES = 64 * 1024;
 const TO_RELAY_BYTES = 4 * 1024;
 
-/** Linux's numbers: `CLONE_NEWNET`, `O_CLOEXEC`, `AF_INET`, `SOCK_STREAM`, `SIOCSIFFLAGS`, `IFF_UP | IFF_RUNNING`. */
+/**
+ * Linux's numbers: `CLONE_NEWNET`, `O_CLOEXEC`, `AF_INET`, `SOCK_STREAM`, `SIOCSIFFLAGS`, `IFF_UP |
+ * IFF_RUNNING`.
+ */
 const NEW_NETWORK = 0x40000000;
 const CLOSE_ON_EXEC = 0o2000000;
 const AF_INET = 2;
@@ -29,9 +34,10 @@ const OWN_NETWORK = new TextEncoder().encode("/proc/thread-self/ns/net\0");
  *   ffmpeg of a job ─tcp→ 127.0.0.1:port ┐ of the job's own namespace
  *                                        └ this process ─unix socket→ relay or tunnel of that job, in the service
  * ```
- * A socket stays in the network namespace of the thread that made it, and all of Deno's code runs on one thread: so one
- * process listens in as many namespaces as there are jobs. It was started as root of a user namespace, and ends when nobody
- * holds its standard input any more: with the service, whatever ends that. What it passes on it does not read.
+ * A socket stays in the network namespace of the thread that made it, and all of Deno's code runs on one
+ * thread: so one process listens in as many namespaces as there are jobs. It was started as root of a user
+ * namespace, and ends when nobody holds its standard input any more: with the service, whatever ends that.
+ * What it passes on it does not read.
  */
 export async function forwardStreams(): Promise<never> {
   const networks = new Networks();

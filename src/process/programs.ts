@@ -1,4 +1,6 @@
-/** The programs of the service: the broker that starts them, and the cage around them, which is found when it is first asked for. */
+/** The programs of the service: the broker that starts them, and the cage around them, which is found when it
+ * is first asked for.
+ */
 
 import { fileURLToPath } from "node:url";
 import { ConfigFaults } from "../contract/config.ts";

@@ -71,15 +71,17 @@ export interface StartOrder {
 /**
  * The permissions of the service. See docs/security/sandbox.md.
  *
- * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so code that
- * opens a caller's path checks the real path too (`media/source.ts`). It asks for the real path when an open file is looked at,
- * so folders of the data directory that are links have to be granted. No Worker may start a program: the broker does that
- * outside (`media/tools/broker.ts`), for the jobs that it knows, after it has checked their paths.
+ * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so
+ * code that opens a caller's path checks the real path too (`media/source.ts`). It asks for the real path
+ * when an open file is looked at, so folders of the data directory that are links have to be granted. No
+ * Worker may start a program: the broker does that outside (`media/tools/broker.ts`), for the jobs that it
+ * knows, after it has checked their paths.
  *
- * The network is granted as a whole: callers choose the hosts (webhooks, remote sources), and the permissions of a Worker
- * have no list of denied hosts. Code restricts it instead: only `remote/` connects (a house test checks that), and it
- * connects to addresses that `remote/guard/address_guard.ts` has found to be public. Of the system the service sees the
- * installed certificate authorities, the processors and the network interfaces.
+ * The network is granted as a whole: callers choose the hosts (webhooks, remote sources), and the permissions
+ * of a Worker have no list of denied hosts. Code restricts it instead: only `remote/` connects (a house test
+ * checks that), and it connects to addresses that `remote/guard/address_guard.ts` has found to be public. Of
+ * the system the service sees the installed certificate authorities, the processors and the network
+ * interfaces.
  */
 export function permissionsOf(
   { config, places }: Pick<Start, "config" | "places">,
@@ -96,7 +98,8 @@ export function permissionsOf(
     run: false,
     net: true,
     env: false,
-    // Live media offers publishers the addresses of the network interfaces; GET /v1/system tells the room on the disk.
+    // Live media offers publishers the addresses of the network interfaces; GET /v1/system tells the room on
+    // the disk.
     sys: ["ca", "networkInterfaces", "cpus", "statfs"],
     ffi: false,
     import: false,
@@ -114,7 +117,10 @@ export function loadSandboxed(entry: URL, start: Start): Worker {
   return worker;
 }
 
-/** The order that starts a service whose programs `broker` starts, at once or later. Its port is to be transferred. */
+/**
+ * The order that starts a service whose programs `broker` starts, at once or later. Its port is to be
+ * transferred.
+ */
 export function startOrder(start: Start, broker: { serve(port: MessagePort): void }): StartOrder {
   const { port1, port2 } = new MessageChannel();
   broker.serve(port1);

@@ -1,4 +1,6 @@
-/** The process: starts the service in its sandbox and the broker of its programs, closes both on a signal, gives the exit code. */
+/** The process: starts the service in its sandbox and the broker of its programs, closes both on a signal,
+ * gives the exit code.
+ */
 
 import { type Config, ConfigFaults, readVariables } from "../contract/config.ts";
 import { BackgroundOutput, isOnePlace, openLog, quietLog } from "../base/log.ts";
@@ -67,8 +69,9 @@ async function main(environment: Environment, output: BackgroundOutput): Promise
  *   process   load the sandboxed Worker ── order to start ....... load the broker ── find the cage ── tell it
  *   Worker    ........ load the service ── open ── listening ── first jobs wait for the broker and the cage
  * ```
- * The broker takes as long to load as the rest of the process, and a start needs none: until then orders to it wait in their port.
- * Throws {@link ConfigFaults} where the setting requires a cage that the machine does not allow; then nothing has listened.
+ * The broker takes as long to load as the rest of the process, and a start needs none: until then orders to
+ * it wait in their port. Throws {@link ConfigFaults} where the setting requires a cage that the machine does
+ * not allow; then nothing has listened.
  */
 async function serve(start: Start, environment: Environment, world: World): Promise<number> {
   const { log } = world;
@@ -125,8 +128,8 @@ async function serve(start: Start, environment: Environment, world: World): Prom
 }
 
 /**
- * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults} with the faults
- * of the variables and those of programs, folders and files together.
+ * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults}
+ * with the faults of the variables and those of programs, folders and files together.
  */
 export async function readStart(given: Readonly<Record<string, string>>): Promise<Start> {
   const faults: string[] = [];

@@ -1,4 +1,6 @@
-/** Reads the files that settings name and the sandboxed service may not read: label maps, model backends and named sources. */
+/** Reads the files that settings name and the sandboxed service may not read: label maps, model backends and
+ * named sources.
+ */
 
 import { errorText } from "../base/log.ts";
 import type { Config } from "../contract/config.ts";
@@ -15,7 +17,9 @@ import { attachContext } from "../model/live/attach.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { type NamedSource, parseSourceFile, SourceFaults } from "../model/sources/source_file.ts";
 
-/** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */
+/**
+ * Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`.
+ */
 export function readLabelMaps(
   { labelMapsPath }: Partial<Pick<Config, "labelMapsPath">>,
   faults: string[],
@@ -34,8 +38,9 @@ export function readLabelMaps(
 }
 
 /**
- * The backends of the two URL variables, or else of the backend file, whose texts may name variables of `env`. A missing
- * file means no backends. Adds what is wrong to `faults`. See docs/configuration.md#backend-file.
+ * The backends of the two URL variables, or else of the backend file, whose texts may name variables of
+ * `env`. A missing file means no backends. Adds what is wrong to `faults`. See
+ * docs/configuration.md#backend-file.
  */
 export function readBackends(
   config: Partial<
@@ -99,8 +104,9 @@ type SourceSettings =
   & Pick<Config, "webhookSecret" | "allowPrivateWebhooks">;
 
 /**
- * The named sources, whose addresses may name variables of `env`; `zone` is that of the backend file. Null where there is no file.
- * Errors: `SourceFaults`, each prefixed with the name of the file. See docs/cameras.md.
+ * The named sources, whose addresses may name variables of `env`; `zone` is that of the backend file. Null
+ * where there is no file. Errors: `SourceFaults`, each prefixed with the name of the file. See
+ * docs/cameras.md.
  */
 export function readSources(
   config: SourceSettings,

@@ -2,7 +2,9 @@
 
 import { type Sleeper, timer } from "../base/wait.ts";
 
-/** The engine's collector, where the process was started with `--expose-gc`; see `process/clean_process.ts`. */
+/**
+ * The engine's collector, where the process was started with `--expose-gc`; see `process/clean_process.ts`.
+ */
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
 /** Stops this thread, after a start for about 0.1 s. Does nothing where the engine does not offer it. */
@@ -11,7 +13,9 @@ export function giveBackMemory(): void {
   gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
 }
 
-/** Calls `then` once, after the first `windowMs` in which `count` did not change. Disposing it ends the wait. */
+/**
+ * Calls `then` once, after the first `windowMs` in which `count` did not change. Disposing it ends the wait.
+ */
 export function onceQuiet(
   world: Sleeper,
   { windowMs, count, then }: {
@@ -39,8 +43,9 @@ export function onceQuiet(
 const TRIM_EVERY_MS = 30_000;
 
 /**
- * Gives pages back, again and again, in which the C library keeps nothing: it would otherwise keep those below the last piece that is in use
- * for good, so that each peak made the process larger. For the thread that may use native code; `trim` is glibc's unless given.
+ * Gives pages back, again and again, in which the C library keeps nothing: it would otherwise keep those
+ * below the last piece that is in use for good, so that each peak made the process larger. For the thread
+ * that may use native code; `trim` is glibc's unless given.
  */
 export function keepTrimmed(world: Sleeper, trim: (() => void) | null = openTrim()): Disposable {
   let waiting: Disposable | undefined;

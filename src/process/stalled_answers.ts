@@ -1,4 +1,6 @@
-/** Ends TCP connections of clients that do not take their answers, outside of the sandbox, by the numbers of the system. */
+/** Ends TCP connections of clients that do not take their answers, outside of the sandbox, by the numbers of
+ * the system.
+ */
 
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -64,7 +66,10 @@ export class StalledAnswers {
   }
 }
 
-/** Looks from time to time, where the system has a list of connections and its C library can be called, until it is disposed. */
+/**
+ * Looks from time to time, where the system has a list of connections and its C library can be called, until
+ * it is disposed.
+ */
 export function endStalledAnswers(
   listener: ListenedAt,
   world: Pick<World, "sleep" | "monotonicMs" | "log">,

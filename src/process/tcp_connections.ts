@@ -1,10 +1,12 @@
-/** The TCP connections of this machine as Linux lists them; the sandboxed service may not read that list itself. */
+/** The TCP connections of this machine as Linux lists them; the sandboxed service may not read that list
+ * itself.
+ */
 
 import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "../http/connections.ts";
 
 /**
- * Looks once at the connections to a listener: how many are open, which of `clients` are gone, and which are behind. Null where
- * the system has no such list.
+ * Looks once at the connections to a listener: how many are open, which of `clients` are gone, and which are
+ * behind. Null where the system has no such list.
  */
 export const lookAtConnections: LookAtConnections = (listener, clients) =>
   Promise.resolve(look(listener, clients));
@@ -29,7 +31,10 @@ function look({ hostname, port }: ListenedAt, clients: readonly string[]): Conne
   return { open, gone: clients.filter((client) => !connected.has(client)), behind };
 }
 
-/** Acknowledgements come late, so a client that takes everything has some bytes left, too. A socket that is full has more. */
+/**
+ * Acknowledgements come late, so a client that takes everything has some bytes left, too. A socket that is
+ * full has more.
+ */
 const BEHIND_BYTES = 4096;
 const ESTABLISHED = "01";
 /** CLOSE_WAIT: the other side has sent its last byte. */
@@ -46,7 +51,8 @@ export interface ListedConnection {
 
 /** The connections to a listener. Throws where the system has no list. */
 export function connectionsTo({ hostname, port }: ListenedAt): Iterable<ListedConnection> {
-  // Those of clients over IPv4, too, are in the list of the socket that took them. At once: to go through a list takes longer than to read it.
+  // Those of clients over IPv4, too, are in the list of the socket that took them. At once: to go through a
+  // list takes longer than to read it.
   return connectionsIn(
     Deno.readTextFileSync(hostname.includes(":") ? "/proc/net/tcp6" : "/proc/net/tcp"),
     port,
@@ -61,8 +67,9 @@ export function unsentOf({ rest }: ListedConnection): number {
 const PROBES_WINDOW = "04";
 
 /**
- * Whether the client has taken nothing for a while: its window is full, or it acknowledges nothing. One that takes everything may have bytes
- * that are not acknowledged at any time, as that comes late: `<queues> <timer>:<when> <retransmits> …`.
+ * Whether the client has taken nothing for a while: its window is full, or it acknowledges nothing. One that
+ * takes everything may have bytes that are not acknowledged at any time, as that comes late: `<queues>
+ * <timer>:<when> <retransmits> …`.
  */
 export function isStuck({ rest }: ListedConnection): boolean {
   const [, timer, retransmits] = rest.split(" ", 3);
@@ -75,8 +82,8 @@ export function inodeOf({ rest }: ListedConnection): string {
 }
 
 /**
- * The lines of connections to the local `port`. A line is `12: <local> <remote> <state> …`, an endpoint is an address, a
- * colon and a port in hexadecimal digits; all endpoints of a list have the same length.
+ * The lines of connections to the local `port`. A line is `12: <local> <remote> <state> …`, an endpoint is an
+ * address, a colon and a port in hexadecimal digits; all endpoints of a list have the same length.
  */
 function* connectionsIn(list: string, port: number): Iterable<ListedConnection> {
   const portDigits = hex(port, 4);

@@ -21,7 +21,10 @@ export interface MirrorConnecting {
 export class MirrorFault extends Error {
   override readonly name = "MirrorFault";
 
-  /** `refusesRow`: the database refuses the content of a row and will do so again; else it is worth another attempt. */
+  /**
+   * `refusesRow`: the database refuses the content of a row and will do so again; else it is worth another
+   * attempt.
+   */
   constructor(message: string, readonly refusesRow: boolean) {
     super(message);
   }
@@ -182,7 +185,10 @@ function connected({ hostname: host, port }: MirrorTarget, sockets: Socket[]): P
   });
 }
 
-/** SQLSTATEs, or their classes, that are about the content of a row: data exceptions, broken constraints, a check option of a view, too long. */
+/**
+ * SQLSTATEs, or their classes, that are about the content of a row: data exceptions, broken constraints, a
+ * check option of a view, too long.
+ */
 const ABOUT_ROWS = /^(22|23|44|54000)/;
 const REASON_CHARACTERS_MAX = 200;
 

@@ -20,10 +20,11 @@ const FRAME_HEAD_BYTES = 5;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 /**
- * The call is made with `fetch`. The library for gRPC uses the runtime's copy of Node's HTTP/2, and a process that had both a
- * client and a server of it was once ended by an assertion of nghttp2 (Deno 2.9.6, November 2026); which of the two caused it
- * is not known. What `fetch` does not show is the trailer with the status of a call: a call that failed has no message in its answer, or
- * its status in the headers. A batch is sent once.
+ * The call is made with `fetch`. The library for gRPC uses the runtime's copy of Node's HTTP/2, and a process
+ * that had both a client and a server of it was once ended by an assertion of nghttp2 (Deno 2.9.6, November
+ * 2026); which of the two caused it is not known. What `fetch` does not show is the trailer with the status
+ * of a call: a call that failed has no message in its answer, or its status in the headers. A batch is sent
+ * once.
  */
 export class OtlpGrpcExporter implements SpanExporter {
   readonly #url: URL;

@@ -1,4 +1,6 @@
-/** Traces over OTLP gRPC: spans wait in a bounded queue and are sent in batches; a collector that is away costs spans only. */
+/** Traces over OTLP gRPC: spans wait in a bounded queue and are sent in batches; a collector that is away
+ * costs spans only.
+ */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import {

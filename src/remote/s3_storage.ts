@@ -1,4 +1,6 @@
-/** An S3-compatible bucket as the place of backups: signed requests, each with a deadline, repeated after faults of the other side. */
+/** An S3-compatible bucket as the place of backups: signed requests, each with a deadline, repeated after
+ * faults of the other side.
+ */
 
 import { errorText } from "../base/log.ts";
 import { AwsClient } from "aws4fetch";
@@ -154,7 +156,8 @@ export class S3Storage implements BackupStorage {
   async #bodyOf({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
     let room = new Uint8Array(FIRST_ROOM_BYTES);
     let bytes = 0;
-    // No object is longer, and no page of a listing, with its 1,000 names. It may come in millions of pieces, so none is kept.
+    // No object is longer, and no page of a listing, with its 1,000 names. It may come in millions of pieces,
+    // so none is kept.
     for await (const piece of body ?? []) {
       const end = bytes + piece.length;
       if (end > BACKUP_PART_BYTES) {

@@ -9,13 +9,13 @@ const SEND_TIMEOUT_MS = 50;
 const QUEUE_MAX = 32;
 
 /**
- * Sends to a SOCK_DGRAM socket, which the listener binds and may bind again. A datagram that the listener does not take
- * at once is lost: there is no listener, the buffer of its socket is full, or the message is too long. See
- * docs/protocols.md#trigger-datagrams.
+ * Sends to a SOCK_DGRAM socket, which the listener binds and may bind again. A datagram that the listener
+ * does not take at once is lost: there is no listener, the buffer of its socket is full, or the message is
+ * too long. See docs/protocols.md#trigger-datagrams.
  *
- * A send that waits for room in the buffer cannot be cancelled. So the first datagram that finds the buffer full may
- * still arrive later although it was counted as lost. Until then, or until the listener closes its socket, all others
- * are lost.
+ * A send that waits for room in the buffer cannot be cancelled. So the first datagram that finds the buffer
+ * full may still arrive later although it was counted as lost. Until then, or until the listener closes its
+ * socket, all others are lost.
  */
 export class TriggerDatagramSender implements Disposable {
   readonly #path: string;

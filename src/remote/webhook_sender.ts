@@ -1,4 +1,5 @@
-/** Posts signed bodies to the URL of one webhook, at checked addresses only, and says why an attempt failed. */
+/** Posts signed bodies to the URL of one webhook, at checked addresses only, and says why an attempt failed.
+ */
 
 import { retryAfterMs } from "../base/retry_after.ts";
 import type { World } from "../base/world.ts";
@@ -19,7 +20,9 @@ export interface WebhookSenderOptions {
   readonly resolve?: Resolve;
 }
 
-/** The result of one attempt: undefined when the receiver accepted the event, else the reason of the failure. */
+/**
+ * The result of one attempt: undefined when the receiver accepted the event, else the reason of the failure.
+ */
 export type SendFault = undefined | {
   readonly error: string;
   /** How long a receiver that is busy wants no attempt. */
@@ -29,10 +32,10 @@ export type SendFault = undefined | {
 };
 
 /**
- * Posts to one URL. The addresses of its host are checked before every attempt. Addresses that were checked less than
- * two seconds ago, and have answered since, are not checked again, so that a fast series of deliveries does not ask the
- * resolver each time. That is safe: connections go to the checked addresses only, even if the name has got other
- * addresses since. After a failure the name is looked up again.
+ * Posts to one URL. The addresses of its host are checked before every attempt. Addresses that were checked
+ * less than two seconds ago, and have answered since, are not checked again, so that a fast series of
+ * deliveries does not ask the resolver each time. That is safe: connections go to the checked addresses only,
+ * even if the name has got other addresses since. After a failure the name is looked up again.
  */
 export class WebhookSender {
   readonly #url: URL;

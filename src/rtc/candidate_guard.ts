@@ -1,4 +1,6 @@
-/** Decides to which addresses of a publisher's candidates connectivity checks are sent. See docs/live/whip.md#ice. */
+/** Decides to which addresses of a publisher's candidates connectivity checks are sent. See
+ * docs/live/whip.md#ice.
+ */
 
 import { networkInterfaces } from "node:os";
 import { addressScope, type IpNetwork, ipNetwork, isInNetwork, isLoopback } from "../base/ip_address.ts";
@@ -21,9 +23,10 @@ interface InterfaceAddress {
 }
 
 /**
- * A publisher chooses the addresses of its candidates, and the service sends to them. Public addresses are allowed; loopback
- * to a publisher on loopback, where the service itself listens on loopback; private ones in the networks of the addresses on which it listens, and in the
- * allowed ones. Link-local, multicast, broadcast, unspecified and reserved addresses never are.
+ * A publisher chooses the addresses of its candidates, and the service sends to them. Public addresses are
+ * allowed; loopback to a publisher on loopback, where the service itself listens on loopback; private ones in
+ * the networks of the addresses on which it listens, and in the allowed ones. Link-local, multicast,
+ * broadcast, unspecified and reserved addresses never are.
  */
 export function candidateGuard(
   { listenHost, allowedNetworks }: CandidateRules,

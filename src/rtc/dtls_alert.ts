@@ -30,7 +30,10 @@ export function isCloseNotify(dtls: DtlsSocket, datagram: Buffer): boolean {
   }
 }
 
-/** A `close_notify` datagram, which ends the session on the other side at once. Null when it cannot be encrypted. */
+/**
+ * A `close_notify` datagram, which ends the session on the other side at once. Null when it cannot be
+ * encrypted.
+ */
 export function closeNotify(dtls: DtlsSocket): Buffer | null {
   const { epoch } = dtls.dtls;
   const sequence = ++dtls.dtls.recordSequenceNumber;

@@ -56,7 +56,9 @@ export interface LocalTransport {
   readonly candidates: readonly string[];
 }
 
-/** How much longer to wait for candidates from servers: the answer is the only message that can contain them. */
+/**
+ * How much longer to wait for candidates from servers: the answer is the only message that can contain them.
+ */
 const SERVER_CANDIDATES_MS = 300;
 /**
  * The longest datagram in bytes. Deno allocates twice this per datagram and cuts longer ones; no network path
@@ -94,7 +96,10 @@ interface Internals {
  * them.
  */
 export class Link {
-  /** When the last authentic packet of the publisher came, on the monotonic clock: media, a check, or an answer to ours. */
+  /**
+   * When the last authentic packet of the publisher came, on the monotonic clock: media, a check, or an
+   * answer to ours.
+   */
   lastReceivedMs: number;
   readonly #world: World;
   readonly #events: LinkEvents;
@@ -155,7 +160,10 @@ export class Link {
     this.#listen();
   }
 
-  /** Opens sockets, gathers candidates and starts connectivity checks; throws when there is no candidate in time. */
+  /**
+   * Opens sockets, gathers candidates and starts connectivity checks; throws when there is no candidate in
+   * time.
+   */
   static async open(
     offer: Offer,
     servers: LinkSettings,
@@ -202,8 +210,8 @@ export class Link {
   }
 
   /**
-   * Adds a trickled candidate. Those of another ICE generation, those at an address that is not allowed, and more than
-   * `CANDIDATES_MAX`, are ignored.
+   * Adds a trickled candidate. Those of another ICE generation, those at an address that is not allowed, and
+   * more than `CANDIDATES_MAX`, are ignored.
    */
   addCandidate(candidate: IceCandidate, sender: CandidateSender): void {
     const isOther = candidate.ufrag !== null && candidate.ufrag !== this.remoteUfrag;
@@ -211,7 +219,8 @@ export class Link {
     this.#candidates++;
     const { foundation, component, priority, address, port, type } = candidate;
     if (!this.#isAllowed(address, sender)) return;
-    // Peer-reflexive candidates are found by checks and not signalled; a signalled one is used as server-reflexive.
+    // Peer-reflexive candidates are found by checks and not signalled; a signalled one is used as
+    // server-reflexive.
     const signalledType = type === "prflx" ? "srflx" : type;
     void this.#ice.connection.addRemoteCandidate(
       new Candidate(foundation, component, "udp", priority, address, port, signalledType),
@@ -310,7 +319,8 @@ export class Link {
 
   async #gather(): Promise<void> {
     const { connection } = this.#ice;
-    // In a restart the sockets are there already, and what the servers said of them belongs to the old candidates.
+    // In a restart the sockets are there already, and what the servers said of them belongs to the old
+    // candidates.
     for (const protocol of (connection as unknown as Internals).protocols) this.#askServers(protocol);
     const first = Promise.withResolvers<void>();
     const { unSubscribe } = connection.onIceCandidate.subscribe(() => first.resolve());
@@ -351,7 +361,9 @@ export class Link {
     }
   }
 
-  /** Asks every STUN server which address the socket has for it, and adds each address once as a candidate. */
+  /**
+   * Asks every STUN server which address the socket has for it, and adds each address once as a candidate.
+   */
   #askServers(protocol: Protocol): void {
     if (ipv4Number(protocol.localCandidate?.host ?? "") === null) return;
     for (const [host, port] of this.#stunServers) {

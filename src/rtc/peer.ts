@@ -78,7 +78,8 @@ type Stream = { readonly receiver: VideoReceiver | AudioReceiver; readonly isRtx
  *   └──RTCP: NACK every 5 ms while packets are missing; reports and REMB every second; PLI at most twice a second
  * ```
  *
- * Driven by datagrams and by two loops: one of 250 ms, and one of 5 ms that runs only while packets are missing.
+ * Driven by datagrams and by two loops: one of 250 ms, and one of 5 ms that runs only while packets are
+ * missing.
  */
 export class Peer {
   readonly #offer: Offer;
@@ -120,8 +121,8 @@ export class Peer {
   }
 
   /**
-   * Opens sockets for an offer that `readOffer` accepted. The answer contains all our candidates. Throws when this machine has
-   * no address to receive on.
+   * Opens sockets for an offer that `readOffer` accepted. The answer contains all our candidates. Throws when
+   * this machine has no address to receive on.
    */
   static async answer(
     offer: Offer,
@@ -171,7 +172,9 @@ export class Peer {
     };
   }
 
-  /** Takes a body of the ICE route that is no restart: a candidate line, a fragment, or nothing. Never throws. */
+  /**
+   * Takes a body of the ICE route that is no restart: a candidate line, a fragment, or nothing. Never throws.
+   */
   trickle(body: string, sender: CandidateSender): void {
     const { credentials, candidates } = readTrickle(body);
     if (!this.#link || (credentials && credentials.ufrag !== this.#link.remoteUfrag)) return;
@@ -179,8 +182,8 @@ export class Peer {
   }
 
   /**
-   * Restarts ICE with the credentials in a fragment; returns the body of the response. Null when there are no credentials, when
-   * they are the current ones, or when the publisher was not connected yet.
+   * Restarts ICE with the credentials in a fragment; returns the body of the response. Null when there are no
+   * credentials, when they are the current ones, or when the publisher was not connected yet.
    */
   async restartIce(body: string, sender: CandidateSender): Promise<string | null> {
     const { credentials, candidates } = readTrickle(body);
@@ -239,7 +242,10 @@ export class Peer {
     else this.#closeNotifyMs = this.#world.monotonicMs();
   }
 
-  /** Reports errors in `work`, because werift swallows the errors of its listeners and a bug must not stay hidden. */
+  /**
+   * Reports errors in `work`, because werift swallows the errors of its listeners and a bug must not stay
+   * hidden.
+   */
   #guard(work: () => void): void {
     try {
       if (!this.#isEnded) work();
@@ -307,7 +313,9 @@ export class Peer {
     receiver?.reception?.receiveReport(ntpTimestamp, rtpTimestamp, this.#world.monotonicMs());
   }
 
-  /** Passes units on and sends feedback. Units come first, because whoever gets them may ask for a keyframe. */
+  /**
+   * Passes units on and sends feedback. Units come first, because whoever gets them may ask for a keyframe.
+   */
   #act(): void {
     const { units, nacks } = this.#actions;
     const video = this.#video;

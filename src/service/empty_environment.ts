@@ -1,4 +1,6 @@
-/** To be imported before packages that look at the environment of the process: in the sandbox they find an empty one. */
+/** To be imported before packages that look at the environment of the process: in the sandbox they find an
+ * empty one.
+ */
 
 import process from "node:process";
 

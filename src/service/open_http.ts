@@ -107,7 +107,8 @@ function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"],
       {
         ...bindAddr,
         onListen() {},
-        // A body has failed, such as that of a file that became shorter: the runtime cuts the connection, and would print the stack.
+        // A body has failed, such as that of a file that became shorter: the runtime cuts the connection, and
+        // would print the stack.
         onError(error) {
           log.warn("an answer was cut short", { error: errorText(error) });
           return new Response(null, { status: 500 });

@@ -79,8 +79,9 @@ export async function openMedia(
 }
 
 /**
- * Decodes or extractions at once: as many as there are processors, as more make each slower. With several principals a third
- * more, so that one alone, which gets three quarters, can use every processor, and the next one still starts at once.
+ * Decodes or extractions at once: as many as there are processors, as more make each slower. With several
+ * principals a third more, so that one alone, which gets three quarters, can use every processor, and the
+ * next one still starts at once.
  */
 function workAtOnce(processors: number, isShared: boolean): number {
   return isShared ? processors + Math.ceil(processors / 3) : processors;

@@ -1,4 +1,6 @@
-/** Opens the mirror: its cursor on the disk, and the connection to its database. Loaded only where there is one. */
+/** Opens the mirror: its cursor on the disk, and the connection to its database. Loaded only where there is
+ * one.
+ */
 
 import type { Metrics } from "../contract/metrics.ts";
 import type { World } from "../base/world.ts";

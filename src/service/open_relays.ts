@@ -1,4 +1,6 @@
-/** Opens what remote sources are read through: Workers, so that no server of a source keeps the HTTP thread busy. */
+/** Opens what remote sources are read through: Workers, so that no server of a source keeps the HTTP thread
+ * busy.
+ */
 
 import type { Config } from "../contract/config.ts";
 import type { Metrics } from "../contract/metrics.ts";

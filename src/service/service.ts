@@ -1,4 +1,6 @@
-/** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
+/** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the
+ * opposite order.
+ */
 
 import { type Config, hasSeveralPrincipals } from "../contract/config.ts";
 import { FAMILIES } from "../contract/metric_families.ts";
@@ -261,7 +263,8 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // what is left after the grace, such as calls that belong to no run
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is recorded as failed
-  opening.defer(() => Promise.all([http.drain(), endSessions()]).then(() => {})); // while everything that their last events need is open
+  // while everything that their last events need is open
+  opening.defer(() => Promise.all([http.drain(), endSessions()]).then(() => {}));
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
   const endSessions = async () => {
     await live.alwaysOn[Symbol.asyncDispose](); // before the sessions, so that none begins again

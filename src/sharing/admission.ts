@@ -68,7 +68,10 @@ export interface AdmissionStats {
   readonly waiterRejections: number;
   readonly deadlineMissed: number;
   readonly budgetRejections: number;
-  /** Calls that were admitted, immediately or later, and waits that ran out; and the time that all of them waited. */
+  /**
+   * Calls that were admitted, immediately or later, and waits that ran out; and the time that all of them
+   * waited.
+   */
   readonly waits: number;
   readonly waitedMs: number;
 }
@@ -77,8 +80,8 @@ export interface AdmissionStats {
 const AGEING_MS = 250;
 
 /**
- * A call is admitted while there are a free call in all, a free call of its principal, and tokens and bytes for it.
- * Otherwise it waits, until `min(waitTimeoutMs, deadlineMs - estimateMs)`:
+ * A call is admitted while there are a free call in all, a free call of its principal, and tokens and bytes
+ * for it. Otherwise it waits, until `min(waitTimeoutMs, deadlineMs - estimateMs)`:
  *
  *     larger than a whole budget ───────────────────────────────────────────→ budget_exceeded
  *     cannot start in time ─────────────────────────────────────────────────→ deadline_missed
@@ -89,23 +92,26 @@ const AGEING_MS = 250;
  *             ├─ the wait timeout passes ─────────────────────────────────────→ saturated
  *             └─ its signal aborts ─────────────────────────────────────────→ the signal's reason
  *
- * A call that fits is admitted even when all slots are taken, because it does not delay a waiting call. Otherwise one
- * principal at its own limit could fill the slots and keep the others from idle providers.
+ * A call that fits is admitted even when all slots are taken, because it does not delay a waiting call.
+ * Otherwise one principal at its own limit could fill the slots and keep the others from idle providers.
  *
- * Of the waiting calls that fit, the first is chosen by these rules in this order: the lowest class rank; not of the
- * principal served last; not of the stream served last; the earliest latest start; the first that arrived. Can a call
- * starve?
+ * Of the waiting calls that fit, the first is chosen by these rules in this order: the lowest class rank; not
+ * of the principal served last; not of the stream served last; the earliest latest start; the first that
+ * arrived. Can a call starve?
  *
- * - No class starves: a rank improves by one every 250 ms, so after 500 ms an offline call has the rank of a new urgent
+ * - No class starves: a rank improves by one every 250 ms, so after 500 ms an offline call has the rank of a
+ *   new urgent
  *   one. Ranks stop at 0. Otherwise many old calls of one principal would stay ahead of every later call.
- * - No principal starves because another one has many calls: at equal rank two principals take turns, however many
+ * - No principal starves because another one has many calls: at equal rank two principals take turns, however
+ *   many
  *   calls each has waiting, and so do two streams of one principal. Of three or more principals, those with early
  *   latest starts can stay ahead of one with a late one, until the wait timeout ends its wait.
- * - A large call can be overtaken by small ones that fit where it does not, as no capacity is kept free for it: that
+ * - A large call can be overtaken by small ones that fit where it does not, as no capacity is kept free for
+ *   it: that
  *   would leave providers idle. Its wait is bounded like every other, by `waitTimeoutMs`.
  *
- * Invariant: no waiting call fits. So a new call that fits overtakes none, the queue need not be searched when a call
- * arrives or leaves, and a release searches it once for each call that it admits and once more.
+ * Invariant: no waiting call fits. So a new call that fits overtakes none, the queue need not be searched
+ * when a call arrives or leaves, and a release searches it once for each call that it admits and once more.
  */
 export class AdmissionQueue implements Disposable {
   readonly limits: AdmissionLimits;
@@ -213,7 +219,8 @@ export class AdmissionQueue implements Disposable {
         sinceMs,
         latestStartMs,
         endMs,
-        // The call counts as under way before it leaves the queue, so that its principal is not removed in between.
+        // The call counts as under way before it leaves the queue, so that its principal is not removed in
+        // between.
         admit: (nowMs) => {
           resolve(this.#admit(principal, call, nowMs - sinceMs));
           leave();

@@ -1,4 +1,6 @@
-/** Who loses something where several principals store too much together: the one furthest above its share. See docs/retention.md#shares. */
+/** Who loses something where several principals store too much together: the one furthest above its share.
+ * See docs/retention.md#shares.
+ */
 
 import { firstIndexWhere } from "../base/sorted.ts";
 
@@ -18,8 +20,8 @@ export interface StoredPart {
  *   Bob         ███ 3              is below its share, and loses nothing
  * ```
  *
- * All shares are equal, so the one that is furthest above its share is the one that stores the most. What a principal leaves of its share
- * is there for the others.
+ * All shares are equal, so the one that is furthest above its share is the one that stores the most. What a
+ * principal leaves of its share is there for the others.
  */
 export class FairRemoval<S extends StoredPart> {
   readonly #bytesMax: number;
@@ -36,7 +38,9 @@ export class FairRemoval<S extends StoredPart> {
     for (const { bytes } of this.#stores) this.#bytes += bytes;
   }
 
-  /** Whose oldest goes next; null where all fits, and where nobody above its share has anything that can go. */
+  /**
+   * Whose oldest goes next; null where all fits, and where nobody above its share has anything that can go.
+   */
   next(): S | null {
     const store = this.#stores.at(-1);
     const isTooMuch = this.#bytes > this.#bytesMax && store !== undefined;

@@ -1,12 +1,14 @@
-/** The rule by which several principals share a fixed amount: permits, webhooks, memory. See docs/security/load.md#shares. */
+/** The rule by which several principals share a fixed amount: permits, webhooks, memory. See
+ * docs/security/load.md#shares.
+ */
 
 /** A principal may hold at most this many times what it leaves free. */
 const HELD_FOR_EACH_FREE = 3;
 
 /**
- * Whether a principal that holds `held` may take `wanted` of what is `free`. One that holds nothing may take whatever is
- * there. Alone, a principal gets three quarters of all, so there is something left for whoever comes next, who gets three
- * quarters of the rest at most, and so on.
+ * Whether a principal that holds `held` may take `wanted` of what is `free`. One that holds nothing may take
+ * whatever is there. Alone, a principal gets three quarters of all, so there is something left for whoever
+ * comes next, who gets three quarters of the rest at most, and so on.
  */
 export function isWithinShare(held: number, wanted: number, free: number): boolean {
   const left = free - wanted;
@@ -15,7 +17,10 @@ export function isWithinShare(held: number, wanted: number, free: number): boole
 
 /** A part of a budget that a principal holds. */
 export interface HeldShare extends Disposable {
-  /** Takes what is missing, or gives back what is too much; false where there is not so much, and nothing changes. */
+  /**
+   * Takes what is missing, or gives back what is too much; false where there is not so much, and nothing
+   * changes.
+   */
   resize(amount: number): boolean;
 }
 

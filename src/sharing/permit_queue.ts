@@ -1,4 +1,6 @@
-/** Bounded concurrency: a fixed number of permits, or an amount of which each takes a part, fair between principals, and a bounded queue for the rest. */
+/** Bounded concurrency: a fixed number of permits, or an amount of which each takes a part, fair between
+ * principals, and a bounded queue for the rest.
+ */
 
 import { isWithinShare } from "./fair_share.ts";
 import { Refusal, RefusalForNow, type RefusalKind } from "../contract/refusal.ts";
@@ -29,7 +31,10 @@ export interface AcquireOptions {
   readonly signal?: AbortSignal;
   /** The part of the limit that the permit takes: an integer from 1 to the limit; 1 unless given. */
   readonly amount?: number;
-  /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the closed queue. */
+  /**
+   * The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the
+   * closed queue.
+   */
   readonly within?: { readonly world: Sleeper; readonly timeoutMs: number };
 }
 
@@ -43,15 +48,20 @@ export interface Permit extends Disposable {
  *
  *     using _permit = await decodes.acquire({ principalKey, signal });
  *
- * - A shared queue admits a principal while {@link isWithinShare} holds, so that there is a permit for one that holds none.
- * - A permit that comes back goes to the waiting principal that holds the fewest; of several, to the one that has waited
+ * - A shared queue admits a principal while {@link isWithinShare} holds, so that there is a permit for one
+ *   that holds none.
+ * - A permit that comes back goes to the waiting principal that holds the fewest; of several, to the one that
+ *   has waited
  *   longest since it last gave one back. So two principals take turns, however many callers each has waiting.
- * - The callers of one principal are admitted in the order in which they came. One that wants much can be overtaken by
+ * - The callers of one principal are admitted in the order in which they came. One that wants much can be
+ *   overtaken by
  *   other principals that want less: nothing is kept free for it, so its wait should have an end.
- * - When the waiting room is full, the newest caller of the principal with the most waiting is refused: the caller who has
+ * - When the waiting room is full, the newest caller of the principal with the most waiting is refused: the
+ *   caller who has
  *   just come, unless its principal has fewer.
  *
- * Invariant: no principal's first waiting caller could be admitted. Where all want the same, a newcomer that is admitted overtakes none.
+ * Invariant: no principal's first waiting caller could be admitted. Where all want the same, a newcomer that
+ * is admitted overtakes none.
  */
 export class PermitQueue implements Disposable {
   readonly limit: number;
@@ -85,8 +95,8 @@ export class PermitQueue implements Disposable {
   }
 
   /**
-   * Waits for a permit. Rejects with a {@link Refusal} when the queue is full, when the wait runs out and when the
-   * permit queue is closed, and with the signal's reason when it aborts.
+   * Waits for a permit. Rejects with a {@link Refusal} when the queue is full, when the wait runs out and
+   * when the permit queue is closed, and with the signal's reason when it aborts.
    */
   acquire(options: AcquireOptions = {}): Promise<Permit> {
     const { principalKey = NO_PRINCIPAL, signal, amount = 1 } = options;
@@ -131,7 +141,8 @@ export class PermitQueue implements Disposable {
       const waiter: QueuedCaller = {
         amount,
         sinceTick: ++this.#ticks,
-        // The permit is out before the caller leaves the queue, so that its share is not forgotten in between.
+        // The permit is out before the caller leaves the queue, so that its share is not forgotten in
+        // between.
         admit: () => {
           resolve(this.#admit(share, amount));
           leave();
@@ -189,7 +200,10 @@ export class PermitQueue implements Disposable {
     return first && oldest(first);
   }
 
-  /** Takes the place of a principal that has more callers waiting than `share` will have; false where none has. */
+  /**
+   * Takes the place of a principal that has more callers waiting than `share` will have; false where none
+   * has.
+   */
   #makeRoom(share: Share): boolean {
     let longest = share;
     for (const each of this.#shares.values()) if (each.waiters.size > longest.waiters.size) longest = each;

@@ -1,4 +1,6 @@
-/** Token buckets: the limits on requests a second, for all callers together and for each. See docs/api.md#rate-limits. */
+/** Token buckets: the limits on requests a second, for all callers together and for each. See
+ * docs/api.md#rate-limits.
+ */
 
 import { RefusalForNow } from "../contract/refusal.ts";
 

@@ -1,4 +1,5 @@
-/** How long the pieces of all bodies that are being received may keep the one thread that serves everybody. */
+/** How long the pieces of all bodies that are being received may keep the one thread that serves everybody.
+ */
 
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";

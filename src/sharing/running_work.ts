@@ -1,14 +1,19 @@
-/** How much work of each principal runs now, so that the first piece of one is not slowed down by many pieces of another. */
+/** How much work of each principal runs now, so that the first piece of one is not slowed down by many pieces
+ * of another.
+ */
 
 /**
- * `nice` values by how many pieces run already. A busy processor gives 10 a ninth and 15 a twenty-eighth of the time of 0; more
- * would let work run out of time.
+ * `nice` values by how many pieces run already. A busy processor gives 10 a ninth and 15 a twenty-eighth of
+ * the time of 0; more would let work run out of time.
  */
 const NICE = [0, 10, 15] as const;
 
 /** One piece of work. Disposing it says that it has ended. */
 export interface RunningPiece extends Disposable {
-  /** The `nice` value of its programs: 0 for the only piece of its principal, up to 15 for those that came on top. */
+  /**
+   * The `nice` value of its programs: 0 for the only piece of its principal, up to 15 for those that came on
+   * top.
+   */
   readonly nice: number;
 }
 

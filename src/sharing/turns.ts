@@ -1,10 +1,12 @@
-/** Turns for pieces of long work that several requests have at once, so that all of them together leave room for the others. */
+/** Turns for pieces of long work that several requests have at once, so that all of them together leave room
+ * for the others.
+ */
 
 import { yieldToEventLoop } from "../base/wait.ts";
 
 /**
- * Gives one turn for each round of the event loop. Who only yields to the event loop goes on together with all others that do, and a round
- * takes as long as the pieces of all of them.
+ * Gives one turn for each round of the event loop. Who only yields to the event loop goes on together with
+ * all others that do, and a round takes as long as the pieces of all of them.
  */
 export class Turns {
   readonly #waiting: (() => void)[] = [];

@@ -1,4 +1,6 @@
-/** Programs that the sidecar starts: input through stdin, time and output bounded, and no process left behind. */
+/** Programs that the sidecar starts: input through stdin, time and output bounded, and no process left
+ * behind.
+ */
 
 import { joinedBytes } from "../base/bytes.ts";
 import { timer } from "../base/wait.ts";
@@ -22,7 +24,10 @@ export class ProgramFailed extends Error {
   }
 }
 
-/** The output of a program that ends with code 0 and in time. Rejects with `ProgramFailed` or the reason of `signal`. */
+/**
+ * The output of a program that ends with code 0 and in time. Rejects with `ProgramFailed` or the reason of
+ * `signal`.
+ */
 export async function outputOf(
   program: string,
   args: readonly string[],

@@ -1,4 +1,6 @@
-/** A TCP listener with its connections: each is served request by request until it ends, is idle or takes too long. */
+/** A TCP listener with its connections: each is served request by request until it ends, is idle or takes too
+ * long.
+ */
 
 import type { Address } from "../contract/setting_parsers.ts";
 import { TaskGroup } from "../base/tasks.ts";
@@ -15,13 +17,15 @@ const TRANSFER_MS = 30_000;
 
 /** One request of a connection. */
 export interface SidecarExchange {
-  /** The next `length` bytes; null when the client has ended the connection. Throws when they take too long. */
+  /**
+   * The next `length` bytes; null when the client has ended the connection. Throws when they take too long.
+   */
   read(length: number): Promise<Uint8Array | null>;
   /** Throws when it takes too long. */
   write(parts: Uint8Array[]): Promise<void>;
   /**
-   * Called once the request is read: sends the result of `work`, whose signal aborts when the client disconnects or the
-   * sidecar closes.
+   * Called once the request is read: sends the result of `work`, whose signal aborts when the client
+   * disconnects or the sidecar closes.
    */
   answer(work: (disconnected: AbortSignal) => Promise<Uint8Array[]>): Promise<void>;
 }

@@ -1,4 +1,6 @@
-/** The sidecar's end of one connection: reads and writes whole messages, and notices when the client disconnects. */
+/** The sidecar's end of one connection: reads and writes whole messages, and notices when the client
+ * disconnects.
+ */
 
 export class SidecarPeer implements Disposable {
   readonly #conn: Deno.TcpConn;
@@ -11,7 +13,10 @@ export class SidecarPeer implements Disposable {
     this.#conn = conn;
   }
 
-  /** `length` bytes; null if the client ended the connection before the first of them. Rejects when it is cut off. */
+  /**
+   * `length` bytes; null if the client ended the connection before the first of them. Rejects when it is cut
+   * off.
+   */
   async read(length: number): Promise<Uint8Array | null> {
     await this.#watching;
     const bytes = new Uint8Array(length);

@@ -19,7 +19,10 @@ export interface SidecarProgram {
   readonly start: (env: SidecarEnvironment, world: World) => Promise<RunningSidecar> | RunningSidecar;
 }
 
-/** Runs until SIGINT or SIGTERM. Gives the exit code: 1 when the sidecar could not start or stopped with an error. */
+/**
+ * Runs until SIGINT or SIGTERM. Gives the exit code: 1 when the sidecar could not start or stopped with an
+ * error.
+ */
 export async function runSidecar({ name, variables, start }: SidecarProgram): Promise<number> {
   const world = realWorld(openLog("info", processOutput()));
   const log = world.log.child(name);

@@ -5,12 +5,15 @@ import type { Parser } from "../contract/setting_parsers.ts";
 /** Variables of the environment; one that is not set is undefined. */
 export type SidecarEnvironment = Readonly<Record<string, string | undefined>>;
 
-/** The value of a variable; undefined when it is not set or empty. A faulty one is undefined and recorded as a fault. */
+/**
+ * The value of a variable; undefined when it is not set or empty. A faulty one is undefined and recorded as a
+ * fault.
+ */
 export type ReadSetting<Name extends string> = <T>(name: Name, parser: Parser<T>) => T | undefined;
 
 /**
- * Reads settings with `read`, which reads variables through its first argument and may add faults to its second one.
- * Throws an Error with one line for each fault.
+ * Reads settings with `read`, which reads variables through its first argument and may add faults to its
+ * second one. Throws an Error with one line for each fault.
  */
 export function readSettings<Name extends string, Settings>(
   env: SidecarEnvironment,

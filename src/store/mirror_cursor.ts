@@ -1,4 +1,6 @@
-/** How far the mirror database has come, and the id of this instance under which it has the rows: two small files. */
+/** How far the mirror database has come, and the id of this instance under which it has the rows: two small
+ * files.
+ */
 
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
@@ -22,8 +24,8 @@ const ID_BYTES = 16;
  *   mirror/cursor.json   {"place":"…","seq":40}: every event up to here is in the database, or was refused by it
  * ```
  *
- * The cursor is written without a sync: rows after one that was lost in a power cut are written again, which changes
- * nothing, as the database knows them by instance id and number.
+ * The cursor is written without a sync: rows after one that was lost in a power cut are written again, which
+ * changes nothing, as the database knows them by instance id and number.
  */
 export class MirrorCursor {
   readonly #folder: string;

@@ -25,13 +25,14 @@ const COMPACT_BYTES = 4 * 1024 * 1024;
 const COMPACT_FACTOR = 8;
 
 /**
- * The file `${dataDir}/webhook-delivery.wal` has the records of record.ts: seq is a number of this log, the stream is
- * the webhook's id, the kind is the state, and the payload is the JSON of a delivery record:
+ * The file `${dataDir}/webhook-delivery.wal` has the records of record.ts: seq is a number of this log, the
+ * stream is the webhook's id, the kind is the state, and the payload is the JSON of a delivery record:
  *
  *   1 <crc> <length> 0 17<TAB>run-5b…e6<TAB>wh_3f…1a<TAB>1763658553000<TAB>delivered<TAB>{"webhook_id":…,"seq":40,…}
  *
- * Records are written without a sync: a delivery whose record was lost in a power cut is made again. Only this class
- * writes the file, and every state follows from the records in it. See docs/protocols.md#delivery-log.
+ * Records are written without a sync: a delivery whose record was lost in a power cut is made again. Only
+ * this class writes the file, and every state follows from the records in it. See
+ * docs/protocols.md#delivery-log.
  */
 export class DeliveryLog implements AsyncDisposable {
   readonly #world: World;
@@ -51,8 +52,8 @@ export class DeliveryLog implements AsyncDisposable {
   #isClosed = false;
 
   /**
-   * Reads the log. Damage is reported and copied to a file, a torn record at the end is cut. Throws the error of the
-   * operating system when the log cannot be read or written at all.
+   * Reads the log. Damage is reported and copied to a file, a torn record at the end is cut. Throws the error
+   * of the operating system when the log cannot be read or written at all.
    */
   static open(options: DeliveryLogOptions): DeliveryLog {
     const { dataDir, world } = options;
@@ -90,8 +91,9 @@ export class DeliveryLog implements AsyncDisposable {
   }
 
   /**
-   * Writes one record and folds it. Throws the error of the operating system, for example on a full disk. Then nothing
-   * was written, so after a restart the result of the delivery is not known, and it is made again.
+   * Writes one record and folds it. Throws the error of the operating system, for example on a full disk.
+   * Then nothing was written, so after a restart the result of the delivery is not known, and it is made
+   * again.
    */
   append(runId: string, record: DeliveryRecord): void {
     if (this.#isClosed) throw new Error("Cannot append to a delivery log that is closed");
@@ -143,8 +145,8 @@ export class DeliveryLog implements AsyncDisposable {
   }
 
   /**
-   * Writes the live content to a new file, then the records appended in the meantime, and renames it over the old file.
-   * When it fails, the old file stays in use.
+   * Writes the live content to a new file, then the records appended in the meantime, and renames it over the
+   * old file. When it fails, the old file stays in use.
    */
   async #compact(): Promise<void> {
     const before = this.sizeBytes;

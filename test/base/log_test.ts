@@ -160,7 +160,9 @@ Deno.test("a closed pipe ends no background output", async () => {
 
 const LOG = fileURLToPath(new URL("../../src/base/log.ts", import.meta.url));
 
-/** What a program that logs one line leaves in the files of a folder, with its streams as a shell sets them. */
+/**
+ * What a program that logs one line leaves in the files of a folder, with its streams as a shell sets them.
+ */
 function linesOf(redirections: string): string[] {
   const folder = Deno.makeTempDirSync({ prefix: "log-test-" });
   try {

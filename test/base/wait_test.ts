@@ -1,4 +1,6 @@
-/** Waiting ends with the work, with the time or with the signal, and leaves neither a timer nor a listener behind. */
+/** Waiting ends with the work, with the time or with the signal, and leaves neither a timer nor a listener
+ * behind.
+ */
 
 import assert from "node:assert/strict";
 import {

@@ -1,4 +1,6 @@
-/** The attacks of bench, for a short time each: memory stays within its bound, and another caller is always served. */
+/** The attacks of bench, for a short time each: memory stays within its bound, and another caller is always
+ * served.
+ */
 
 import { equal, match } from "node:assert/strict";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,6 @@
-/** The run of all benchmarks: what it makes of their figures, what counts as lost, and scripts that fail or hang. */
+/** The run of all benchmarks: what it makes of their figures, what counts as lost, and scripts that fail or
+ * hang.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

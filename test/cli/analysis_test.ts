@@ -1,4 +1,5 @@
-/** `analyze`, `upload`, `runs export`, `watch` and `doctor`, run as a user runs them against a real server. */
+/** `analyze`, `upload`, `runs export`, `watch` and `doctor`, run as a user runs them against a real server.
+ */
 
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";

@@ -69,7 +69,10 @@ Deno.test("a contact sheet needs no other file, and shows the frames of every ma
   assert.deepEqual(cards, [[0, 9, 10], [277, 284, 285, 293], [700, 710, 719]]);
 });
 
-/** How far the lines of a JPEG differ from those beside them, more than from the next lines but one: the teeth of combs. */
+/**
+ * How far the lines of a JPEG differ from those beside them, more than from the next lines but one: the teeth
+ * of combs.
+ */
 function teethOf(jpeg: Uint8Array, folder: TempFolder): number {
   const path = folder.file("picture.jpg", new Uint8Array(jpeg));
   const { stdout } = new Deno.Command(ffmpeg, {

@@ -1,4 +1,5 @@
-/** `triggers`, `policies`, `feedback`, `webhooks` and `live`, run as a user runs them against a real server. */
+/** `triggers`, `policies`, `feedback`, `webhooks` and `live`, run as a user runs them against a real server.
+ */
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";

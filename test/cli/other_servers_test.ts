@@ -1,4 +1,6 @@
-/** What the command line makes of servers that are not the service, that stop in the middle, or never end; and of terminals. */
+/** What the command line makes of servers that are not the service, that stop in the middle, or never end;
+ * and of terminals.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** `events`, `markers` and `search`: the same as the API gives, as tables and as files, and harmless on a terminal. */
+/** `events`, `markers` and `search`: the same as the API gives, as tables and as files, and harmless on a
+ * terminal.
+ */
 
 import assert from "node:assert/strict";
 import { CliUser } from "../support/cli/cli.ts";

@@ -1,4 +1,6 @@
-/** `runs`, `states` and `health`, run as a user runs them: what is printed, and with which exit code they end. */
+/** `runs`, `states` and `health`, run as a user runs them: what is printed, and with which exit code they
+ * end.
+ */
 
 import assert from "node:assert/strict";
 import { CliUser } from "../support/cli/cli.ts";

@@ -1,4 +1,6 @@
-/** Calls every method of the client against a real service. Runs in Deno, Node.js and Bun, so it uses nothing of any of them. */
+/** Calls every method of the client against a real service. Runs in Deno, Node.js and Bun, so it uses nothing
+ * of any of them.
+ */
 
 import type * as library from "../../client/mod.ts";
 

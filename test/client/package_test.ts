@@ -1,4 +1,6 @@
-/** The package that scripts/build-client makes: small, well formed, and usable by every runtime and by TypeScript. */
+/** The package that scripts/build-client makes: small, well formed, and usable by every runtime and by
+ * TypeScript.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

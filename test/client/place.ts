@@ -1,4 +1,6 @@
-/** A real service with all that the methods of the client need: a model, a camera, a receiver of webhooks, stored blobs. */
+/** A real service with all that the methods of the client need: a model, a camera, a receiver of webhooks,
+ * stored blobs.
+ */
 
 import { join } from "node:path";
 import type { NewEvent } from "../../src/model/runs/run.ts";

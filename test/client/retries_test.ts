@@ -1,4 +1,6 @@
-/** What is sent again and what is not, how long the client waits, and how a call ends that is aborted or late. */
+/** What is sent again and what is not, how long the client waits, and how a call ends that is aborted or
+ * late.
+ */
 
 import assert from "node:assert/strict";
 import {

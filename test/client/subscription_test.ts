@@ -1,4 +1,5 @@
-/** The events of a run as they come: each once, over broken connections, restarts and silence, until an end. */
+/** The events of a run as they come: each once, over broken connections, restarts and silence, until an end.
+ */
 
 import assert from "node:assert/strict";
 import {

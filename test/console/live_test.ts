@@ -1,4 +1,6 @@
-/** Live in the console: a camera of the browser is published, a camera on the network is watched, and what is told where neither works. */
+/** Live in the console: a camera of the browser is published, a camera on the network is watched, and what is
+ * told where neither works.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** A film of this computer is analyzed from the console, without a model and with one; it can be cancelled, and faults of the form are told. */
+/** A film of this computer is analyzed from the console, without a model and with one; it can be cancelled,
+ * and faults of the form are told.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

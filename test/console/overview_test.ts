@@ -97,7 +97,8 @@ Deno.test({
       counts: { ...NO_COUNTS, framesDecoded: 25 },
     });
     camera.picture(0, { jpeg: frameOf(folder, 20) });
-    // Sessions that decode nothing for some seconds need attention, and a slow machine shows the page later than that.
+    // Sessions that decode nothing for some seconds need attention, and a slow machine shows the page later
+    // than that.
     let framesDecoded = 25;
     const decoding = setInterval(() => {
       framesDecoded += 5;

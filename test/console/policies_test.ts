@@ -1,4 +1,6 @@
-/** Policies: revisions from draft to active and back, how they differ, and a zone tried on a film and on stored events. */
+/** Policies: revisions from draft to active and back, how they differ, and a zone tried on a film and on
+ * stored events.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The run page: the film of an upload with its marks, what is known of a mark, exports, a model's words, live events, and runs that are not there. */
+/** The run page: the film of an upload with its marks, what is known of a mark, exports, a model's words,
+ * live events, and runs that are not there.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

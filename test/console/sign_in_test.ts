@@ -1,4 +1,6 @@
-/** Who may look: the key of the console, a wrong one, two callers with their own runs, and the service away for a moment. */
+/** Who may look: the key of the console, a wrong one, two callers with their own runs, and the service away
+ * for a moment.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -97,7 +99,8 @@ Deno.test({
     await page.getByText("No runs yet").waitFor();
     await page.context().setOffline(true);
     await page.getByText("no answer since").waitFor();
-    await page.getByText("No live session is running.").waitFor({ state: "detached" }); // it may be wrong by now
+    // it may be wrong by now
+    await page.getByText("No live session is running.").waitFor({ state: "detached" });
     await test.restart(() => {}, { SERVICE_BIND_ADDR: new URL(test.url).host });
     await page.context().setOffline(false);
     const runId = await newRun(test);

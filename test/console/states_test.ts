@@ -1,4 +1,6 @@
-/** What no page may be harmed by: a tab that is hidden or sleeps, a service that is away, and texts that were written to deceive. */
+/** What no page may be harmed by: a tab that is hidden or sleeps, a service that is away, and texts that were
+ * written to deceive.
+ */
 
 import assert from "node:assert/strict";
 import type { Page, Route } from "playwright-core";

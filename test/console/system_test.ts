@@ -1,4 +1,6 @@
-/** The page of the service itself: models and their circuits, room, disk, metrics, configuration without secrets, and callers who may see less. */
+/** The page of the service itself: models and their circuits, room, disk, metrics, configuration without
+ * secrets, and callers who may see less.
+ */
 
 import assert from "node:assert/strict";
 import { Metrics } from "../../console/pages/system/metrics/prometheus.ts";

@@ -1,4 +1,6 @@
-/** Triggers: faults at their place, the compiled program, and where it fires over a real clip, one click from the moment. */
+/** Triggers: faults at their place, the compiled program, and where it fires over a real clip, one click from
+ * the moment.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Webhooks in the console: one is made, its secret is shown once, deliveries fail, are looked at and sent again, and signatures are checked. */
+/** Webhooks in the console: one is made, its secret is shown once, deliveries fail, are looked at and sent
+ * again, and signatures are checked.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The dashboard and the alert rules of deploy/: every family and label in them exists, and each rule fires when it should. */
+/** The dashboard and the alert rules of deploy/: every family and label in them exists, and each rule fires
+ * when it should.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The image, the stack and the units of deploy/: they agree with the settings, ports and files of the service, and with their schemas. */
+/** The image, the stack and the units of deploy/: they agree with the settings, ports and files of the
+ * service, and with their schemas.
+ */
 
 import assert from "node:assert/strict";
 import { Ajv2019 } from "ajv/dist/2019.js";
@@ -34,7 +36,9 @@ function stepsOf(instruction: string): Step[] {
   return IMAGE.filter((step) => step.instruction === instruction);
 }
 
-/** What is wrong with variables that a file sets: names that are no settings, and values that are not theirs. */
+/**
+ * What is wrong with variables that a file sets: names that are no settings, and values that are not theirs.
+ */
 function settingFaults(env: Readonly<Record<string, string>>): string[] {
   const files = new Map(secretFileVariables());
   const known = Object.entries(env).filter(([name]) => name.startsWith("SERVICE_"));

@@ -1,4 +1,6 @@
-/** The repository is its own reference: no file cites a document that is not in it, and the README stays short. */
+/** The repository is its own reference: no file cites a document that is not in it, and the README stays
+ * short.
+ */
 
 import assert from "node:assert/strict";
 import { join, relative } from "node:path";

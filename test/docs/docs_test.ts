@@ -1,4 +1,6 @@
-/** The documentation is true about itself: citations and links resolve, generated sections equal a fresh build. */
+/** The documentation is true about itself: citations and links resolve, generated sections equal a fresh
+ * build.
+ */
 
 import assert from "node:assert/strict";
 import { dirname, join, relative } from "node:path";

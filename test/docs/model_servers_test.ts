@@ -1,4 +1,6 @@
-/** The settings that docs/model-servers.md prints, each tried against a stand-in that answers as that server does. */
+/** The settings that docs/model-servers.md prints, each tried against a stand-in that answers as that server
+ * does.
+ */
 
 import assert from "node:assert/strict";
 import {

@@ -1,4 +1,6 @@
-/** What a request with an idempotency key is told after one that was interrupted. See docs/api.md#idempotency-keys. */
+/** What a request with an idempotency key is told after one that was interrupted. See
+ * docs/api.md#idempotency-keys.
+ */
 
 import assert from "node:assert/strict";
 import { Metrics } from "../../src/contract/metrics.ts";

@@ -1,4 +1,6 @@
-/** The RTSP server of GStreamer as a camera for `POST /v1/runs/:id/live`: pictures, sound, passwords, UDP and restarts. */
+/** The RTSP server of GStreamer as a camera for `POST /v1/runs/:id/live`: pictures, sound, passwords, UDP and
+ * restarts.
+ */
 
 import assert from "node:assert/strict";
 import { ForeignProgram } from "../support/foreign/foreign_program.ts";

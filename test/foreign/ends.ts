@@ -1,4 +1,6 @@
-/** How sessions of publishers that are not ours end: on purpose, in silence, in a crash, and that the next one starts. */
+/** How sessions of publishers that are not ours end: on purpose, in silence, in a crash, and that the next
+ * one starts.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

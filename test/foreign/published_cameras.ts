@@ -1,4 +1,6 @@
-/** Named cameras of an RTSP server that programs publish to, made of the library of MediaMTX: what it serves, how it asks, and what it survives. */
+/** Named cameras of an RTSP server that programs publish to, made of the library of MediaMTX: what it serves,
+ * how it asks, and what it survives.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

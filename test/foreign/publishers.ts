@@ -1,4 +1,6 @@
-/** WHIP publishers that are not ours, aiortc and GStreamer: what a person who attaches one expects, on a quiet and on a busy machine. */
+/** WHIP publishers that are not ours, aiortc and GStreamer: what a person who attaches one expects, on a
+ * quiet and on a busy machine.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

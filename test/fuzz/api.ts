@@ -1,4 +1,6 @@
-/** Requests that a fuzzer makes of the API description: every answer must be one that the description has, and none a fault. */
+/** Requests that a fuzzer makes of the API description: every answer must be one that the description has,
+ * and none a fault.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -19,8 +21,9 @@ const CHECKS = [
 ];
 
 /**
- * Refusals of 500 and more that are meant: an offer that cannot be read is 500, see docs/live/whip.md; a webhook beyond the share
- * of one caller is 503, and the run goes on long enough to register that many; a question with a deadline of a millisecond is 503.
+ * Refusals of 500 and more that are meant: an offer that cannot be read is 500, see docs/live/whip.md; a
+ * webhook beyond the share of one caller is 503, and the run goes on long enough to register that many; a
+ * question with a deadline of a millisecond is 503.
  */
 const CONFIG = `
 [[operations]]

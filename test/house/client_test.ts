@@ -1,4 +1,6 @@
-/** The client stands alone: it imports only itself, and uses nothing that one runtime has and another has not. */
+/** The client stands alone: it imports only itself, and uses nothing that one runtime has and another has
+ * not.
+ */
 
 import assert from "node:assert/strict";
 import { namesDeclaredTwice } from "./declared_names.ts";
@@ -7,7 +9,10 @@ import { importCycles } from "./import_cycles.ts";
 import { foldersOf, lineAt, sourceFiles } from "./source_tree.ts";
 
 const FILES = sourceFiles(new URL("../../client/", import.meta.url).pathname);
-/** What some runtime has not, or what a library should not do. `code` is the text of a file without its comments. */
+/**
+ * What some runtime has not, or what a library should not do. `code` is the text of a file without its
+ * comments.
+ */
 const FOREIGN: readonly { readonly what: string; readonly pattern: RegExp }[] = [
   { what: "uses Deno", pattern: /\bDeno\./ },
   { what: "uses Node.js", pattern: /\bprocess\.|\bBuffer\b/ },

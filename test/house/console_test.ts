@@ -1,4 +1,6 @@
-/** The console stands on the client: it imports that, its own files and its packages, and nothing of the server. */
+/** The console stands on the client: it imports that, its own files and its packages, and nothing of the
+ * server.
+ */
 
 import assert from "node:assert/strict";
 import { namesDeclaredTwice } from "./declared_names.ts";

@@ -71,7 +71,9 @@ Deno.test("every event kind has the expected payload fields", () => {
   assert.deepEqual(byName(ours), byName(expected));
 });
 
-/** The value that `name` has in a configuration where everything else is as it must be; seconds as seconds. */
+/**
+ * The value that `name` has in a configuration where everything else is as it must be; seconds as seconds.
+ */
 function valueOf(name: string, given: number): unknown {
   const config = readConfig({
     SERVICE_API_KEYS: "key",

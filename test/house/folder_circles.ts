@@ -1,9 +1,14 @@
-/** Finds folders of a room that lead back to themselves: each imports from the next one, and the last one from the first. */
+/** Finds folders of a room that lead back to themselves: each imports from the next one, and the last one
+ * from the first.
+ */
 
 import { dirname } from "node:path";
 import type { SourceFile } from "./source_tree.ts";
 
-/** Every group of folders that reach each other by imports, each sorted; a Worker that is started by its URL is no import. */
+/**
+ * Every group of folders that reach each other by imports, each sorted; a Worker that is started by its URL
+ * is no import.
+ */
 export function folderCircles(files: readonly SourceFile[]): string[][] {
   const imports = new Map<string, Set<string>>();
   for (const { path, room, imports: all } of files) {

@@ -1,6 +1,10 @@
-/** The house as data: which room may import which, and which room alone may touch what lies outside the code. */
+/** The house as data: which room may import which, and which room alone may touch what lies outside the code.
+ */
 
-/** Room (folder of src/, or "composition" for main.ts and the files of src/process/ and src/service/) to the rooms that it may import. */
+/**
+ * Room (folder of src/, or "composition" for main.ts and the files of src/process/ and src/service/) to the
+ * rooms that it may import.
+ */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   contract: ["base"],
@@ -25,7 +29,9 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 /** Rooms whose folders still lead back to each other. */
 export const ROOMS_WITH_CIRCLES: readonly string[] = ["media"];
 
-/** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
+/**
+ * Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them.
+ */
 export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
   /^service\/service_worker\.ts$/,
@@ -64,12 +70,13 @@ export const TOUCHES: readonly {
     pattern:
       /\bDeno\.(create|writeFile|writeTextFile|rename|truncate|copyFile|symlink|link|chmod|chown|utime|makeTempFile)(Sync)?\b|\bDeno\.open(Sync)?\([^;]*\b(append|create|createNew|truncate): true|"node:fs(\/promises)?"/,
     rooms: ["store"],
-    // Makes the empty file into which a program writes a clip, so that the program can be given that one file only.
+    // Makes the empty file into which a program writes a clip, so that the program can be given that one file
+    // only.
     files: ["media/tools/broker.ts"],
   },
   {
-    // The named pipes through which frames arrive live in a folder that media makes and removes; the composition makes the
-    // folders that the sandboxed service may then use.
+    // The named pipes through which frames arrive live in a folder that media makes and removes; the
+    // composition makes the folders that the sandboxed service may then use.
     what: "makes folders or removes files",
     pattern: /\bDeno\.(mkdir|remove|makeTempDir)(Sync)?\b/,
     rooms: ["store", "media", "composition"],
@@ -91,8 +98,8 @@ export const TOUCHES: readonly {
   },
   { what: "speaks QUIC", pattern: /\bDeno\.(QuicEndpoint\(|connectQuic\b)/, rooms: ["http3"] },
   {
-    // Live and relay Workers may not see the environment, and a package that looks at it there would bring the Worker down: its
-    // entry puts an empty one in the place before it loads the package.
+    // Live and relay Workers may not see the environment, and a package that looks at it there would bring
+    // the Worker down: its entry puts an empty one in the place before it loads the package.
     what: "reads the environment",
     pattern: /\bDeno\.(env|args|exit|addSignalListener)\b|\bprocess\.env\b|"node:process"/,
     rooms: ["composition", "sidecar"],
@@ -141,7 +148,9 @@ export const EMPTY_NAMES = /(^|[_/])(utils?|helpers?|common|misc|shared)(_|\.ts)
 /** How a file begins: with one sentence on one line, or with the first line of one. */
 export const FIRST_LINE = /^\/\*\* \S.*(\. \*\/|[^/])$/;
 
-/** Package of the import map to the rooms that may import it; a package that is not here nobody may import. */
+/**
+ * Package of the import map to the rooms that may import it; a package that is not here nobody may import.
+ */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   hono: ["http"],
   "@fastify/busboy": ["http"],

@@ -3,8 +3,8 @@
 import type { SourceFile } from "./source_tree.ts";
 
 /**
- * Every cycle once, as "a.ts > b.ts > a.ts". A Worker that is started by its URL is no import: it has a module graph
- * of its own.
+ * Every cycle once, as "a.ts > b.ts > a.ts". A Worker that is started by its URL is no import: it has a
+ * module graph of its own.
  */
 export function importCycles(files: readonly SourceFile[]): string[] {
   const imports = new Map(files.map((file) => [file.path, ours(file)]));

@@ -5,7 +5,10 @@ import { dirname, join, normalize, relative } from "node:path";
 export interface SourceFile {
   /** Path inside src/, such as `base/log.ts`. */
   readonly path: string;
-  /** First folder of the path; "composition" for main.ts and the files of src/process/ and src/service/, which open everything. */
+  /**
+   * First folder of the path; "composition" for main.ts and the files of src/process/ and src/service/, which
+   * open everything.
+   */
   readonly room: string;
   readonly text: string;
   /** The text with comments blanked out, so that positions and line numbers stay. */
@@ -72,7 +75,9 @@ export function lineAt(text: string, index: number): number {
   return text.slice(0, index).split("\n").length;
 }
 
-/** `from "x"`, `import "x"`, `import("x")`, and the `new URL("./x.ts", import.meta.url)` that starts a Worker. */
+/**
+ * `from "x"`, `import "x"`, `import("x")`, and the `new URL("./x.ts", import.meta.url)` that starts a Worker.
+ */
 const SPECIFIER =
   /(?:(?<!")\bfrom\s*|\bimport\s*\(?\s*)"([^"]+)"|\bnew URL\(\s*"(\.[^"]+\.ts)"|\bresolve\(\s*"(\.[^"]+\.ts)"/g;
 
@@ -83,7 +88,8 @@ function withoutComments(text: string): string {
     .replace(/(^|[\s;,{])\/\/ .*$/gm, blank);
 }
 
-function* tsFiles(folder: string): Generator<string> {
+/** Every TypeScript file below a folder. */
+export function* tsFiles(folder: string): Generator<string> {
   for (const entry of Deno.readDirSync(folder)) {
     const path = join(folder, entry.name);
     if (entry.isDirectory) yield* tsFiles(path);

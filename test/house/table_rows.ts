@@ -24,9 +24,10 @@ export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals
   config: {
     rows: Object.keys(SETTINGS),
     notYet: Object.entries(SETTINGS).filter(([, row]) => row.noEffect !== undefined).map(([name]) => name),
-    // A field of a group counts where one file names both, as many groups may have a field of that name. A file that was
-    // given only the group names its type: `GateThresholds` for `gateThresholds`. The transports of WebRTC and of sockets
-    // are not the setting. A program beside the service reads the row itself.
+    // A field of a group counts where one file names both, as many groups may have a field of that name. A
+    // file that was given only the group names its type: `GateThresholds` for `gateThresholds`. The
+    // transports of WebRTC and of sockets are not the setting. A program beside the service reads the row
+    // itself.
     isUsed: (row, files) => {
       if (somewhere(files, new RegExp(`\\bSETTINGS\\.${row}\\b`))) return true;
       const readers = row === "SERVICE_TRANSPORT"

@@ -1,4 +1,6 @@
-/** Callers who hang up, byte by byte: what ends their work, and what does not. Work here never ends by itself. */
+/** Callers who hang up, byte by byte: what ends their work, and what does not. Work here never ends by
+ * itself.
+ */
 
 import assert from "node:assert/strict";
 import { gatherFor } from "../../src/base/wait.ts";
@@ -84,7 +86,8 @@ Deno.test("of pipelined requests all are answered in order while the caller stay
   using staying = await scene.connect();
   await staying.send(question(2000) + question(600, "And then?") + question(0, "At last?"));
   await until("the first is under way", () => scene.model.inFlight === 1);
-  // Another caller who hangs up shows that the connections were looked at meanwhile, and no work but its own is ended.
+  // Another caller who hangs up shows that the connections were looked at meanwhile, and no work but its own
+  // is ended.
   const leaving = await scene.connect();
   await leaving.send(question(2000));
   await until("both are under way", () => scene.model.inFlight === 2);

@@ -1,4 +1,6 @@
-/** Idempotency keys through HTTP: what a second request with the same key gets. See docs/api.md#idempotency-keys. */
+/** Idempotency keys through HTTP: what a second request with the same key gets. See
+ * docs/api.md#idempotency-keys.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -83,7 +85,9 @@ async function runsOf(test: TestService): Promise<number> {
   return (await test.call("GET", "/v1/runs")).json.length;
 }
 
-/** Cuts every key's file after its first line, as it is when the process stops before the answer is written. */
+/**
+ * Cuts every key's file after its first line, as it is when the process stops before the answer is written.
+ */
 function loseAnswers(test: TestService): void {
   for (const name of keysOf(test)) {
     const path = join(test.dataDir, "idempotency", name);

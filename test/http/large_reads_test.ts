@@ -1,4 +1,6 @@
-/** Reads of long decodes, and long answers: permits until the answer has gone. See docs/security/load.md#large-reads. */
+/** Reads of long decodes, and long answers: permits until the answer has gone. See
+ * docs/security/load.md#large-reads.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Who reads what the service writes cannot try keys against it, and every key keeps its runs. See docs/security.md#names-of-principals. */
+/** Who reads what the service writes cannot try keys against it, and every key keeps its runs. See
+ * docs/security.md#names-of-principals.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -57,7 +59,10 @@ function createOnce(test: TestService, idempotencyKey: string): Promise<Answer> 
   });
 }
 
-/** All that can be computed of a key without the secret: its hash, as text and as bytes, and the prefix of uploads that earlier versions made of it. */
+/**
+ * All that can be computed of a key without the secret: its hash, as text and as bytes, and the prefix of
+ * uploads that earlier versions made of it.
+ */
 function tracesOf(key: string): readonly (readonly [what: string, bytes: Uint8Array])[] {
   const hash = sha256(key);
   const texts = [["the key", key], ["its hash", hash], ["the hash of its name", sha256(configuredName(key))]];
@@ -156,7 +161,10 @@ Deno.test("after a day's work no file, bundle, metric or log line has what a key
   assertNoTrace("the log", lines);
 });
 
-/** What a version left that wrote the hash of the key: a run with a description, a kept answer, the ledger, an upload. */
+/**
+ * What a version left that wrote the hash of the key: a run with a description, a kept answer, the ledger, an
+ * upload.
+ */
 async function leaveEarlierData(dataDir: string, uploadRoot: string): Promise<{ readonly filename: string }> {
   const principalKey = configuredName(KEY_A);
   const timeline = await Timeline.open({ dataDir, world, sync: "none" });

@@ -1,4 +1,6 @@
-/** The proxies of deploy/ in front of the service: what they keep away, and what passes. See docs/deployment.md#behind-a-proxy. */
+/** The proxies of deploy/ in front of the service: what they keep away, and what passes. See
+ * docs/deployment.md#behind-a-proxy.
+ */
 
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
@@ -279,7 +281,9 @@ Deno.test({
   },
 });
 
-/** A film of more bytes than a JSON body may have reaches the service piece by piece, and is served in parts. */
+/**
+ * A film of more bytes than a JSON body may have reaches the service piece by piece, and is served in parts.
+ */
 async function checkUploads(test: TestService, proxy: Proxy): Promise<void> {
   const film = Deno.readFileSync(join(CLIPS, "bbb120.mp4"));
   const padded = new Uint8Array(film.length + 5 * MIB);

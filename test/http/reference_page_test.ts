@@ -1,4 +1,6 @@
-/** The API reference in a browser: it shows every route, tries one with a key, and needs nothing that its policy forbids. */
+/** The API reference in a browser: it shows every route, tries one with a key, and needs nothing that its
+ * policy forbids.
+ */
 
 import assert from "node:assert/strict";
 import { ROUTES } from "../../src/http/routes/route_table.ts";

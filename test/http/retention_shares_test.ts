@@ -1,4 +1,6 @@
-/** What one principal stores too much costs another nothing: uploads, runs and holds of two keys. See docs/retention.md#shares. */
+/** What one principal stores too much costs another nothing: uploads, runs and holds of two keys. See
+ * docs/retention.md#shares.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

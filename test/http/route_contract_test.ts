@@ -1,4 +1,6 @@
-/** The rows of fixtures/contract/routes.json: who may call each route, which bodies it takes, and that it can succeed. */
+/** The rows of fixtures/contract/routes.json: who may call each route, which bodies it takes, and that it can
+ * succeed.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

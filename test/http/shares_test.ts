@@ -1,4 +1,6 @@
-/** One principal that takes all it can get of the service leaves a share for the others. See docs/security/load.md#shares. */
+/** One principal that takes all it can get of the service leaves a share for the others. See
+ * docs/security/load.md#shares.
+ */
 
 import assert from "node:assert/strict";
 import { type ClientHttp2Session, connect } from "node:http2";

@@ -1,4 +1,6 @@
-/** What a principal may store is bounded, whatever it stores; what it has stays readable. See docs/security/load.md#storage-quota. */
+/** What a principal may store is bounded, whatever it stores; what it has stays readable. See
+ * docs/security/load.md#storage-quota.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

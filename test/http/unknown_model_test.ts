@@ -1,4 +1,6 @@
-/** A model that its server does not know is said where people look, with the models that there are; others are accepted. */
+/** A model that its server does not know is said where people look, with the models that there are; others
+ * are accepted.
+ */
 
 import assert from "node:assert/strict";
 import { NO_CAP, publish, show, startLive } from "../support/live/live.ts";

@@ -18,7 +18,10 @@ import { seededRandom } from "../support/seeded_random.ts";
 
 const hex = (text: string) => Uint8Array.fromHex(text.replaceAll(" ", ""));
 
-/** What `work` throws: the code of a fault of the connection, the status of one of the request, "" for nothing. */
+/**
+ * What `work` throws: the code of a fault of the connection, the status of one of the request, "" for
+ * nothing.
+ */
 async function faultOf(work: () => unknown): Promise<string> {
   try {
     await work();
@@ -78,7 +81,8 @@ Deno.test("fields are decoded in every form that needs no dynamic table, and the
       ...["", "00", "0100", "0080", "ff"], // the prefix ends, or has an insert count, or a negative base
       ...["0000 80", "0000 40 00", "0000 10", "0000 00 00"], // of the dynamic table
       ...["0000 ff24", "0000 5f ffffffff7f 00"], // not in the static table
-      ...["0000 51", "0000 510b 2f", "0000 51 7fffffffff7f", "0000 51 ff80808080808080808001"], // too short, too long
+      // too short, too long
+      ...["0000 51", "0000 510b 2f", "0000 51 7fffffffff7f", "0000 51 ff80808080808080808001"],
     ]
   ) assert.equal(await faultOf(() => decodeFields(hex(bytes), 4096)), "QPACK_DECOMPRESSION_FAILED", bytes);
   const encoder = new FieldEncoder();

@@ -1,4 +1,6 @@
-/** Connections of HTTP/3 on a real endpoint, with a client that sends byte by byte: faults, limits, deadlines, ends. */
+/** Connections of HTTP/3 on a real endpoint, with a client that sends byte by byte: faults, limits,
+ * deadlines, ends.
+ */
 
 import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";

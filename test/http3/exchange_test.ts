@@ -1,4 +1,6 @@
-/** One request and its answer, on streams of which the test holds the other ends: memory that is reused, and who has given up. */
+/** One request and its answer, on streams of which the test holds the other ends: memory that is reused, and
+ * who has given up.
+ */
 
 import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
@@ -14,7 +16,10 @@ const get = headersFrame(requestFields("GET", "/"));
 const post = headersFrame(requestFields("POST", "/"));
 const data = (text: string) => frame(FRAME.DATA, new TextEncoder().encode(text));
 
-/** An exchange whose client sends what the test gives it, and takes what is answered unless `writable` says otherwise. */
+/**
+ * An exchange whose client sends what the test gives it, and takes what is answered unless `writable` says
+ * otherwise.
+ */
 class Held implements Disposable {
   readonly #deadlines = new Deadlines(realWorld(quietLog()), 60_000);
   #client!: ReadableByteStreamController;

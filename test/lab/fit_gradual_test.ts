@@ -1,4 +1,6 @@
-/** The trees of gradual transitions are those that the committed rows give, and stretches are measured as they were. */
+/** The trees of gradual transitions are those that the committed rows give, and stretches are measured as
+ * they were.
+ */
 
 import assert from "node:assert/strict";
 import { readRows } from "../../lab/cuts/rows.ts";

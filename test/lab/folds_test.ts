@@ -1,4 +1,6 @@
-/** Detectors as they would be without the sources that they judge: copies with other constants, and who judges what. */
+/** Detectors as they would be without the sources that they judge: copies with other constants, and who
+ * judges what.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -144,6 +146,7 @@ Deno.test("constants are chosen where the fold that they judge is not shown", as
     findWithout: (left) => Promise.resolve(constants.foundWith(constants.without(left))),
     summary: () => "",
   });
-  // What would find a range is never chosen where that range is not shown; of two equal gains the first one tried is taken.
+  // What would find a range is never chosen where that range is not shown; of two equal gains the first one
+  // tried is taken.
   assert.deepEqual(apart, []);
 });

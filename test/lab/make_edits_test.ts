@@ -1,4 +1,6 @@
-/** The generator of edited videos: the same seed gives the same frames, and what its truth says holds for them. */
+/** The generator of edited videos: the same seed gives the same frames, and what its truth says holds for
+ * them.
+ */
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { BitrateController } from "../../src/live/bitrate_controller.ts";
 
-/** The rate in kbit/s after each second: `.` nothing, `d` a unit was dropped, `w` half a second of units waits. */
+/**
+ * The rate in kbit/s after each second: `.` nothing, `d` a unit was dropped, `w` half a second of units
+ * waits.
+ */
 function rates(seconds: string): number[] {
   const controller = new BitrateController();
   return Array.from(seconds, (second) => {

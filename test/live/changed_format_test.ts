@@ -25,7 +25,10 @@ const H265 = [
   "log-level=none:bframes=0:scenecut=0",
 ];
 
-/** The first picture, and then one of so many, causes a clip. What is kept is enough for a machine that decodes seconds later. */
+/**
+ * The first picture, and then one of so many, causes a clip. What is kept is enough for a machine that
+ * decodes seconds later.
+ */
 function recording(keepaliveEveryFrames: number): Partial<SessionSettings> {
   return {
     gateThresholds: { ...SETTINGS.gateThresholds, keepaliveEveryFrames, sceneCutHammingThreshold: 64 },
@@ -51,7 +54,10 @@ function formatOf(encoder: readonly string[]): string {
   return encoder.includes("libx265") ? "hevc" : "h264";
 }
 
-/** Pictures one after the other with a tone, as a camera sends them: nothing but the parameter sets tells where they change. */
+/**
+ * Pictures one after the other with a tone, as a camera sends them: nothing but the parameter sets tells
+ * where they change.
+ */
 function camera(
   folder: TempFolder,
   name: string,

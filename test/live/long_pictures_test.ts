@@ -1,4 +1,5 @@
-/** A source with a picture that is too long to be kept: it is told, and files go on with the next key frame. */
+/** A source with a picture that is too long to be kept: it is told, and files go on with the next key frame.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Small files that would take much memory or time are refused after the probe, with the rule that they break. */
+/** Small files that would take much memory or time are refused after the probe, with the rule that they
+ * break.
+ */
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Memory is reserved by the size of the pictures before a program starts, and the kernel bounds the program by the same number. */
+/** Memory is reserved by the size of the pictures before a program starts, and the kernel bounds the program
+ * by the same number.
+ */
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { Refusal, RefusalForNow } from "../../src/contract/refusal.ts";

@@ -1,4 +1,6 @@
-/** Files that are probed once: the same file is known again, and whatever changed, is young or is no file is not. */
+/** Files that are probed once: the same file is known again, and whatever changed, is young or is no file is
+ * not.
+ */
 
 import { deepEqual, equal, notEqual, rejects } from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The commands on a data directory as an operator starts them: arguments, exit codes, a backup beside a real service. */
+/** The commands on a data directory as an operator starts them: arguments, exit codes, a backup beside a real
+ * service.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

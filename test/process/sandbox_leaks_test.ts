@@ -1,4 +1,6 @@
-/** What a Worker of the service finds beside its permissions: each thing is tried from inside, or taken away, and nothing is new. */
+/** What a Worker of the service finds beside its permissions: each thing is tried from inside, or taken away,
+ * and nothing is new.
+ */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { builtinModules } from "node:module";

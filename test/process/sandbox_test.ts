@@ -11,7 +11,10 @@ import { CLIPS, PROJECT_ROOT } from "../support/service.ts";
 import { machineCage } from "../support/cages.ts";
 import type { Probe } from "../support/probe_worker.ts";
 
-/** Opens the real service in its sandbox as in production; `test/support/probe_worker.ts` probes it from inside. */
+/**
+ * Opens the real service in its sandbox as in production; `test/support/probe_worker.ts` probes it from
+ * inside.
+ */
 async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root: string }> {
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-sandbox-" }));
   for (const name of ["data", "data/tmp", "uploads", "media", "outside"]) Deno.mkdirSync(join(root, name));

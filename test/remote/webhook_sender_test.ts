@@ -1,4 +1,6 @@
-/** Receivers of webhooks that answer absurdly: each is a failure within the time of one attempt, and costs next to nothing. */
+/** Receivers of webhooks that answer absurdly: each is a failure within the time of one attempt, and costs
+ * next to nothing.
+ */
 
 import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";

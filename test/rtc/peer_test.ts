@@ -69,7 +69,10 @@ interface Session {
   peer: Peer | null;
 }
 
-/** Runs a publisher against a peer until the publisher has finished and, with `waitsForEnd`, the peer has ended. */
+/**
+ * Runs a publisher against a peer until the publisher has finished and, with `waitsForEnd`, the peer has
+ * ended.
+ */
 async function publish(
   args: string[],
   options: {

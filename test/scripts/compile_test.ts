@@ -1,4 +1,6 @@
-/** What `scripts/build --compile` hands to `deno compile`. Nothing here starts the result: the program that it needs is in no package registry. */
+/** What `scripts/build --compile` hands to `deno compile`. Nothing here starts the result: the program that
+ * it needs is in no package registry.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The test runner: what it reads from the reports of `deno test`, and what it makes of tests that hang or are skipped. */
+/** The test runner: what it reads from the reports of `deno test`, and what it makes of tests that hang or
+ * are skipped.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** What the system-call filters answer, on both kinds of processors: their programs are run here as the kernel runs them. */
+/** What the system-call filters answer, on both kinds of processors: their programs are run here as the
+ * kernel runs them.
+ */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";

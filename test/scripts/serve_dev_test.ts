@@ -1,4 +1,6 @@
-/** `./scripts/serve --dev`: one command without configuration gives a console and a key, and tomorrow the same key. */
+/** `./scripts/serve --dev`: one command without configuration gives a console and a key, and tomorrow the
+ * same key.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

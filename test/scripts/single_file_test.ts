@@ -1,4 +1,6 @@
-/** The single files of `scripts/build`: each runs where neither Deno nor Node is, and starts nothing that it has not checked. */
+/** The single files of `scripts/build`: each runs where neither Deno nor Node is, and starts nothing that it
+ * has not checked.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The admission queue holds every limit, lets further calls wait by its rules for a bounded time, and names its reasons. */
+/** The admission queue holds every limit, lets further calls wait by its rules for a bounded time, and names
+ * its reasons.
+ */
 
 import assert from "node:assert/strict";
 import {
@@ -276,7 +278,10 @@ Deno.test("a waiter whose time is up is not admitted any more, even when its tim
   await scene.drain();
 });
 
-/** Calls that arrive while principal `z`, stream `z`, holds the only place, and the order in which they get it. */
+/**
+ * Calls that arrive while principal `z`, stream `z`, holds the only place, and the order in which they get
+ * it.
+ */
 interface Selection {
   readonly name: string;
   readonly limits?: Partial<AdmissionLimits>;

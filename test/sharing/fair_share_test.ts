@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { isWithinShare, SharedBudget } from "../../src/sharing/fair_share.ts";
 
-/** How many of `limit` each of so many principals gets, where each takes all that it may before the next one comes. */
+/**
+ * How many of `limit` each of so many principals gets, where each takes all that it may before the next one
+ * comes.
+ */
 function takenInTurn(limit: number, principals: number): number[] {
   let free = limit;
   return Array.from({ length: principals }, () => {

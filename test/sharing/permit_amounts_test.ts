@@ -1,4 +1,6 @@
-/** A permit queue whose permits take different amounts: what does not fit waits, and what is small does not wait behind it for ever. */
+/** A permit queue whose permits take different amounts: what does not fit waits, and what is small does not
+ * wait behind it for ever.
+ */
 
 import assert from "node:assert/strict";
 import { type Permit, PermitQueue } from "../../src/sharing/permit_queue.ts";

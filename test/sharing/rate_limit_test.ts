@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { PrincipalBuckets, RateLimited, TokenBucket } from "../../src/sharing/rate_limit.ts";
 
-/** "5x +200 1x" takes five tokens that must pass, waits 200 ms, takes one; "!2" must be refused, Retry-After 2. */
+/**
+ * "5x +200 1x" takes five tokens that must pass, waits 200 ms, takes one; "!2" must be refused, Retry-After
+ * 2.
+ */
 function check(ratePerSecond: number, script: string): void {
   let nowMs = 1000;
   const bucket = new TokenBucket(ratePerSecond, () => nowMs);

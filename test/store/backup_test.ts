@@ -1,4 +1,6 @@
-/** Backups of a data directory: consistent beside a writer, incremental, never half, and the same after a restore. */
+/** Backups of a data directory: consistent beside a writer, incremental, never half, and the same after a
+ * restore.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

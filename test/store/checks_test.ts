@@ -1,4 +1,6 @@
-/** Damage of each kind in a data directory: the check names it, the repair sets it aside, and a service opens what is left. */
+/** Damage of each kind in a data directory: the check names it, the repair sets it aside, and a service opens
+ * what is left.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -147,7 +149,8 @@ for (const { what, harm, found, repaired, events = 13 } of CASES) {
       const [committed] = timeline.commit(() => [event("keepalive_refreshed", { request_id: "r" })]);
       assert.ok(committed!.seq >= 14, "the number of a lost event is not used again");
     }
-    // What was accepted is no damage: retention removes blobs, and nobody is called, from the log as from its snapshot.
+    // What was accepted is no damage: retention removes blobs, and nobody is called, from the log as from its
+    // snapshot.
     await using timeline = await directory.open();
     const { isSound, damagedRecords } = timeline.stats;
     assert.deepEqual({ isSound, damagedRecords }, { isSound: true, damagedRecords: 0 });

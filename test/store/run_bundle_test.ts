@@ -1,4 +1,6 @@
-/** Evidence bundles: the same files each time, verified with the bundle and the public key alone, refused when anything was changed. */
+/** Evidence bundles: the same files each time, verified with the bundle and the public key alone, refused
+ * when anything was changed.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

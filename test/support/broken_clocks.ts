@@ -1,4 +1,6 @@
-/** Films whose clocks are broken, made by ffmpeg and by changing the times in their bytes; each picture shows its number. */
+/** Films whose clocks are broken, made by ffmpeg and by changing the times in their bytes; each picture shows
+ * its number.
+ */
 
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
@@ -35,7 +37,10 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
   "times are nearly one": (k) => k / 50,
 };
 
-/** What is made: `clock` has the times on the container's clock, and frames are coded in another order where `isReordered`. */
+/**
+ * What is made: `clock` has the times on the container's clock, and frames are coded in another order where
+ * `isReordered`.
+ */
 interface Film {
   readonly folder: TempFolder;
   readonly path: string;
@@ -107,7 +112,10 @@ function copied(
   );
 }
 
-/** The tables of an MP4 of even steps, which are written again: steps, and offsets of frames that are shown in another order. */
+/**
+ * The tables of an MP4 of even steps, which are written again: steps, and offsets of frames that are shown in
+ * another order.
+ */
 interface TimeTables {
   /** Rows of a number of samples and the ticks to the next one. */
   readonly steps?: (tick: number) => readonly (readonly [number, number])[];

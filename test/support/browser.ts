@@ -1,4 +1,5 @@
-/** A browser for a test of a web page: what the page loads, what it complains of, and what can be seen on it. */
+/** A browser for a test of a web page: what the page loads, what it complains of, and what can be seen on it.
+ */
 
 import { type Browser, chromium, type Page } from "playwright-core";
 import { CHROMIUM_PATH } from "./needs.ts";
@@ -6,8 +7,8 @@ import { CHROMIUM_PATH } from "./needs.ts";
 export interface WatchedPage extends AsyncDisposable {
   readonly page: Page;
   /**
-   * Errors that the page or the browser has reported, such as something that the policy of the page does not allow; what could
-   * not be loaded with its address.
+   * Errors that the page or the browser has reported, such as something that the policy of the page does not
+   * allow; what could not be loaded with its address.
    */
   readonly faults: readonly string[];
   /** The hosts of everything that was asked for. */

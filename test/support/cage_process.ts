@@ -1,4 +1,6 @@
-/** A process of its own: prints which cage it finds (`find`), starts a program in the cage of a level and stays (`hold`), or a job on a stream (`forward`). */
+/** A process of its own: prints which cage it finds (`find`), starts a program in the cage of a level and
+ * stays (`hold`), or a job on a stream (`forward`).
+ */
 
 import { join } from "node:path";
 import { hlsInput } from "../../src/media/input.ts";

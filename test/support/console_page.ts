@@ -1,4 +1,6 @@
-/** The console in a real browser, for tests: signed in, watched for faults, checked for accessibility and for its width, and photographed on request. */
+/** The console in a real browser, for tests: signed in, watched for faults, checked for accessibility and for
+ * its width, and photographed on request.
+ */
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -30,13 +32,14 @@ export interface ConsolePage extends AsyncDisposable {
   /** Fails on serious findings of axe, in the light and in the dark. */
   checkAccessible(): Promise<void>;
   /**
-   * Fails where the page is wider than its window, from 390 to 2560 pixels. With CONSOLE_SCREENSHOTS=some it writes
-   * test-output/console/<name>-1440.png and -390.png, with `all` also the other widths and the dark ones.
+   * Fails where the page is wider than its window, from 390 to 2560 pixels. With CONSOLE_SCREENSHOTS=some it
+   * writes test-output/console/<name>-1440.png and -390.png, with `all` also the other widths and the dark
+   * ones.
    */
   photograph(name: string): Promise<void>;
   /**
-   * Fails where the page has reported a fault other than these, or has asked another host. One question without a key may be
-   * refused, and `refusals` more with a wrong one.
+   * Fails where the page has reported a fault other than these, or has asked another host. One question
+   * without a key may be refused, and `refusals` more with a wrong one.
    */
   checkQuiet(expected?: RegExp, options?: { refusals?: number }): void;
 }
@@ -65,7 +68,8 @@ export async function openConsole(
     checkAccessible: () => checkAccessible(page),
     photograph: (name) => photograph(page, name),
     checkQuiet: (expected, { refusals = 0 } = {}) => {
-      // The first page asks in this way whether a key is needed at all, and whether the one that is entered is taken.
+      // The first page asks in this way whether a key is needed at all, and whether the one that is entered
+      // is taken.
       const isRefusal = (fault: string) => /401 \(Unauthorized\) \S+\/v1\/models$/.test(fault);
       assert.ok(watched.faults.filter(isRefusal).length <= 1 + refusals, watched.faults.join("\n"));
       const faults = watched.faults.filter((fault) => !isRefusal(fault) && !expected?.test(fault));

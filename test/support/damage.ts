@@ -24,7 +24,10 @@ export function cutOut(film: Uint8Array): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(film).filter((_, at) => !gaps.some((gap) => at >= gap && at < gap + 700));
 }
 
-/** Places in the middle three quarters, as what containers say of the rest is at the beginning or the end, with a number from 0 to 255 each. */
+/**
+ * Places in the middle three quarters, as what containers say of the rest is at the beginning or the end,
+ * with a number from 0 to 255 each.
+ */
 function places(length: number, count: number, seed: number): { place: number; value: number }[] {
   let state = seed;
   const next = () => state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

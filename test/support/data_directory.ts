@@ -1,4 +1,6 @@
-/** A small data directory with events, blobs, an upload and a delivery, for tests of the tools that work on it. */
+/** A small data directory with events, blobs, an upload and a delivery, for tests of the tools that work on
+ * it.
+ */
 
 import { join } from "node:path";
 import { quietLog } from "../../src/base/log.ts";

@@ -40,7 +40,10 @@ function unmount(path: string): void {
   new Deno.Command("umount", { args: ["-l", path] }).outputSync();
 }
 
-/** Something else on the disk of a folder, which takes all room that is left: files that can be taken away again. */
+/**
+ * Something else on the disk of a folder, which takes all room that is left: files that can be taken away
+ * again.
+ */
 export class Ballast {
   readonly #folder: string;
   #files = 0;

@@ -1,4 +1,5 @@
-/** Tries from inside a Worker of the service what its permissions alone would let pass; tells each outcome. */
+/** Tries from inside a Worker of the service what its permissions alone would let pass; tells each outcome.
+ */
 
 import "../../src/base/worker_globals.ts";
 import type { Probe } from "./probe_worker.ts";

@@ -1,4 +1,6 @@
-/** Runs the jobs of media code in the test's own isolate, through the standard streams: the broker without its checks. */
+/** Runs the jobs of media code in the test's own isolate, through the standard streams: the broker without
+ * its checks.
+ */
 
 import type { Tools } from "../../src/base/program_paths.ts";
 import { run, type RunningTool, start } from "../../src/media/process.ts";

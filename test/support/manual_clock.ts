@@ -26,7 +26,10 @@ export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
     });
   }
 
-  /** Moves the clock and ends the sleeps that are due, in the order of their times. Resolves when their reactions have run. */
+  /**
+   * Moves the clock and ends the sleeps that are due, in the order of their times. Resolves when their
+   * reactions have run.
+   */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (let next = this.#next(endMs); next; next = this.#next(endMs)) {

@@ -127,7 +127,10 @@ export function makeClip(path: string, { frames = 25, fps = "25", size = "320x24
   );
 }
 
-/** A copy with a clockwise rotation for display. Newer versions of ffmpeg have an option for it, older ones a tag. */
+/**
+ * A copy with a clockwise rotation for display. Newer versions of ffmpeg have an option for it, older ones a
+ * tag.
+ */
 export function makeTurned(path: string, source: string, clockwise: 90 | 180 | 270): string {
   try {
     return make(path, `-display_rotation:v:0`, String(-clockwise), "-i", source, "-c", "copy");
@@ -199,7 +202,10 @@ function silentLog(): Log {
 
 const probed = new Map<string, MediaInfo>();
 
-/** What the decoder finds out about a file; asked once as long as the file stays the same, as ffprobe starts slowly. */
+/**
+ * What the decoder finds out about a file; asked once as long as the file stays the same, as ffprobe starts
+ * slowly.
+ */
 export async function probeOnce(decoder: Decoder, path: string, signal = NEVER): Promise<MediaInfo> {
   const { ino, size, mtime } = Deno.statSync(path);
   const key = `${path} ${ino} ${size} ${mtime?.getTime()}`;

@@ -1,4 +1,6 @@
-/** What some tests need of the machine: where it is missing they are skipped, under a name that gives the reason. */
+/** What some tests need of the machine: where it is missing they are skipped, under a name that gives the
+ * reason.
+ */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -70,8 +72,8 @@ export function needing(need: Need, name: string): { readonly name: string; read
 }
 
 /**
- * Whether CI accepts that the test of this name is skipped. A tool can be installed, so that its absence is a failure
- * there. Clips that are not in the repository and the right to mount are not for every machine.
+ * Whether CI accepts that the test of this name is skipped. A tool can be installed, so that its absence is a
+ * failure there. Clips that are not in the repository and the right to mount are not for every machine.
  */
 export function isSkipAllowed(testName: string): boolean {
   return [SHARED_CLIPS, SMALL_DISK].some((need) => testName.endsWith(note(need)));

@@ -1,4 +1,6 @@
-/** A trace collector on loopback for a test: an OTLP gRPC server of Node.js that hands on the spans which it receives. */
+/** A trace collector on loopback for a test: an OTLP gRPC server of Node.js that hands on the spans which it
+ * receives.
+ */
 
 import { fileURLToPath } from "node:url";
 
@@ -111,7 +113,9 @@ function attributesOf(list: readonly Uint8Array[]): Attributes {
 
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** The fields of a message of Protocol Buffers, by number: those with a length as bytes, varints as numbers. */
+/**
+ * The fields of a message of Protocol Buffers, by number: those with a length as bytes, varints as numbers.
+ */
 function fields(message: Uint8Array) {
   const values = new Map<number, (number | Uint8Array)[]>();
   let at = 0;

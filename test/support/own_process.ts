@@ -1,4 +1,6 @@
-/** What this process has of the system, read from /proc of Linux: programs that it started, descriptors, memory. */
+/** What this process has of the system, read from /proc of Linux: programs that it started, descriptors,
+ * memory.
+ */
 
 export interface ChildProcess {
   readonly pid: number;
@@ -37,7 +39,9 @@ export function descriptors(): number {
   return [...Deno.readDirSync("/proc/self/fd")].length;
 }
 
-/** Pipes and UDP sockets, which live sessions open. TCP connections are left out: their pools keep them open. */
+/**
+ * Pipes and UDP sockets, which live sessions open. TCP connections are left out: their pools keep them open.
+ */
 export function pipesAndDatagramSockets(): { readonly pipes: number; readonly sockets: number } {
   const udp = new Set(
     ["udp", "udp6"].flatMap((name) =>

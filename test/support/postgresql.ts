@@ -1,4 +1,6 @@
-/** A real PostgreSQL on loopback for a test: a cluster in a folder of its own, with a user, a database and TLS. */
+/** A real PostgreSQL on loopback for a test: a cluster in a folder of its own, with a user, a database and
+ * TLS.
+ */
 
 import { dirname, join } from "node:path";
 import postgres from "postgres";
@@ -10,7 +12,10 @@ export const POSTGRESQL: Need = {
   reason: "PostgreSQL is not installed",
 };
 
-/** The owner of the database `mirror`, who may make schemas there. Characters that a URL has to escape are in the password. */
+/**
+ * The owner of the database `mirror`, who may make schemas there. Characters that a URL has to escape are in
+ * the password.
+ */
 export const MIRROR_USER = { name: "mirror", password: "p@ss/w:rd%" } as const;
 const ADMIN = "admin";
 const ADMIN_PASSWORD = "of the administrator";

@@ -1,4 +1,6 @@
-/** Stands in for the service's Worker entry: opens the real service, then tries from the same isolate what it may do. */
+/** Stands in for the service's Worker entry: opens the real service, then tries from the same isolate what it
+ * may do.
+ */
 
 import "../../src/base/worker_globals.ts";
 import { quietLog } from "../../src/base/log.ts";

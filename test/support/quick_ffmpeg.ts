@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { programOnPath } from "./needs.ts";
 
 /**
- * A service asks ffmpeg at its start which decoders it has. Loading ffmpeg's libraries for that costs 0.13 s of processor
- * time (measured in November 2026), and the suite starts two hundred services. The answer is the real one; all other
- * calls go to ffmpeg itself.
+ * A service asks ffmpeg at its start which decoders it has. Loading ffmpeg's libraries for that costs 0.13 s
+ * of processor time (measured in November 2026), and the suite starts two hundred services. The answer is the
+ * real one; all other calls go to ffmpeg itself.
  */
 export class QuickFfmpeg implements Disposable {
   readonly #folder = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-ffmpeg-" }));

@@ -1,4 +1,6 @@
-/** Shared by the tests of recorded media: requests, chunks and columns of decodes, and clips whose pictures show their number. */
+/** Shared by the tests of recorded media: requests, chunks and columns of decodes, and clips whose pictures
+ * show their number.
+ */
 
 import { deepEqual, ok } from "node:assert/strict";
 import { join } from "node:path";
@@ -69,7 +71,10 @@ export function makeNumbered(
   return make(path, "-f", "lavfi", "-i", gray, "-frames:v", String(frames), ...args);
 }
 
-/** A numbered clip whose pictures become larger after `frames` frames: twice as many in all, or one less where the parts meet. */
+/**
+ * A numbered clip whose pictures become larger after `frames` frames: twice as many in all, or one less where
+ * the parts meet.
+ */
 export function makeOfTwoSizes(folder: TempFolder, frames: number): string {
   const parts = ["64x48", "96x64"].map((size, part) => {
     const offset = ["-output_ts_offset", String(1 + part * frames / 25)];

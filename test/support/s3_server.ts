@@ -1,4 +1,6 @@
-/** A small S3 server for tests: it keeps objects in memory and checks the signature of every request by itself. */
+/** A small S3 server for tests: it keeps objects in memory and checks the signature of every request by
+ * itself.
+ */
 
 import { createHash, createHmac } from "node:crypto";
 

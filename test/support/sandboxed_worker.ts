@@ -36,8 +36,8 @@ scope.onmessage = async ({ data: order }) => {
 };
 
 /**
- * What `src/service/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the first start, so that
- * the Worker costs little in a test file that needs none.
+ * What `src/service/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the
+ * first start, so that the Worker costs little in a test file that needs none.
  */
 async function start(
   { start, broker: port, knownTools }: StartOrder & { readonly knownTools?: boolean },

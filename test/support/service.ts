@@ -46,17 +46,23 @@ export interface TestService extends AsyncDisposable {
   /** A JSON request with `key`: KEY_A by default, null for none. */
   call(method: string, path: string, body?: unknown, key?: string | null): Promise<Answer>;
   send(path: string, init: RequestInit): Promise<Answer>;
-  /** Stops the service, keeps its data directory, lets `meanwhile` change it, and starts again, with `env` from then on. */
+  /**
+   * Stops the service, keeps its data directory, lets `meanwhile` change it, and starts again, with `env`
+   * from then on.
+   */
   restart(meanwhile?: () => void | Promise<void>, env?: Record<string, string>): Promise<void>;
 }
 
 export interface TestOptions {
   /**
-   * Why the service runs in the test's own isolate and not in a sandboxed Worker: the test reaches into it. The options
-   * below say so by themselves.
+   * Why the service runs in the test's own isolate and not in a sandboxed Worker: the test reaches into it.
+   * The options below say so by themselves.
    */
   readonly inProcess?: string;
-  /** A folder that is there, for everything that the service writes, and stays; one of its own, which is removed, unless given. */
+  /**
+   * A folder that is there, for everything that the service writes, and stays; one of its own, which is
+   * removed, unless given.
+   */
   readonly root?: string;
   /** How many times faster than the wall clock the service's timers run; 1. */
   readonly timerSpeed?: number;
@@ -75,9 +81,14 @@ export interface TestOptions {
   readonly cage?: Cage;
   /** Log of the service; silent unless given. */
   readonly log?: Log;
-  /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
+  /**
+   * The text of the TOML file of model backends, whose variables are those of the service; no file unless
+   * given.
+   */
   readonly backendFile?: string;
-  /** The text of the file of named sources, whose variables are those of the service; no file unless given. */
+  /**
+   * The text of the file of named sources, whose variables are those of the service; no file unless given.
+   */
   readonly sourcesFile?: string;
 }
 
@@ -132,7 +143,10 @@ async function startSandboxed(env: Record<string, string>, options: TestOptions)
   return await startWith(opener, env, options);
 }
 
-/** The Worker that the tests of a file share, while none of them uses it. A second service at once gets its own. */
+/**
+ * The Worker that the tests of a file share, while none of them uses it. A second service at once gets its
+ * own.
+ */
 const idle: SandboxedHost[] = [];
 
 // Made before the first test, as a test must not leave behind what it has opened.
@@ -220,8 +234,9 @@ async function startInProcess(
 let ffmpeg: QuickFfmpeg | undefined;
 
 /**
- * The cage of the services of all tests of a run, as `TEST_CAGE=bubblewrap ./scripts/test test/http/ingest` asks for it. By default
- * they have none, which saves time: what a cage changes is tested in test/media/tools.
+ * The cage of the services of all tests of a run, as `TEST_CAGE=bubblewrap ./scripts/test test/http/ingest`
+ * asks for it. By default they have none, which saves time: what a cage changes is tested in
+ * test/media/tools.
  */
 const LEVEL = (Deno.env.get("TEST_CAGE") ?? "off") as CageLevel;
 const CAGE = await cageOf(LEVEL, allTools());

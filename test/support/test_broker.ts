@@ -1,4 +1,5 @@
-/** A broker and its client in one isolate, for tests that open a service or live Workers without a sandbox. */
+/** A broker and its client in one isolate, for tests that open a service or live Workers without a sandbox.
+ */
 
 import { quietLog } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/program_paths.ts";

@@ -6,7 +6,9 @@ const PERIOD_MS = 5;
 
 type Condition = () => boolean | Promise<boolean>;
 
-/** Resolves once the condition holds; fails after two minutes with `what`, or with the text of the condition. */
+/**
+ * Resolves once the condition holds; fails after two minutes with `what`, or with the text of the condition.
+ */
 export async function until(...args: [isTrue: Condition] | [what: string, isTrue: Condition]): Promise<void> {
   const isTrue = args.at(-1) as Condition;
   const end = performance.now() + DEADLINE_MS;

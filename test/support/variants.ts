@@ -1,4 +1,6 @@
-/** Reads fixtures of the form `{ valid, invalid }`, where an invalid value is a valid one with a single fault. */
+/** Reads fixtures of the form `{ valid, invalid }`, where an invalid value is a valid one with a single
+ * fault.
+ */
 
 /**
  * An edit of a fixture. `remove` and `set` are paths of keys and indexes joined by dots; `to` is what `set`

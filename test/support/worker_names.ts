@@ -1,4 +1,6 @@
-/** TABLES of what Workers of the service do not find, and of Node's modules, which every Worker can load, each with its reason. */
+/** TABLES of what Workers of the service do not find, and of Node's modules, which every Worker can load,
+ * each with its reason.
+ */
 
 type Names = Readonly<Record<string, string>>;
 

@@ -100,7 +100,9 @@ function saidIn(item: Record<string, unknown>): string {
   return typeof text === "string" && text !== "" ? text : JSON.stringify(rest);
 }
 
-/** The first model that can be reached; without one the standard model, which the server then falls back from. */
+/**
+ * The first model that can be reached; without one the standard model, which the server then falls back from.
+ */
 async function readyModel({ out, signal }: Session, client: Client, { vlm }: Flags): Promise<string> {
   if (vlm === false) return DEFAULT_MODEL;
   const models = await client.listModels({ signal });
@@ -139,7 +141,10 @@ async function withChunkProgress<T>(
   return await work();
 }
 
-/** All chunks are about as long as those that are done; null before the first one, and where the end is not known. */
+/**
+ * All chunks are about as long as those that are done; null before the first one, and where the end is not
+ * known.
+ */
 function chunksIn(endMs: number | null, done: number, askedUpToMs: number): number | null {
   return endMs === null || askedUpToMs === 0 ? null : Math.max(done, Math.ceil(endMs / askedUpToMs * done));
 }

@@ -1,4 +1,6 @@
-/** `doctor`: checks everything that a caller needs, one after the other, and says what to do about what is at fault. */
+/** `doctor`: checks everything that a caller needs, one after the other, and says what to do about what is at
+ * fault.
+ */
 
 import { CliError } from "../../failure.ts";
 import { Progress } from "../../output/progress.ts";

@@ -1,4 +1,6 @@
-/** Tries the server's decoder, models and audio sidecar end to end, with a made film on runs that are deleted, as it is. */
+/** Tries the server's decoder, models and audio sidecar end to end, with a made film on runs that are
+ * deleted, as it is.
+ */
 
 import { basename, join } from "node:path";
 import { type Client, DEFAULT_MODEL } from "../../../client/mod.ts";

@@ -1,4 +1,6 @@
-/** What can be asked of the server without writing anything: does it answer, who is it, which clock, key, models, metrics. */
+/** What can be asked of the server without writing anything: does it answer, who is it, which clock, key,
+ * models, metrics.
+ */
 
 import type { Client, JsonObject } from "../../../client/mod.ts";
 import { CliError, failureOf } from "../../failure.ts";

@@ -31,7 +31,9 @@ export const exportRun: Handler = async (session, [id, folder], { media }) => {
   );
 };
 
-/** A folder that is there may be empty: the new one takes its place. Of a link to one it is the folder itself. */
+/**
+ * A folder that is there may be empty: the new one takes its place. Of a link to one it is the folder itself.
+ */
 async function checkedTarget(target: string): Promise<string> {
   try {
     for await (const _ of Deno.readDir(target)) {

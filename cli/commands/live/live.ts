@@ -1,4 +1,6 @@
-/** `live`: a file published over WebRTC, or a camera that the server watches; the run's events are printed meanwhile. */
+/** `live`: a file published over WebRTC, or a camera that the server watches; the run's events are printed
+ * meanwhile.
+ */
 
 import { CliError } from "../../failure.ts";
 import type { Flags, Handler, Session } from "../../session.ts";

@@ -1,4 +1,5 @@
-/** Publishes a file with WHIP as a camera would: ffmpeg encodes it at its own pace, werift sends the packets. */
+/** Publishes a file with WHIP as a camera would: ffmpeg encodes it at its own pace, werift sends the packets.
+ */
 
 import type { WhipAnswer } from "../../../client/mod.ts";
 import { CliError } from "../../failure.ts";

@@ -5,7 +5,10 @@ import type { Handler } from "../../session.ts";
 
 const SOURCE = "source:";
 
-/** Each part is written at once: what a player reads from a pipe is late by nothing else, and a file can be played at any time. */
+/**
+ * Each part is written at once: what a player reads from a pipe is late by nothing else, and a file can be
+ * played at any time.
+ */
 export const writeLiveVideo: Handler = async ({ client, out, signal }, [watched], { output }) => {
   if (output === undefined && out.isTerminal) {
     throw new CliError(

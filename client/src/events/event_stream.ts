@@ -13,7 +13,9 @@ export interface StreamWishes {
   readonly after: number;
   readonly kind?: string | undefined;
   readonly withoutKind?: string | undefined;
-  /** Without one byte for so long, the connection counts as broken. The service writes every 15 s at least. */
+  /**
+   * Without one byte for so long, the connection counts as broken. The service writes every 15 s at least.
+   */
   readonly idleTimeoutMs: number;
   readonly maxEventCharacters: number;
   readonly signal?: AbortSignal | undefined;

@@ -16,7 +16,10 @@ export interface EventOf<K extends EventKind> {
   payload: EventPayloads[K];
 }
 
-/** Any event of a known kind: `switch (event.kind)` tells its payload. Kinds that a later version adds come too; ignore them. */
+/**
+ * Any event of a known kind: `switch (event.kind)` tells its payload. Kinds that a later version adds come
+ * too; ignore them.
+ */
 export type RunEvent = { [K in EventKind]: EventOf<K> }[EventKind];
 
 /** Whether an event is of this kind, so that its payload has a type. */

@@ -16,9 +16,15 @@ export interface SubscribeOptions {
   withoutKind?: string;
   /** Whether to connect again when the connection breaks or ends; true. */
   reconnect?: boolean;
-  /** Pause before the first new connection; it doubles with each failed one, to 30 s at most, plus a random part; 500. */
+  /**
+   * Pause before the first new connection; it doubles with each failed one, to 30 s at most, plus a random
+   * part; 500.
+   */
   reconnectDelayMs?: number;
-  /** Without one byte for so long, the connection counts as broken; 45,000. The service writes every 15 s at least. */
+  /**
+   * Without one byte for so long, the connection counts as broken; 45,000. The service writes every 15 s at
+   * least.
+   */
   idleTimeoutMs?: number;
   /** An event of more characters is a ParseError; 4 MiB. `frames_decoded` of a long source is that long. */
   maxEventCharacters?: number;
@@ -27,8 +33,8 @@ export interface SubscribeOptions {
 }
 
 /**
- * Yields each event once, in the order of `seq`, and null for a sign of life without an event. Goes on until the consumer
- * ends it, the run is deleted, or, without `reconnect`, the stream ends.
+ * Yields each event once, in the order of `seq`, and null for a sign of life without an event. Goes on until
+ * the consumer ends it, the run is deleted, or, without `reconnect`, the stream ends.
  */
 export async function* subscribe(
   connection: Connection,
@@ -65,7 +71,10 @@ export async function* subscribe(
   }
 }
 
-/** A broken connection; later also the answer of a proxy while the service is started again, and of a full one. */
+/**
+ * A broken connection; later also the answer of a proxy while the service is started again, and of a full
+ * one.
+ */
 function isPassing(error: unknown, hasConnected: boolean): boolean {
   if (error instanceof NetworkError) return true;
   return hasConnected && error instanceof HttpError && [429, 502, 503, 504].includes(error.status);

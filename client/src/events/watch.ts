@@ -24,7 +24,10 @@ export async function* subscribedEvents(
   }
 }
 
-/** Yields all events up to the one that ends the run. Expiry is no event: the status is asked for while nothing comes. */
+/**
+ * Yields all events up to the one that ends the run. Expiry is no event: the status is asked for while
+ * nothing comes.
+ */
 export async function* watchedEvents(
   connection: Connection,
   runId: string,

@@ -5,7 +5,10 @@ import { ParseError } from "./errors.ts";
 /** Of the answer of a refusal no more is read. */
 export const REFUSAL_BYTES_MAX = 65_536;
 
-/** The body piece by piece. `what` is the request as a person names it. One of more than `maxBytes` is a ParseError. */
+/**
+ * The body piece by piece. `what` is the request as a person names it. One of more than `maxBytes` is a
+ * ParseError.
+ */
 export async function* piecesOf(
   what: string,
   response: Response,

@@ -21,19 +21,24 @@ export interface ClientOptions {
   tenantId?: string;
   /** Attempts after the first one, for requests that are safe to repeat; 3. */
   maxRetries?: number;
-  /** Pause before the first retry; it doubles with each further one, and a random part of it is added; 200. */
+  /**
+   * Pause before the first retry; it doubles with each further one, and a random part of it is added; 200.
+   */
   retryBaseDelayMs?: number;
   /**
-   * Time for one attempt; Infinity is no limit. 30,000 unless given, and 600,000 for what takes as long as its media or its
-   * model does: ingest, analyze, reason, infer, replay, and answers that are files.
+   * Time for one attempt; Infinity is no limit. 30,000 unless given, and 600,000 for what takes as long as
+   * its media or its model does: ingest, analyze, reason, infer, replay, and answers that are files.
    */
   timeoutMs?: number;
   /**
-   * Whether integers beyond 2^53, such as `perceptual_hash`, are read as bigint. Without it they are numbers whose last digits
-   * are lost. `JSON.stringify` refuses a bigint.
+   * Whether integers beyond 2^53, such as `perceptual_hash`, are read as bigint. Without it they are numbers
+   * whose last digits are lost. `JSON.stringify` refuses a bigint.
    */
   exactIntegers?: boolean;
-  /** An answer, or a line of a stream, of more bytes is a ParseError; 512 MiB, which is near the longest text of most runtimes. */
+  /**
+   * An answer, or a line of a stream, of more bytes is a ParseError; 512 MiB, which is near the longest text
+   * of most runtimes.
+   */
   maxAnswerBytes?: number;
   /** Used in place of the global `fetch`. */
   fetch?: typeof fetch;
@@ -140,7 +145,10 @@ export class Connection {
     });
   }
 
-  /** The values of an answer with one JSON value a line, while it is read. One attempt; the time is that for the next piece. */
+  /**
+   * The values of an answer with one JSON value a line, while it is read. One attempt; the time is that for
+   * the next piece.
+   */
   async *jsonLines<T>(call: Call, options: RequestOptions = {}): AsyncGenerator<T, void> {
     const { signal } = options;
     signal?.throwIfAborted();
@@ -215,7 +223,10 @@ export class Connection {
     }
   }
 
-  /** The answer of one attempt, whose body is still to be read under `deadline`. Throws HttpError for a failure. */
+  /**
+   * The answer of one attempt, whose body is still to be read under `deadline`. Throws HttpError for a
+   * failure.
+   */
   async open(call: Call, deadline: Deadline, key?: string): Promise<Response> {
     const response = await this.#fetch(this.baseUrl + call.path, {
       method: call.method,
@@ -280,7 +291,10 @@ function withBody<T>(sent: Sent<T>): Sent<T> {
   };
 }
 
-/** What a failed attempt is thrown as: the signal's reason, an error of the client as it is, else NetworkError. */
+/**
+ * What a failed attempt is thrown as: the signal's reason, an error of the client as it is, else
+ * NetworkError.
+ */
 export function failed(
   what: string,
   error: unknown,

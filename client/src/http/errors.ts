@@ -14,7 +14,9 @@ export interface ApiError {
   readonly details: readonly ErrorDetail[];
 }
 
-/** What every error of the client is. An abort is not among them: it rejects with the reason of the signal. */
+/**
+ * What every error of the client is. An abort is not among them: it rejects with the reason of the signal.
+ */
 export class ServiceError extends Error {
   override name = "ServiceError";
   /** Says what went wrong in one word, for programs: `not_found`, `network_error`. */
@@ -95,7 +97,9 @@ export class RetryExhaustedError extends ServiceError {
   }
 }
 
-/** A file was not uploaded; `cause` is the HttpError, the NetworkError, or what the file's own stream threw. */
+/**
+ * A file was not uploaded; `cause` is the HttpError, the NetworkError, or what the file's own stream threw.
+ */
 export class UploadError extends ServiceError {
   override name = "UploadError";
 

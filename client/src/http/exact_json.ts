@@ -1,6 +1,11 @@
-/** JSON whose integers keep all their digits: those beyond 2^53 are read as bigint on request, and bigint can be sent. */
+/** JSON whose integers keep all their digits: those beyond 2^53 are read as bigint on request, and bigint can
+ * be sent.
+ */
 
-/** Stands in front of the digits while they pass through JSON as a string. No text of a request or an answer has it. */
+/**
+ * Stands in front of the digits while they pass through JSON as a string. No text of a request or an answer
+ * has it.
+ */
 const MARK = "\u0000integer:";
 const MARKED = /"\\u0000integer:(-?\d+)"/g;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;

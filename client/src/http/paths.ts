@@ -1,6 +1,9 @@
 /** Paths and queries of requests, with everything in them encoded. */
 
-/** A path whose parts are encoded: ``path`/v1/runs/${id}` ``. A part that would change the path is a TypeError. */
+/**
+ * A path whose parts are encoded: ``path`/v1/runs/${id}` ``. A part that would change the path is a
+ * TypeError.
+ */
 export function path(texts: TemplateStringsArray, ...parts: (string | number)[]): string {
   return texts.reduce((before, text, index) => before + segment(parts[index - 1]!) + text);
 }

@@ -5,7 +5,10 @@ import { HttpError, NetworkError } from "./errors.ts";
 /** No pause is longer, whatever the service asks for. */
 const LONGEST_PAUSE_MS = 30_000;
 
-/** A broken connection, 429, 5xx and work that is still going on. Not 507: no time makes room for a caller that stores too much. */
+/**
+ * A broken connection, 429, 5xx and work that is still going on. Not 507: no time makes room for a caller
+ * that stores too much.
+ */
 export function isWorthRetrying(error: unknown): error is HttpError | NetworkError {
   if (error instanceof NetworkError) return true;
   if (!(error instanceof HttpError)) return false;
@@ -13,12 +16,18 @@ export function isWorthRetrying(error: unknown): error is HttpError | NetworkErr
   return status === 429 || (status >= 500 && status !== 507) || isStillRunning(error);
 }
 
-/** Whether the service is still working on an earlier attempt of the same call: only then a 409 says when to come back. */
+/**
+ * Whether the service is still working on an earlier attempt of the same call: only then a 409 says when to
+ * come back.
+ */
 export function isStillRunning(error: unknown): boolean {
   return error instanceof HttpError && error.status === 409 && error.retryAfterMs !== null;
 }
 
-/** What the service asks for, else `baseMs` doubled with each attempt and a random part of `baseMs`; at most 30 s. */
+/**
+ * What the service asks for, else `baseMs` doubled with each attempt and a random part of `baseMs`; at most
+ * 30 s.
+ */
 export function pauseMs(attempt: number, baseMs: number, error?: unknown): number {
   const asked = error instanceof HttpError ? error.retryAfterMs : null;
   return Math.min(asked ?? baseMs * 2 ** (attempt - 1) + Math.random() * baseMs, LONGEST_PAUSE_MS);

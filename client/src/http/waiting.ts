@@ -1,4 +1,5 @@
-/** Waiting that ends: pauses and deadlines that follow an AbortSignal and leave no timer or listener behind. */
+/** Waiting that ends: pauses and deadlines that follow an AbortSignal and leave no timer or listener behind.
+ */
 
 /** Resolves after `ms`; rejects with the signal's reason as soon as it is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
-/** SDP fragments of trickle ICE (RFC 8840): those that a publisher sends, and what one of the service says. */
+/** SDP fragments of trickle ICE (RFC 8840): those that a publisher sends, and what one of the service says.
+ */
 
 import type { IceCandidate } from "./rtc.ts";
 
@@ -38,7 +39,10 @@ export function fragmentOf(
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** The answer of the session with the credentials and the candidates of the service's fragment in place of its own. */
+/**
+ * The answer of the session with the credentials and the candidates of the service's fragment in place of its
+ * own.
+ */
 export function restartedAnswer(answer: string, fragment: string): string {
   const { ufrag, password } = credentialsOf(fragment) ?? {};
   if (!ufrag || !password) {

@@ -1,4 +1,6 @@
-/** Publishing from a browser: the tracks of a MediaStream become a live session of the service (WHIP, RFC 9725). */
+/** Publishing from a browser: the tracks of a MediaStream become a live session of the service (WHIP, RFC
+ * 9725).
+ */
 
 import type { Connection, RequestOptions } from "../http/connection.ts";
 import { NetworkError } from "../http/errors.ts";
@@ -8,7 +10,10 @@ import type { IceServer } from "./ice_servers.ts";
 import type { IceCandidate, Media, PeerConnection, RtcGlobals } from "./rtc.ts";
 import { sendIce, sendOffer, sessionPath, type WhipAnswer } from "./session_requests.ts";
 
-/** `connected` is when media flows. `disconnected` may become `connected` again, `failed` only by `restartIce`. */
+/**
+ * `connected` is when media flows. `disconnected` may become `connected` again, `failed` only by
+ * `restartIce`.
+ */
 export type PublishState =
   | "connecting"
   | "connected"
@@ -69,14 +74,19 @@ export class PublishSession {
     await this.#connection.json(call, options);
   }
 
-  /** Finds a new way to the service, as after a change of network. Media goes on when the state is `connected` again. */
+  /**
+   * Finds a new way to the service, as after a change of network. Media goes on when the state is `connected`
+   * again.
+   */
   restartIce(options?: RequestOptions): Promise<void> {
     const restarted = this.#sending.then(() => this.#restart(options));
     this.#sending = restarted.catch(() => {});
     return restarted;
   }
 
-  /** Ends the session, which completes its run, and the connection. The tracks go on: they are the caller's. */
+  /**
+   * Ends the session, which completes its run, and the connection. The tracks go on: they are the caller's.
+   */
   async close(options?: RequestOptions): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -123,7 +133,10 @@ export class PublishSession {
 /** As many of one request are taken. */
 const CANDIDATES = 32;
 
-/** Resolves when the service has answered; the connection is then being made. Rejects, with nothing left, where it refuses. */
+/**
+ * Resolves when the service has answered; the connection is then being made. Rejects, with nothing left,
+ * where it refuses.
+ */
 export async function publishMedia(
   connection: Connection,
   media: Media,
@@ -149,7 +162,8 @@ export async function publishMedia(
       }
     }
     const offer = await peer.createOffer();
-    // Without its candidates: the search for them begins with the local description, when the servers for it are known.
+    // Without its candidates: the search for them begins with the local description, when the servers for it
+    // are known.
     const answer = await sendOffer(
       connection,
       offer.sdp ?? "",

@@ -1,4 +1,6 @@
-/** What of WebRTC in a browser is used. The library has no types of browsers, so that it can be used without them. */
+/** What of WebRTC in a browser is used. The library has no types of browsers, so that it can be used without
+ * them.
+ */
 
 import type { IceServer } from "./ice_servers.ts";
 

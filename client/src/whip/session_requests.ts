@@ -70,7 +70,10 @@ export function sendOffer(
   });
 }
 
-/** Sends candidates, or, with `ifMatch: "*"` and new credentials, restarts ICE; the answer of a restart, else undefined. */
+/**
+ * Sends candidates, or, with `ifMatch: "*"` and new credentials, restarts ICE; the answer of a restart, else
+ * undefined.
+ */
 export function sendIce(
   connection: Connection,
   sessionId: string,

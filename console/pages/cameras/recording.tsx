@@ -1,4 +1,6 @@
-/** The recording of a source: a day of it as a strip and as a list with its gaps, a film of a stretch, and a range as a file. */
+/** The recording of a source: a day of it as a strip and as a list with its gaps, a film of a stretch, and a
+ * range as a file.
+ */
 
 import { useMemo, useState } from "preact/hooks";
 import type { NamedSource } from "../../../client/mod.ts";

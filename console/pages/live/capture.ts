@@ -1,4 +1,5 @@
-/** Camera, microphone and screen of this computer: asked for, and what it means where the browser gives none. */
+/** Camera, microphone and screen of this computer: asked for, and what it means where the browser gives none.
+ */
 
 import { failureText } from "../../service/failures.ts";
 

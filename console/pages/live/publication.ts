@@ -1,4 +1,5 @@
-/** What this tab publishes: one session at a time, which goes on while other pages of the console are shown. */
+/** What this tab publishes: one session at a time, which goes on while other pages of the console are shown.
+ */
 
 import { signal } from "@preact/signals";
 import type { AttachConfig, PublishSession, PublishState } from "../../../client/mod.ts";
@@ -32,7 +33,9 @@ export function isPublished(stream: MediaStream): boolean {
   return current.peek()?.stream === stream;
 }
 
-/** Publishes a stream; what was published before ends. Resolves with the run once the service has answered. */
+/**
+ * Publishes a stream; what was published before ends. Resolves with the run once the service has answered.
+ */
 export async function publishStream(
   stream: MediaStream,
   attach: AttachConfig,

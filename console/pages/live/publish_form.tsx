@@ -1,4 +1,5 @@
-/** The camera or the screen of this computer: opened, looked at, given a zone and a question, and published. */
+/** The camera or the screen of this computer: opened, looked at, given a zone and a question, and published.
+ */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLoaded } from "../../service/loaded.ts";

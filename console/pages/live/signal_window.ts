@@ -4,7 +4,10 @@ import type { WatchedSession } from "../../../client/mod.ts";
 
 /** What is plotted. */
 export const WINDOW_MS = 60_000;
-/** After so many answers without signals the clock of the publisher may have gone back: all signals are asked for again. */
+/**
+ * After so many answers without signals the clock of the publisher may have gone back: all signals are asked
+ * for again.
+ */
 const EMPTY_ANSWERS = 3;
 
 export interface PlottedSignals {

@@ -1,4 +1,6 @@
-/** A live session is begun: the camera or the screen of this computer is published, or the service watches a source itself. */
+/** A live session is begun: the camera or the screen of this computer is published, or the service watches a
+ * source itself.
+ */
 
 import { useCallback, useState } from "preact/hooks";
 import { useLoaded } from "../../service/loaded.ts";

@@ -1,4 +1,6 @@
-/** The analysis under way: it goes on while the reader looks at other pages, and ends when it is cancelled or the tab is closed. */
+/** The analysis under way: it goes on while the reader looks at other pages, and ends when it is cancelled or
+ * the tab is closed.
+ */
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { DEFAULT_MODEL, MAX_FRAMES, USUAL_QUESTION } from "../../../client/mod.ts";

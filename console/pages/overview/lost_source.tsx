@@ -1,4 +1,6 @@
-/** An always-on camera that has no session, so that no picture of it can be shown: its name, its state, and why. */
+/** An always-on camera that has no session, so that no picture of it can be shown: its name, its state, and
+ * why.
+ */
 
 import type { NamedSource } from "../../../client/mod.ts";
 import { ArmedSwitch } from "../../ui/live/armed_switch.tsx";

@@ -1,4 +1,5 @@
-/** The first page: what needs a look, what is live, the runs of late; and for a new service, the first steps. */
+/** The first page: what needs a look, what is live, the runs of late; and for a new service, the first steps.
+ */
 
 import { serviceHealth } from "../../service/health.ts";
 import { useLoaded } from "../../service/loaded.ts";

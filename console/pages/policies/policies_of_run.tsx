@@ -1,4 +1,6 @@
-/** The policies of one run: its line of stages, one revision in full, how two of them differ, a new one, and a replay. */
+/** The policies of one run: its line of stages, one revision in full, how two of them differ, a new one, and
+ * a replay.
+ */
 
 import { useState } from "preact/hooks";
 import type { Policy, PolicyList, Run } from "../../../client/mod.ts";

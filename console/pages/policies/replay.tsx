@@ -1,4 +1,6 @@
-/** What a revision's zone would have made of the past: of the stored events of the run, or of its film, decoded again. */
+/** What a revision's zone would have made of the past: of the stored events of the run, or of its film,
+ * decoded again.
+ */
 
 import { useState } from "preact/hooks";
 import type { JsonObject, Policy, ReplayPolicyResponse, Run, TimelineEvent } from "../../../client/mod.ts";

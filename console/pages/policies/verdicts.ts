@@ -1,4 +1,5 @@
-/** What a replay says of each thing that it found, and how that looks: a shape, a word, and a colour on top. */
+/** What a replay says of each thing that it found, and how that looks: a shape, a word, and a colour on top.
+ */
 
 /** `scoreless` is a stored event that cannot be judged; `entered` is an entry that the film shows. */
 export type ReplayVerdict = "accepted" | "rejected" | "scoreless" | "entered";

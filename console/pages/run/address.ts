@@ -1,4 +1,6 @@
-/** The view of a run in the address of the page, both ways: what is looked at is written there, and a link shows what it names. */
+/** The view of a run in the address of the page, both ways: what is looked at is written there, and a link
+ * shows what it names.
+ */
 
 import { batch, effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";

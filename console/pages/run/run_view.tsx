@@ -1,4 +1,6 @@
-/** A run that is there: head, film and details side by side, the filter, the timeline and the list of marks below them. */
+/** A run that is there: head, film and details side by side, the filter, the timeline and the list of marks
+ * below them.
+ */
 
 import { effect } from "@preact/signals";
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";

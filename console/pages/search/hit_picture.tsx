@@ -1,4 +1,6 @@
-/** The picture of a hit: the one that was stored with its event, else the film at its time. Asked for once it can be seen. */
+/** The picture of a hit: the one that was stored with its event, else the film at its time. Asked for once it
+ * can be seen.
+ */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SearchHit } from "../../../client/mod.ts";
@@ -57,7 +59,9 @@ function StoredPicture({ hit: { run_id, seq, kind } }: { hit: SearchHit }) {
   return <span class="hit-no-picture" title="No picture was kept" aria-hidden="true">{shape}</span>;
 }
 
-/** The description of a keyframe is written before the event that names its picture. Null where none was kept. */
+/**
+ * The description of a keyframe is written before the event that names its picture. Null where none was kept.
+ */
 async function pictureOf(
   runId: string,
   seq: number,

@@ -1,4 +1,6 @@
-/** What was said about all runs, searched by text: each hit with its picture, its time and its source, one click from the moment. */
+/** What was said about all runs, searched by text: each hit with its picture, its time and its source, one
+ * click from the moment.
+ */
 
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -92,7 +94,9 @@ async function search(
   };
 }
 
-/** A live session stores a picture with the description that it has just written: one hit is enough for both. */
+/**
+ * A live session stores a picture with the description that it has just written: one hit is enough for both.
+ */
 function withoutPictures(hits: readonly SearchHit[]): readonly SearchHit[] {
   const keyOf = ({ run_id, pts_ms, description }: SearchHit) => `${run_id} ${pts_ms} ${description}`;
   const described = new Set(hits.filter(({ kind }) => kind !== "keyframe_stored").map(keyOf));

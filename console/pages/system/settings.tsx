@@ -1,4 +1,6 @@
-/** The configuration of the service as a list that can be filtered: value, default, meaning. Secrets are never shown. */
+/** The configuration of the service as a list that can be filtered: value, default, meaning. Secrets are
+ * never shown.
+ */
 
 import type { SystemSetting } from "../../../client/mod.ts";
 import { setQuery } from "../../shell/place.ts";

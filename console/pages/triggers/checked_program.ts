@@ -1,4 +1,6 @@
-/** A trigger as it is typed: the service compiles or checks it after a short pause, and names the places of its faults. */
+/** A trigger as it is typed: the service compiles or checks it after a short pause, and names the places of
+ * its faults.
+ */
 
 import { useEffect, useState } from "preact/hooks";
 import { type Client, isHttpError, type TriggerProgram } from "../../../client/mod.ts";

@@ -1,4 +1,6 @@
-/** A program over what a run has measured: where it fires, on a plot of the scores that it looks at and as a list. */
+/** A program over what a run has measured: where it fires, on a plot of the scores that it looks at and as a
+ * list.
+ */
 
 import type { EvaluateTriggerOnRunResponse, Run, Signals, TriggerProgram } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";

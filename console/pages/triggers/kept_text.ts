@@ -1,4 +1,6 @@
-/** Where the text of a trigger is kept: in the address while it is short enough to be sent to somebody, else in this tab. */
+/** Where the text of a trigger is kept: in the address while it is short enough to be sent to somebody, else
+ * in this tab.
+ */
 
 import { setQuery } from "../../shell/place.ts";
 import { whenCallerChanges } from "../../service/session.ts";

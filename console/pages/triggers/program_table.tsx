@@ -1,4 +1,6 @@
-/** A compiled trigger program: each instruction with what it does, what it takes and leaves, and the state that it keeps. */
+/** A compiled trigger program: each instruction with what it does, what it takes and leaves, and the state
+ * that it keeps.
+ */
 
 import type { TriggerProgram } from "../../../client/mod.ts";
 import { counted } from "../../text/numbers.ts";

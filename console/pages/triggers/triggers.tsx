@@ -1,4 +1,6 @@
-/** Trigger programs: written with the faults at their place, compiled, and tried out over what a run has measured. */
+/** Trigger programs: written with the faults at their place, compiled, and tried out over what a run has
+ * measured.
+ */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Place } from "../../shell/place.ts";

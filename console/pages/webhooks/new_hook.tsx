@@ -1,4 +1,6 @@
-/** A new webhook: for which run, where to, which kinds of events; then its signing secret, which is shown once. */
+/** A new webhook: for which run, where to, which kinds of events; then its signing secret, which is shown
+ * once.
+ */
 
 import { useState } from "preact/hooks";
 import type { CreatedWebhook } from "../../../client/mod.ts";

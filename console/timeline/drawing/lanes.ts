@@ -1,4 +1,6 @@
-/** Draws the lanes: a strip of density where marks are too close to be told apart, else each mark with its shape. */
+/** Draws the lanes: a strip of density where marks are too close to be told apart, else each mark with its
+ * shape.
+ */
 
 import { MARK_LOOKS, type MarkLook } from "../../text/event_types.ts";
 import type { MarkStore } from "../mark_store.ts";

@@ -1,4 +1,6 @@
-/** Draws the times below the lanes, single frames where they are far enough apart, and the playhead over everything. */
+/** Draws the times below the lanes, single frames where they are far enough apart, and the playhead over
+ * everything.
+ */
 
 import { mediaTime } from "../../text/time.ts";
 import type { Stretch } from "../view.ts";

@@ -1,4 +1,6 @@
-/** What an open session sees now, drawn anew again and again; the last picture that was kept where it gives no frames. */
+/** What an open session sees now, drawn anew again and again; the last picture that was kept where it gives
+ * no frames.
+ */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { LiveSession } from "../../../client/mod.ts";
@@ -21,8 +23,8 @@ export function seesNow(session: LivePictureProps["session"]): boolean {
 }
 
 /**
- * Drawn on a canvas, so that the decoded copy can be given back as soon as it was drawn: of a picture in an element a browser keeps
- * it for longer.
+ * Drawn on a canvas, so that the decoded copy can be given back as soon as it was drawn: of a picture in an
+ * element a browser keeps it for longer.
  */
 export function LivePicture({ session, everyMs, isNamed = false, onAspect }: LivePictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null);

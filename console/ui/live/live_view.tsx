@@ -1,4 +1,6 @@
-/** The live view of a session: its video when it is asked for, and whatever stands in its place until it plays. */
+/** The live view of a session: its video when it is asked for, and whatever stands in its place until it
+ * plays.
+ */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -1,4 +1,6 @@
-/** The clips of a folder: which stretches of each are one unbroken take, and copies of them in which seeking is cheap. */
+/** The clips of a folder: which stretches of each are one unbroken take, and copies of them in which seeking
+ * is cheap.
+ */
 
 import { basename, join } from "node:path";
 import type { FrameRange, Truth } from "../../scores/truth.ts";
@@ -27,8 +29,8 @@ export interface Clip extends Size {
 }
 
 /**
- * Reads the usable clips of `folders`, sorted by name. Their copies are made in `workFolder` and used again when they are
- * there.
+ * Reads the usable clips of `folders`, sorted by name. Their copies are made in `workFolder` and used again
+ * when they are there.
  */
 export async function readClips(folders: readonly string[], workFolder: string): Promise<Clip[]> {
   const clips: Clip[] = [];

@@ -1,4 +1,6 @@
-/** Damages an encoded video, by changed bytes or lost packets, and measures which of its frames come out different. */
+/** Damages an encoded video, by changed bytes or lost packets, and measures which of its frames come out
+ * different.
+ */
 
 import type { FrameRange } from "../../scores/truth.ts";
 import type { Codec } from "./codecs.ts";

@@ -1,10 +1,11 @@
-/** Which clips show the same things, what kind of picture they are, and how origins are divided into groups. */
+/** Which clips show the same things, what kind of picture they are, and how origins are divided into groups.
+ */
 
 import { hashOf } from "../random.ts";
 
 /**
- * What a clip is good for. `head`: a talking person; `still`: the camera stands, so two moments of it look alike; `screen`:
- * a recorded screen; `moving`: most of the picture moves.
+ * What a clip is good for. `head`: a talking person; `still`: the camera stands, so two moments of it look
+ * alike; `screen`: a recorded screen; `moving`: most of the picture moves.
  */
 export type ClipTag = "head" | "still" | "screen" | "moving";
 

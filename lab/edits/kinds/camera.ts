@@ -1,4 +1,6 @@
-/** Videos in which much moves or blurs without a cut: shake, pans, zooms, passing objects, noise, low light, old film. */
+/** Videos in which much moves or blurs without a cut: shake, pans, zooms, passing objects, noise, low light,
+ * old film.
+ */
 
 import type { Edit, Shot } from "../edit.ts";
 import { addNoise, blurAlong, light, type Part, Picture, sample } from "../pictures/picture.ts";

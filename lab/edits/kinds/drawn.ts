@@ -15,7 +15,9 @@ import type { Edit } from "../edit.ts";
 import { blend, light, Picture } from "../pictures/picture.ts";
 import { type Colour, ellipse, rectangle, Script } from "../pictures/shapes.ts";
 
-/** Plain grounds and gradients that change by a cut, many of them at equal luma; some drift or mix instead. */
+/**
+ * Plain grounds and gradients that change by a cut, many of them at equal luma; some drift or mix instead.
+ */
 export async function colours(edit: Edit): Promise<void> {
   const { random, film } = edit;
   let last: Colour = colourApart(random);

@@ -1,4 +1,6 @@
-/** Videos with things around or over the picture: bars, blurred sides, titles, logos, a picture in the picture. */
+/** Videos with things around or over the picture: bars, blurred sides, titles, logos, a picture in the
+ * picture.
+ */
 
 import type { Edit, Shot } from "../edit.ts";
 import { blurAlong, light, paste, Picture, sample, scaled } from "../pictures/picture.ts";

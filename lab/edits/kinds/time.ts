@@ -1,4 +1,6 @@
-/** Videos in which time stops, goes missing or plays again: freezes, black, repeats, a standing camera with time jumps. */
+/** Videos in which time stops, goes missing or plays again: freezes, black, repeats, a standing camera with
+ * time jumps.
+ */
 
 import type { Edit } from "../edit.ts";
 import { addNoise, Picture } from "../pictures/picture.ts";
@@ -26,7 +28,9 @@ export async function freeze(edit: Edit): Promise<void> {
   }
 }
 
-/** Stretches of black within and between shots: full or near black, still or noisy, with hard edges or fades. */
+/**
+ * Stretches of black within and between shots: full or near black, still or noisy, with hard edges or fades.
+ */
 export async function black(edit: Edit): Promise<void> {
   const { random, film } = edit;
   if (random.chance(0.3)) await blackFrames(edit, random.int(5, 40));

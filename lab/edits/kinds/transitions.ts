@@ -1,4 +1,5 @@
-/** Videos of gradual transitions: dissolves, fades, wipes, slides, pushes and zooms, with hard cuts between. */
+/** Videos of gradual transitions: dissolves, fades, wipes, slides, pushes and zooms, with hard cuts between.
+ */
 
 import type { Edit, Shot } from "../edit.ts";
 import { blend, blendByMap, light, paste, Picture, sample, type Size } from "../pictures/picture.ts";

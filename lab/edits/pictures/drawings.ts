@@ -1,4 +1,6 @@
-/** Pictures that need no clip: plain colours, gradients, snow, test patterns, game of life, a bright object on dark. */
+/** Pictures that need no clip: plain colours, gradients, snow, test patterns, game of life, a bright object
+ * on dark.
+ */
 
 import { addNoise, light, Picture, type Size } from "./picture.ts";
 import type { Random } from "../random.ts";

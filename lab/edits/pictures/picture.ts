@@ -1,4 +1,5 @@
-/** A picture of 8 bits in YUV 4:2:0, and what is done to whole pictures: copy, mix, crop, light, noise, blur. */
+/** A picture of 8 bits in YUV 4:2:0, and what is done to whole pictures: copy, mix, crop, light, noise, blur.
+ */
 
 import type { Random } from "../random.ts";
 
@@ -74,7 +75,10 @@ export function blend(a: Picture, b: Picture, weight: number, to: Picture): void
   for (let i = 0; i < to.data.length; i++) to.data[i] = (a.data[i]! * rest + b.data[i]! * part + 128) >> 8;
 }
 
-/** Mixes by a map of the moments (0 to 255) at which each sample changes over; `soft` is the width of the edge. */
+/**
+ * Mixes by a map of the moments (0 to 255) at which each sample changes over; `soft` is the width of the
+ * edge.
+ */
 export function blendByMap(
   a: Picture,
   b: Picture,

@@ -30,7 +30,10 @@ export function rectangle(
   });
 }
 
-/** An ellipse; `weightOf` is asked with the distance from the centre (1 at the rim) and says how much of it covers. */
+/**
+ * An ellipse; `weightOf` is asked with the distance from the centre (1 at the rim) and says how much of it
+ * covers.
+ */
 export function ellipse(
   picture: Picture,
   centreX: number,

@@ -1,4 +1,5 @@
-/** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api/reading.md#feedback.
+/** Feedback of operators: submitted to one run, listed over all runs of the caller. See
+ * docs/api/reading.md#feedback.
  */
 
 import { utf8Length } from "../../base/bytes.ts";

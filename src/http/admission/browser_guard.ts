@@ -1,4 +1,6 @@
-/** In open mode: refuses what a web page of somebody else makes a browser send. See docs/security.md#principals. */
+/** In open mode: refuses what a web page of somebody else makes a browser send. See
+ * docs/security.md#principals.
+ */
 
 import { isAddress } from "../../base/ip_address.ts";
 import { Refusal } from "../../contract/refusal.ts";
@@ -10,8 +12,8 @@ export interface BrowserGuardOptions {
 }
 
 /**
- * Without keys, being able to reach the service is the only proof of a caller, and a browser lends that to every page. With
- * keys the key is the proof, as no page can send it without a preflight.
+ * Without keys, being able to reach the service is the only proof of a caller, and a browser lends that to
+ * every page. With keys the key is the proof, as no page can send it without a preflight.
  */
 export class BrowserGuard {
   readonly #isOpen: boolean;

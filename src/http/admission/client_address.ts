@@ -3,9 +3,9 @@
 import { isLoopback } from "../../base/ip_address.ts";
 
 /**
- * Whether the client is on this machine. Behind a proxy on this machine every client comes from loopback; then the headers count in which
- * the proxy says for whom it asks. They can take from a client what its address gives, and never the other way round. See
- * docs/deployment.md#behind-a-proxy.
+ * Whether the client is on this machine. Behind a proxy on this machine every client comes from loopback;
+ * then the headers count in which the proxy says for whom it asks. They can take from a client what its
+ * address gives, and never the other way round. See docs/deployment.md#behind-a-proxy.
  */
 export function isOnLoopback(address: string | undefined, headers: Headers): boolean {
   return address !== undefined && [address, ...forwardedFor(headers)].every(isLoopback);
@@ -20,7 +20,7 @@ function forwardedFor(headers: Headers): string[] {
   return [...listed, ...forwarded ?? []].map((text) => addressIn(text.replace(/^\s*for=/i, "")));
 }
 
-/** Of `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `"[2001:db8::1]:4711"`. */
+/** The address in `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `"[2001:db8::1]:4711"`. */
 function addressIn(text: string): string {
   const plain = text.trim().replaceAll('"', "");
   return /^\[(.*)\](?::\d+)?$/.exec(plain)?.[1] ?? /^([\d.]+):\d+$/.exec(plain)?.[1] ?? plain;

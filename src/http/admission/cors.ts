@@ -4,11 +4,14 @@ import { LIMITS } from "../../contract/limits.ts";
 import { Refusal } from "../../contract/refusal.ts";
 import { plainText } from "../answers/reply.ts";
 
-/** Also the answer to a plain `OPTIONS` on a WHIP endpoint: publishers look there for `PATCH` before they trickle. */
+/**
+ * Also the answer to a plain `OPTIONS` on a WHIP endpoint: publishers look there for `PATCH` before they
+ * trickle.
+ */
 export const CORS_METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
 /**
- * `last-event-id` is for browsers that resume the event stream with fetch, `if-match` for publishers that restart ICE; some
- * publishers send the tag of their session as `etag`.
+ * `last-event-id` is for browsers that resume the event stream with fetch, `if-match` for publishers that
+ * restart ICE; some publishers send the tag of their session as `etag`.
  */
 const REQUEST_HEADERS =
   "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag,idempotency-key";
@@ -24,8 +27,8 @@ export class Cors {
   }
 
   /**
-   * The response to a preflight, to which `expose` adds the origin as to every response; undefined for other requests.
-   * Throws 400 without an origin, 403 for an origin that is not listed.
+   * The response to a preflight, to which `expose` adds the origin as to every response; undefined for other
+   * requests. Throws 400 without an origin, 403 for an origin that is not listed.
    */
   preflight(request: Request): Response | undefined {
     if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) {

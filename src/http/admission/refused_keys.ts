@@ -5,8 +5,9 @@ import { LIMITS } from "../../contract/limits.ts";
 import { PrincipalBuckets, RateLimited } from "../../sharing/rate_limit.ts";
 
 /**
- * While an address has tried too many wrong keys, no further key of it is looked at, so that a right guess reads like a wrong one. A key
- * that was right from there before is no guess: callers behind the same proxy go on.
+ * While an address has tried too many wrong keys, no further key of it is looked at, so that a right guess
+ * reads like a wrong one. A key that was right from there before is no guess: callers behind the same proxy
+ * go on.
  */
 export class RefusedKeys {
   readonly #buckets: PrincipalBuckets;
@@ -31,7 +32,10 @@ export class RefusedKeys {
     }
   }
 
-  /** Throws {@link RateLimited} where too many keys from there were wrong, and this principal was not seen there before. */
+  /**
+   * Throws {@link RateLimited} where too many keys from there were wrong, and this principal was not seen
+   * there before.
+   */
   accepted(address: string, principalKey: string): void {
     const network = networkOf(address);
     const seen = this.#seen.get(network);

@@ -3,10 +3,10 @@
 import { parseAccept } from "hono/utils/accept";
 
 /**
- * The media type of `served` that the header likes best, RFC 9110 12.5.1: of each type the most specific range decides; among
- * types of equal weight the more specific range wins, then the one named first, then the first served. Without a header, and
- * where it takes none of them, the first served. With JSON and CSV served, `text/csv, application/*` is CSV and
- * `text/csv;q=0.5, application/*` is JSON, as is `text/plain`.
+ * The media type of `served` that the header likes best, RFC 9110 12.5.1: of each type the most specific
+ * range decides; among types of equal weight the more specific range wins, then the one named first, then the
+ * first served. Without a header, and where it takes none of them, the first served. With JSON and CSV
+ * served, `text/csv, application/*` is CSV and `text/csv;q=0.5, application/*` is JSON, as is `text/plain`.
  */
 export function preferredType<Type extends string>(
   accept: string | undefined,

@@ -1,11 +1,19 @@
-/** Compresses JSON and lists in other formats with gzip where the client accepts it and they are long enough. Never SSE, never media. */
+/** Compresses JSON and lists in other formats with gzip where the client accepts it and they are long enough.
+ * Never SSE, never media.
+ */
 
 import { createGzip, gzipSync } from "node:zlib";
 import { CompressibleResponse } from "./reply.ts";
 
-/** The fastest: lists become a tenth or less with any level, and this one takes a sixth of the time of the default one. */
+/**
+ * The fastest: lists become a tenth or less with any level, and this one takes a sixth of the time of the
+ * default one.
+ */
 const LEVEL = 1;
-/** Up to here a body is compressed at once, within a millisecond or two: a stream takes 0.3 ms more, whatever its length. */
+/**
+ * Up to here a body is compressed at once, within a millisecond or two: a stream takes 0.3 ms more, whatever
+ * its length.
+ */
 const AT_ONCE_CHARACTERS_MAX = 131_072;
 
 /** The response, compressed where it is compressible and the request accepts gzip. */
@@ -24,7 +32,10 @@ export function compressed(request: Request, response: Response): Response {
   return new Response(response.body.pipeThrough(gzipStream()), { status, headers });
 }
 
-/** Compresses off this thread, which `CompressionStream` does not. What is read ahead of the client is a chunk or two. */
+/**
+ * Compresses off this thread, which `CompressionStream` does not. What is read ahead of the client is a chunk
+ * or two.
+ */
 function gzipStream(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
   const gzip = createGzip({ level: LEVEL });
   return new TransformStream({

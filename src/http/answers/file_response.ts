@@ -6,8 +6,8 @@ import { httpDate, precondition, rangeApplies } from "../../model/files/precondi
 import { COMMON_HEADERS, plainText } from "./reply.ts";
 
 /**
- * Owns the file from here on, and closes it when the body was sent, when the client disconnects, or at once without a body.
- * See docs/api/files.md#ranges-and-conditions.
+ * Owns the file from here on, and closes it when the body was sent, when the client disconnects, or at once
+ * without a body. See docs/api/files.md#ranges-and-conditions.
  */
 export function fileResponse(request: Request, open: OpenFile): Response {
   const { sizeBytes } = open;
@@ -60,7 +60,10 @@ function headersOf({ etag, modifiedMs, cacheControl }: OpenFile): [string, strin
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** A body that ends before the end of the file. The runtime itself streams a body up to the end, which is faster. */
+/**
+ * A body that ends before the end of the file. The runtime itself streams a body up to the end, which is
+ * faster.
+ */
 function boundedBody(file: Deno.FsFile, lengthBytes: number): ReadableStream<Uint8Array> {
   let left = lengthBytes;
   return new ReadableStream<Uint8Array>({

@@ -1,10 +1,13 @@
-/** What a request holds until its answer has gone: permits for work whose result stays in memory meanwhile. */
+/** What a request holds until its answer has gone: permits for work whose result stays in memory meanwhile.
+ */
 
 import { Deadlines } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../contract/limits.ts";
 
-/** The answers that hold something. Disposing it gives up the deadlines of those that are still being taken. */
+/**
+ * The answers that hold something. Disposing it gives up the deadlines of those that are still being taken.
+ */
 export class HeldAnswers implements Disposable {
   readonly #stalling: Deadlines;
 
@@ -13,8 +16,9 @@ export class HeldAnswers implements Disposable {
   }
 
   /**
-   * The answer, after which `held` is given back: when its last piece was taken, when its client has gone, and when no piece was taken for
-   * so long that its connection is cut. Of a refusal it is given back at once.
+   * The answer, after which `held` is given back: when its last piece was taken, when its client has gone,
+   * and when no piece was taken for so long that its connection is cut. Of a refusal it is given back at
+   * once.
    */
   untilTaken(response: Response, held: Disposable): Response {
     if (response.body === null || !response.ok) {

@@ -10,8 +10,8 @@ import {
 import { preferredType } from "./accept.ts";
 
 /**
- * Headers of every response. One constant list per content type, so that a response builds no headers of its own. They are few and
- * short: a small response is then sent at once, head and body together.
+ * Headers of every response. One constant list per content type, so that a response builds no headers of its
+ * own. They are few and short: a small response is then sent at once, head and body together.
  */
 export const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
@@ -20,8 +20,8 @@ export const COMMON_HEADERS = {
 } as const;
 
 /**
- * Headers of the files of web pages instead: everything that a page loads comes from the service itself, as files, and no other
- * page may show it in a frame. `data:` is for the pictures in style sheets.
+ * Headers of the files of web pages instead: everything that a page loads comes from the service itself, as
+ * files, and no other page may show it in a frame. `data:` is for the pictures in style sheets.
  */
 export const PAGE_HEADERS = {
   "x-content-type-options": "nosniff",
@@ -34,8 +34,8 @@ export const PAGE_HEADERS = {
 } as const;
 
 /**
- * Of the console, which also shows pictures and films that it has fetched, has a service worker that fetches them, and may use
- * the camera, the microphone and the screen when the person allows it.
+ * Headers of the console, which also shows pictures and films that it has fetched, has a service worker that
+ * fetches them, and may use the camera, the microphone and the screen when the person allows it.
  */
 export const CONSOLE_HEADERS = {
   ...PAGE_HEADERS,
@@ -45,7 +45,10 @@ export const CONSOLE_HEADERS = {
   "permissions-policy": "camera=(self), microphone=(self), display-capture=(self), geolocation=()",
 } as const;
 
-/** Says that the service is asked over TLS only, where the request came so: over HTTP/3, or through a proxy that says it. */
+/**
+ * Says that the service is asked over TLS only, where the request came so: over HTTP/3, or through a proxy
+ * that says it.
+ */
 export function expectTls({ url, headers }: Request, response: Response): void {
   if (!url.startsWith("https:") && headers.get("x-forwarded-proto") !== "https") return;
   response.headers.set("strict-transport-security", "max-age=63072000; includeSubDomains");
@@ -79,7 +82,9 @@ export class CompressibleResponse extends Response {
   }
 }
 
-/** Characters from which compression saves more than it costs: a shorter response fits into one packet anyway. */
+/**
+ * Characters from which compression saves more than it costs: a shorter response fits into one packet anyway.
+ */
 const COMPRESSIBLE_CHARACTERS = 1024;
 
 /** A JSON response of text that is JSON already. */
@@ -97,14 +102,16 @@ function shortText(body: string, status: number, type: Readonly<Record<"content-
 }
 
 /**
- * The headers that every response has, one by one: of a response that is made with several, Deno 2.9 makes a native twin
- * that the garbage collector has to watch (1.5 µs more a response, measured on 23 November 2026).
+ * The headers that every response has, one by one: of a response that is made with several, Deno 2.9 makes a
+ * native twin that the garbage collector has to watch (1.5 µs more a response, measured on 23 November 2026).
  */
 function addCommonHeaders(headers: Headers): void {
   for (const [name, value] of EMPTY_HEADERS) headers.append(name, value);
 }
 
-/** A short JSON response that is the same for every request: a copy of a response costs less than a new one. */
+/**
+ * A short JSON response that is the same for every request: a copy of a response costs less than a new one.
+ */
 export function constantJson(value: unknown): () => Response {
   const response = json(value);
   return () => response.clone();
@@ -120,9 +127,9 @@ export function plainText(body: string, status = 200, extra: Record<string, stri
 }
 
 /**
- * A JSON response written chunk by chunk: memory holds one chunk and not the whole, and the next chunk is made only when
- * the connection has taken the last one. An error in the middle cuts the connection, so that the client does not take a
- * part for the whole.
+ * A JSON response written chunk by chunk: memory holds one chunk and not the whole, and the next chunk is
+ * made only when the connection has taken the last one. An error in the middle cuts the connection, so that
+ * the client does not take a part for the whole.
  */
 export function jsonStream(chunks: Iterable<string> | AsyncIterable<string>): Response {
   return new CompressibleResponse(bodyOf(chunks), { headers: JSON_HEADERS as [string, string][] });
@@ -152,12 +159,12 @@ export interface ChunkTerms {
   readonly admit?: () => Promise<void>;
 }
 
-/** The same of chunks that may be few: a single one is a response that is sent at once. */
+/** A JSON response of chunks that may be few: a single one is a response that is sent at once. */
 export function jsonChunks(chunks: AsyncIterable<string>, terms?: ChunkTerms): Promise<Response> {
   return textChunks(chunks, JSON_TYPE["content-type"], terms);
 }
 
-/** The same of text of any content type. */
+/** A response of chunks of text of any content type; a single one is sent at once. */
 export async function textChunks(
   chunks: AsyncIterable<string>,
   contentType: string,
@@ -207,7 +214,10 @@ export function streamed(
   return new Response(body, { headers: { "content-type": contentType, ...COMMON_HEADERS, ...extra } });
 }
 
-/** The JSON error envelope; `details` is always an array. A refusal that ends by itself adds `retry-after`. See docs/api.md#errors. */
+/**
+ * The JSON error envelope; `details` is always an array. A refusal that ends by itself adds `retry-after`.
+ * See docs/api.md#errors.
+ */
 export function refusal(refused: Refusal, requestId: string): Response {
   const { code, message, details } = refused;
   const more = refused instanceof CursorExpired ? { first_seq: refused.firstSeq } : {};
@@ -233,8 +243,8 @@ export const REJECTIONS: Readonly<Record<number, RefusalKind>> = {
 };
 
 /**
- * A request that is rejected before a use case gets it: in plain text, or in the envelope for a caller that asks for JSON. See
- * docs/api.md#plain-rejections.
+ * A request that is rejected before a use case gets it: in plain text, or in the envelope for a caller that
+ * asks for JSON. See docs/api.md#plain-rejections.
  */
 export class Rejection extends Error {
   override readonly name = "Rejection";

@@ -1,4 +1,6 @@
-/** Event streams whose clients do not take what they are sent: how far they may be ahead of their clients. See docs/events.md#event-stream. */
+/** Event streams whose clients do not take what they are sent: how far they may be ahead of their clients.
+ * See docs/events.md#event-stream.
+ */
 
 import { timer, yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -8,7 +10,7 @@ import { LIMITS } from "../../contract/limits.ts";
 export interface SentBytes extends Disposable {
   /** Whether more may be sent. Where not, `resume` is called once it may. */
   mayGoOn(): boolean;
-  /** So many bytes were given to the runtime. */
+  /** Counts bytes that were given to the runtime. */
   add(bytes: number): void;
 }
 
@@ -21,7 +23,7 @@ export interface SentBytesOptions {
 
 export interface UntakenAnswersOptions {
   readonly world: Pick<World, "sleep" | "monotonicMs">;
-  /** Of these clients those that have not acknowledged more than a little; null where it is not known. */
+  /** Which of these clients have not acknowledged more than a little; null where it is not known. */
   readonly behind: (clients: readonly string[]) => Promise<ReadonlySet<string> | null>;
 }
 
@@ -29,7 +31,10 @@ export interface UntakenAnswersOptions {
 const LOOK_MS = 25;
 /** A look at thousands of connections takes long: at most a tenth of the time of its thread. */
 const PAUSE_FOR_LOOK = 10;
-/** Deno 2.9 keeps so much of one answer in front of a socket that is full, and asks for no more (measured on 28 November 2026). */
+/**
+ * Deno 2.9 keeps so much of one answer in front of a socket that is full, and asks for no more (measured on
+ * 28 November 2026).
+ */
 const RUNTIME_BYTES = 480 * 1024;
 
 /**
@@ -38,9 +43,10 @@ const RUNTIME_BYTES = 480 * 1024;
  *     sent ─▶ runtime ─▶ socket ─▶ acknowledged by the client
  *     └───── counts as untaken ─────┘
  *
- * While the streams of a principal together have as much untaken as they may, each goes on only up to a small part of its own. The
- * others wait until connections are seen to have nothing left to send, and then go on in the order in which they came. Where that cannot
- * be seen, and of HTTP/3, everything counts as taken at the next look.
+ * While the streams of a principal together have as much untaken as they may, each goes on only up to a small
+ * part of its own. The others wait until connections are seen to have nothing left to send, and then go on in
+ * the order in which they came. Where that cannot be seen, and of HTTP/3, everything counts as taken at the
+ * next look.
  */
 export class UntakenAnswers implements Disposable {
   readonly #options: UntakenAnswersOptions;
@@ -125,11 +131,11 @@ interface FollowedStream {
 
 /** The streams of one principal. */
 class PrincipalStreams {
-  /** Of all streams, of each at most what the runtime keeps. */
+  /** Untaken bytes of all streams; each counts at most what the runtime keeps. */
   untaken = 0;
   /** With untaken bytes. */
   readonly ahead = new Set<FollowedStream>();
-  /** Those that came first are first. */
+  /** The streams, in the order in which they came. */
   readonly waiting = new Set<FollowedStream>();
 
   admits({ untaken }: FollowedStream): boolean {

@@ -15,7 +15,8 @@ export function refusalsOf({ method, once, failures, body, access }: Route): num
     ...[...failures, 403, 414, 421, 429],
     ...(access === "open" ? [] : [401, 422]), // 422 also for a tenant id that is too long
     ...(once ? [409, 422] : []),
-    ...(access === undefined && method !== "GET" ? [503, 507] : []), // a write that the disk or the quota refuses
+    // a write that the disk or the quota refuses
+    ...(access === undefined && method !== "GET" ? [503, 507] : []),
     ...(media.includes(JSON_TYPE) ? [415] : []),
     ...(media.some((type) => WRITTEN_BODIES.includes(type)) ? [400, 408, 413] : []),
   ];
@@ -35,7 +36,10 @@ export function refusalName(status: number, isPlain: boolean): string {
   return hasBoth ? `Live${status}` : `Refused${status}`;
 }
 
-/** A response for each status of a refusal; all that are JSON have one shape, so that a generated client has one class of them. */
+/**
+ * A response for each status of a refusal; all that are JSON have one shape, so that a generated client has
+ * one class of them.
+ */
 export function refusalResponses(): Record<string, object> {
   const statuses = new Set([...Object.values(REFUSALS).map(({ status }) => status), ...PLAIN_ONLY]);
   return Object.fromEntries(

@@ -3,7 +3,10 @@
 /** What a spreadsheet may take for the begin of a formula, and the apostrophe that says it is none. */
 const LIKE_FORMULA = /^[=+\-@\t\r\n'＝＋－＠]/;
 
-/** A cell of text that callers or operators chose: a spreadsheet runs none of it as a formula. Without its first apostrophe it is the text. */
+/**
+ * A cell of text that callers or operators chose: a spreadsheet runs none of it as a formula. Without its
+ * first apostrophe it is the text.
+ */
 export function freeCell(text: string): string {
   return cell(LIKE_FORMULA.test(text) ? `'${text}` : text);
 }

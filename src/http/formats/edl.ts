@@ -6,7 +6,9 @@ import { onOneTextLine } from "./one_text_line.ts";
 
 /** Where the source shows no rate that timecodes can count: 40 ms a frame. */
 const DEFAULT_RATE: TimecodeRate = { nominal: 25, secondMs: 1000 };
-/** A shot with so many markers ends at the next one that begins later, so that memory holds no more of them. */
+/**
+ * A shot with so many markers ends at the next one that begins later, so that memory holds no more of them.
+ */
 const MARKERS_MAX = 1000;
 
 /** The lines before the first event. Readers take no comments there. */
@@ -23,9 +25,9 @@ interface Shot {
 }
 
 /**
- * Writes one shot after the other: each begins with a cut and ends with the next one. Shots do not overlap, and markers, which may, are
- * comments in the shot in which they begin. Source and record times are the same, and the out time is the frame behind the
- * last one, as CMX 3600 has it.
+ * Writes one shot after the other: each begins with a cut and ends with the next one. Shots do not overlap,
+ * and markers, which may, are comments in the shot in which they begin. Source and record times are the same,
+ * and the out time is the frame behind the last one, as CMX 3600 has it.
  *
  *     001  AX       V     C        00:00:00:00 00:00:04:00 00:00:00:00 00:00:04:00
  *     * FROM CLIP NAME: bbb120.mp4
@@ -51,7 +53,9 @@ export class EdlShots {
     this.#clip = onOneTextLine(clip);
   }
 
-  /** Takes the next marker, none of which begins before the one before it. Gives the shots that are complete. */
+  /**
+   * Takes the next marker, none of which begins before the one before it. Gives the shots that are complete.
+   */
   add(marker: Marker & { readonly session_id?: string }): string {
     const rate = this.#rate;
     const from = frameAt(marker.start_pts_ms, rate), to = frameAt(marker.end_pts_ms, rate) + 1;

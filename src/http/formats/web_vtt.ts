@@ -4,9 +4,10 @@ import { type Marker, typeWithOrigin } from "../../model/frames/marker.ts";
 import { onOneTextLine } from "./one_text_line.ts";
 
 /**
- * Ids of markers repeat across passes and those of cues may not, so `seq`, the number of the marker's event, is part of the id.
- * A cue may not end when it begins: that of a marker of one frame lasts a millisecond. Players count from the start of the film, and
- * markers from its first frame, which they show `videoStartMs` later.
+ * Ids of markers repeat across passes and those of cues may not, so `seq`, the number of the marker's event,
+ * is part of the id. A cue may not end when it begins: that of a marker of one frame lasts a millisecond.
+ * Players count from the start of the film, and markers from its first frame, which they show `videoStartMs`
+ * later.
  *
  *     mk-00000002@17
  *     00:00:00.100 --> 00:00:00.101

@@ -1,4 +1,6 @@
-/** Reads request bodies: checks the content type, the size and the JSON syntax, then the shape against a schema. */
+/** Reads request bodies: checks the content type, the size and the JSON syntax, then the shape against a
+ * schema.
+ */
 
 import type { ZodType } from "zod";
 import { freeMemory } from "../../base/bytes.ts";
@@ -11,7 +13,10 @@ import { jsonSizeFault } from "../../model/json_size.ts";
 import { Rejection } from "../answers/reply.ts";
 import type { ReceivedBodies } from "./received_body.ts";
 
-/** Most faults in one response: without it, many samples with the same mistake would make a response larger than the request. */
+/**
+ * Most faults in one response: without it, many samples with the same mistake would make a response larger
+ * than the request.
+ */
 const FAULTS_MAX = 64;
 
 /** The part of a `RouteCall` that is needed to read its body. */
@@ -24,9 +29,11 @@ export interface BodyCall {
 }
 
 /**
- * The body, checked against `schema`. Where no field of it is required, no body at all is `{}`, whatever its content type. 415, 413 and 400 are plain text (docs/api.md#plain-rejections); a wrong shape is 422
- * with a detail for each field, at most {@link FAULTS_MAX}. With `isExact`, an integer that a double cannot hold is a
- * bigint; without it every number is a double. The answer to an idempotency key that was used before is thrown.
+ * The body, checked against `schema`. Where no field of it is required, no body at all is `{}`, whatever its
+ * content type. 415, 413 and 400 are plain text (docs/api.md#plain-rejections); a wrong shape is 422 with a
+ * detail for each field, at most {@link FAULTS_MAX}. With `isExact`, an integer that a double cannot hold is
+ * a bigint; without it every number is a double. The answer to an idempotency key that was used before is
+ * thrown.
  */
 export async function readJson<T>(
   call: BodyCall,
@@ -122,7 +129,10 @@ const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 type Issue = { code?: string; path: PropertyKey[]; message: string; keys?: string[] };
 
-/** The faults of one issue, each on a top-level field: a frame's fault is on `frames`, with its path in the message. */
+/**
+ * The faults of one issue, each on a top-level field: a frame's fault is on `frames`, with its path in the
+ * message.
+ */
 function faultsOf(issue: Issue): FieldFault[] {
   const [first, ...rest] = issue.path.map((part) => shortened(String(part)));
   if (issue.code === "unrecognized_keys") {

@@ -1,4 +1,6 @@
-/** Bodies that are being received: read in pieces of some size, each within its limits, all within a share of time and memory. */
+/** Bodies that are being received: read in pieces of some size, each within its limits, all within a share of
+ * time and memory.
+ */
 
 import { Deadlines, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -11,8 +13,9 @@ import { Rejection } from "../answers/reply.ts";
 /** Nobody works on less than so much of a body, unless it is all. */
 const GATHERED_BYTES = 16 * 1024;
 /**
- * After which a body that was refused is given up. Of one that is given up before its answer has gone, Deno 2.9 goes through what has come
- * already, and moves all of it for each chunk: seconds of the thread in one piece for 400 KB of chunks of one byte.
+ * After which a body that was refused is given up. Of one that is given up before its answer has gone, Deno
+ * 2.9 goes through what has come already, and moves all of it for each chunk: seconds of the thread in one
+ * piece for 400 KB of chunks of one byte.
  */
 const GIVEN_UP_MS = 1_000;
 /** What a piece is read into, beginning with the first: most bodies are short, and many may wait. */
@@ -76,7 +79,10 @@ export class ReceivedBodies implements Disposable {
       : { ms, running: timer(this.world, ms, onTimeout) };
   }
 
-  /** Counts memory of a body; where all have too much, the oldest of the principal with the most is ended until they have not. */
+  /**
+   * Counts memory of a body; where all have too much, the oldest of the principal with the most is ended
+   * until they have not.
+   */
   hold(body: ReceivedBody, bytes: number): void {
     const share = this.#shares.get(body.principalKey) ?? { bytes: 0, bodies: new Set() };
     this.#shares.set(body.principalKey, share);
@@ -161,8 +167,8 @@ export class ReceivedBody implements Disposable {
   }
 
   /**
-   * The next piece, of at least 16 KiB unless it is the last; null at the end. It belongs to the caller. Throws a {@link Rejection} of
-   * 400, 408 or 413, and 429 where bodies take too much memory.
+   * The next piece, of at least 16 KiB unless it is the last; null at the end. It belongs to the caller.
+   * Throws a {@link Rejection} of 400, 408 or 413, and 429 where bodies take too much memory.
    */
   async next(): Promise<Uint8Array<ArrayBuffer> | null> {
     if (this.#source === null || this.#hasEnded) return null;
@@ -217,7 +223,8 @@ export class ReceivedBody implements Disposable {
   /** Empty at the end. */
   async #read(room: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
     const { world, turns } = this.#bodies;
-    // Most bodies are one piece, and come at once. Of others many pieces are read in one turn: Deno 2.9 works more on each where it has to keep many.
+    // Most bodies are one piece, and come at once. Of others many pieces are read in one turn: Deno 2.9 works
+    // more on each where it has to keep many.
     const turn = ++this.#reads % READS_PER_TURN === 3 ? turns.take(this.principalKey) : undefined;
     if (turn !== undefined) await turn;
     this.#readSinceMs = world.monotonicMs();
@@ -280,7 +287,10 @@ export class ReceivedBody implements Disposable {
 
 const CLOSE = { connection: "close" };
 
-/** Reads into `room`, whose memory it takes and gives back with what was read: nothing at the end, undefined where it was given up. */
+/**
+ * Reads into `room`, whose memory it takes and gives back with what was read: nothing at the end, undefined
+ * where it was given up.
+ */
 interface BodySource {
   read(room: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | undefined>;
   cancel(): void;
@@ -294,7 +304,10 @@ function sourceOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): BodySource {
   }
 }
 
-/** A body from a connection. Reading into memory of its own takes a third of the time and none of the garbage of other ways. */
+/**
+ * A body from a connection. Reading into memory of its own takes a third of the time and none of the garbage
+ * of other ways.
+ */
 class ByteBody implements BodySource {
   readonly #reader: ReadableStreamBYOBReader;
 

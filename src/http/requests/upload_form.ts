@@ -11,17 +11,17 @@ export interface FilePart extends Disposable {
   /** As the caller sent it, with any path in it; empty when it sent none. */
   readonly filename: string;
   /**
-   * The part's bytes, read as fast as they are consumed; afterwards reads the rest of the form. Each array is valid until
-   * the next one is requested. Throws a {@link Rejection} when the form is too long, late, or ends before its closing
-   * delimiter.
+   * The part's bytes, read as fast as they are consumed; afterwards reads the rest of the form. Each array is
+   * valid until the next one is requested. Throws a {@link Rejection} when the form is too long, late, or
+   * ends before its closing delimiter.
    */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Reads a multipart/form-data body up to the first part called `field`; undefined when there is none. 415, 400, 413
- * and 408 are plain text (docs/api.md#plain-rejections). A declared length above the limit is refused before anything is
- * read.
+ * Reads a multipart/form-data body up to the first part called `field`; undefined when there is none. 415,
+ * 400, 413 and 408 are plain text (docs/api.md#plain-rejections). A declared length above the limit is
+ * refused before anything is read.
  *
  * ```
  *   body ─piece→ [parser] ─bytes of the part→ consumed until there are none ─→ next piece
@@ -60,8 +60,8 @@ export async function firstFilePart(
 }
 
 /**
- * The parser emits the bytes in order, so once it has emitted bytes of one chunk it holds none of the chunk before. The
- * memory of that chunk is freed at once: the garbage collector would run only after some 30 MB.
+ * The parser emits the bytes in order, so once it has emitted bytes of one chunk it holds none of the chunk
+ * before. The memory of that chunk is freed at once: the garbage collector would run only after some 30 MB.
  */
 async function* contentOf(
   form: FormParser,
@@ -98,7 +98,10 @@ function formType(contentType: string | null): string {
 
 const BOUNDARY_CHARACTERS_MAX = 70;
 
-/** Turns the parser's events into values: takes a chunk of the form, and returns the bytes of the wanted part in it. */
+/**
+ * Turns the parser's events into values: takes a chunk of the form, and returns the bytes of the wanted part
+ * in it.
+ */
 class FormParser {
   /** Known as soon as the part's headers were parsed. */
   filename: string | undefined;
@@ -111,7 +114,8 @@ class FormParser {
   constructor(Parser: typeof Busboy, contentType: string, field: string) {
     this.#parser = new Parser({
       headers: { "content-type": contentType },
-      // The wanted part is a file whatever type it declares. As no other fields or files are allowed, the rest is skipped.
+      // The wanted part is a file whatever type it declares. As no other fields or files are allowed, the
+      // rest is skipped.
       isPartAFile: (name) => name === field,
       limits: {
         files: 1,

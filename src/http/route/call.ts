@@ -92,7 +92,7 @@ export interface RouteCall {
   readonly caller: HttpCaller;
   readonly request: HonoRequest;
   readonly use: RouteUses;
-  /** Of a request with an idempotency key: called with its body before the work begins. */
+  /** Called with the body of a request with an idempotency key, before the work begins. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }
 

@@ -100,7 +100,10 @@ export function answersJson(schema: LazyShape, description: string): Answers {
   return { 200: { description, content: { [JSON_TYPE]: schema } } };
 }
 
-/** A file of one of these types: whole, one range of it, or not again. See docs/api/files.md#ranges-and-conditions. */
+/**
+ * A file of one of these types: whole, one range of it, or not again. See
+ * docs/api/files.md#ranges-and-conditions.
+ */
 export function answersFile(...mediaTypes: readonly string[]): Answers {
   const content: Content = Object.fromEntries(mediaTypes.map((type) => [type, "binary"]));
   return {

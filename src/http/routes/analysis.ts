@@ -62,7 +62,10 @@ async function* analysisJson(
   yield "]}";
 }
 
-/** The items of a JSON array, with commas, many in one chunk of the response, and a turn for others after each chunk. */
+/**
+ * The items of a JSON array, with commas, many in one chunk of the response, and a turn for others after each
+ * chunk.
+ */
 export async function* jsonItems(count: number, textOf: (index: number) => string): AsyncIterable<string> {
   for (let start = 0; start < count; start += ROWS_PER_CHUNK) {
     let chunk = "";

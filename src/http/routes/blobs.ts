@@ -49,7 +49,10 @@ function blobRoute(
   };
 }
 
-/** It follows from the picture and the width alone, so both are its version; unlike the picture it has no ranges. */
+/**
+ * Answers with a picture that follows from the larger one and the width alone, so both are its version.
+ * Unlike the larger one it has no ranges.
+ */
 async function smallerPicture(
   call: RouteCall,
   runId: string,

@@ -1,4 +1,6 @@
-/** Routes of live sources that the service pulls itself, and of their recordings; the routes of publishers are in whip.ts. */
+/** Routes of live sources that the service pulls itself, and of their recordings; the routes of publishers
+ * are in whip.ts.
+ */
 
 import { LIMITS } from "../../contract/limits.ts";
 import type { Viewer } from "../../flow/live/viewing/viewer.ts";

@@ -1,4 +1,6 @@
-/** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api/system.md#web-pages. */
+/** Routes of the web pages and of the API description: static files without data, which need no key. See
+ * docs/api/system.md#web-pages.
+ */
 
 import { jsonObject } from "../../model/events/payload_shapes.ts";
 import { precondition } from "../../model/files/precondition.ts";
@@ -121,7 +123,9 @@ const HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   console: CONSOLE_HEADERS,
 };
 
-/** A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. */
+/**
+ * A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time.
+ */
 async function pageFile({ use, request }: RouteCall, page: string, name?: string): Promise<Response> {
   const takesGzip = acceptsGzip(request.header("accept-encoding") ?? null);
   const file = await use.pages.read(page, name);
@@ -142,7 +146,10 @@ async function pageFile({ use, request }: RouteCall, page: string, name?: string
   return new Response(inPieces(bytes), { headers });
 }
 
-/** A response copies bytes that it is given at once, and keeps them until the client has read them all: of these, only what the client reads next. */
+/**
+ * A response copies bytes that it is given at once, and keeps them until the client has read them all: of
+ * these, only what the client reads next.
+ */
 function inPieces(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
   let at = 0;
   return new ReadableStream<Uint8Array<ArrayBuffer>>({

@@ -127,7 +127,9 @@ function revision(call: RouteCall): number {
   return Number(text);
 }
 
-/** One revision per chunk, as each may hold a long prompt. Checks the run before the first byte is written. */
+/**
+ * One revision per chunk, as each may hold a long prompt. Checks the run before the first byte is written.
+ */
 function policiesJson(call: RouteCall): Iterable<string> {
   const runId = parameter(call, "id");
   const policies = call.use.policies.list(call.caller, runId)[Symbol.iterator]();

@@ -64,10 +64,12 @@ export const SSE_ROUTES: readonly Route[] = [
  *     event: run_created
  *     data: {"specversion":"1.0","id":"run-0…:7",…}
  *
- * A client whose cursor is before events that retention removed first gets one of the type `cursor_expired`, without an `id`.
+ * A client whose cursor is before events that retention removed first gets one of the type `cursor_expired`,
+ * without an `id`.
  *
- * Many messages are encoded into one array, as a write of one large array costs less than many small ones. Of a larger one than a piece
- * copies are made once for all clients: what a client has not taken yet keeps a piece, and not all of it.
+ * Many messages are encoded into one array, as a write of one large array costs less than many small ones. Of
+ * a larger one than a piece copies are made once for all clients: what a client has not taken yet keeps a
+ * piece, and not all of it.
  */
 export const SSE_WIRE: FollowWire = {
   keepalive: new TextEncoder().encode(": keepalive\n\n"),
@@ -106,14 +108,14 @@ function inPieces(bytes: Uint8Array<ArrayBuffer>): EncodedPieces {
 }
 
 /**
- * The body of one response, read as fast as the client takes it. With a high water mark of 0 nothing is queued in the stream, and pieces
- * are passed on without a copy, the same arrays to every client.
+ * The body of one response, read as fast as the client takes it. With a high water mark of 0 nothing is
+ * queued in the stream, and pieces are passed on without a copy, the same arrays to every client.
  */
 class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #listener: Listener;
   readonly #sent: SentBytes;
-  /** Of what the listener has sent last, in the order of sending. */
+  /** What the listener has sent last, in the order of sending. */
   #rest: EncodedPieces = [];
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 

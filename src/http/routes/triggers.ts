@@ -120,7 +120,10 @@ function rounded(score: number): number {
   return Math.round(score * 1e7) / 1e7;
 }
 
-/** Thresholds become 32-bit floats, so no digit needs to be exact; the compiler writes values such as 1e20 in full. */
+/**
+ * Thresholds become 32-bit floats, so no digit needs to be exact; the compiler writes values such as 1e20 in
+ * full.
+ */
 const THRESHOLDS = { isExact: false };
 
 /** Results in one chunk of the response. */

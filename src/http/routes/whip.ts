@@ -122,7 +122,9 @@ export const WHIP_ROUTES: readonly Route[] = [
   },
 ];
 
-/** The answer to `OPTIONS` on a WHIP URL (RFC 9725, 4.2), which needs no key; undefined for other requests. */
+/**
+ * The answer to `OPTIONS` on a WHIP URL (RFC 9725, 4.2), which needs no key; undefined for other requests.
+ */
 export function whipOptions(path: string): Response | undefined {
   if (path !== WHIP && !SESSION_PATH.test(path)) return undefined;
   return plainText("", 204, {
@@ -137,7 +139,10 @@ function updatePrompt(call: RouteCall, body: Parameters<UseCases["whip"]["update
   return call.use.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
 }
 
-/** Answers with the bare status and the message as plain text. Faults of a prompt's fields keep the JSON envelope. */
+/**
+ * Answers with the bare status and the message as plain text. Faults of a prompt's fields keep the JSON
+ * envelope.
+ */
 async function withPlainErrors(handle: () => Promise<Response>): Promise<Response> {
   try {
     return await handle();

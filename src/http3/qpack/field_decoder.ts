@@ -1,4 +1,6 @@
-/** Decodes the fields of a request (RFC 9204 4.5): from the static table or literal, as there is no dynamic table. */
+/** Decodes the fields of a request (RFC 9204 4.5): from the static table or literal, as there is no dynamic
+ * table.
+ */
 
 import { ConnectionFault, RequestFault } from "../wire/faults.ts";
 import { PrefixReader } from "./prefix_reader.ts";

@@ -1,4 +1,6 @@
-/** Encodes the fields of an answer (RFC 9204 4.5) with the static table and literals, without the Huffman code. */
+/** Encodes the fields of an answer (RFC 9204 4.5) with the static table and literals, without the Huffman
+ * code.
+ */
 
 import { STATIC_TABLE } from "./static_table.ts";
 

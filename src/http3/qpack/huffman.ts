@@ -3,8 +3,9 @@
 import { ConnectionFault } from "../wire/faults.ts";
 
 /**
- * How many bits the code of each byte has, and last that of the end of a text. That is enough to know the codes: among those of
- * one length they count up in the order of the bytes, and a longer one goes on where the shorter ones end.
+ * How many bits the code of each byte has, and last that of the end of a text. That is enough to know the
+ * codes: among those of one length they count up in the order of the bytes, and a longer one goes on where
+ * the shorter ones end.
  */
 const CODE_LENGTHS: readonly number[] = [
   ...[
@@ -218,7 +219,8 @@ const CODE_LENGTHS: readonly number[] = [
 const END = CODE_LENGTHS.length - 1;
 
 /**
- * The codes as a tree: node n has its two children at 2n and 2n + 1, 0 for none, a node as its number and a byte b as -b - 1.
+ * The codes as a tree: node n has its two children at 2n and 2n + 1, 0 for none, a node as its number and a
+ * byte b as -b - 1.
  */
 const TREE = treeOf(CODE_LENGTHS);
 

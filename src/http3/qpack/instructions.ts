@@ -1,4 +1,6 @@
-/** Checks the instructions of a client's QPACK streams (RFC 9204 4.3, 4.4): without a dynamic table nearly none is allowed. */
+/** Checks the instructions of a client's QPACK streams (RFC 9204 4.3, 4.4): without a dynamic table nearly
+ * none is allowed.
+ */
 
 import { ConnectionFault } from "../wire/faults.ts";
 

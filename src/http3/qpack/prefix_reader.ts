@@ -1,4 +1,6 @@
-/** Reads numbers and texts of QPACK (RFC 9204 4.1): a number begins in the last bits of a byte whose first bits say what it is. */
+/** Reads numbers and texts of QPACK (RFC 9204 4.1): a number begins in the last bits of a byte whose first
+ * bits say what it is.
+ */
 
 import { ConnectionFault } from "../wire/faults.ts";
 import { decodeHuffman } from "./huffman.ts";
@@ -25,8 +27,8 @@ export class PrefixReader {
   }
 
   /**
-   * The number that begins in the last `bits` bits of the next byte. All ones mean that it goes on, seven bits a byte with the
-   * lowest first: 1337 with 5 bits is 31, 0x9a, 0x0a, that is 31 + 26 + 10 * 128.
+   * The number that begins in the last `bits` bits of the next byte. All ones mean that it goes on, seven
+   * bits a byte with the lowest first: 1337 with 5 bits is 31, 0x9a, 0x0a, that is 31 + 26 + 10 * 128.
    */
   integer(bits: number): number {
     const all = (1 << bits) - 1;
@@ -42,7 +44,10 @@ export class PrefixReader {
     }
   }
 
-  /** A text, a character a byte: a bit for the Huffman code, its length in the last `bits` bits, and its bytes. */
+  /**
+   * A text, a character a byte: a bit for the Huffman code, its length in the last `bits` bits, and its
+   * bytes.
+   */
   text(bits: number): string {
     const isHuffman = (this.first & (1 << bits)) !== 0;
     const length = this.integer(bits);

@@ -1,4 +1,6 @@
-/** What a peer can do wrong: a fault of the connection, with its error code, or one of a single request, with its status. */
+/** What a peer can do wrong: a fault of the connection, with its error code, or one of a single request, with
+ * its status.
+ */
 
 /** Error codes of HTTP/3 (RFC 9114 8.1) and QPACK (RFC 9204 6). */
 export const ERROR_CODES = {

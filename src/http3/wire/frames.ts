@@ -1,4 +1,6 @@
-/** Frames of HTTP/3 (RFC 9114 7): a type, a length and a payload, read one after another from a stream, or written. */
+/** Frames of HTTP/3 (RFC 9114 7): a type, a length and a payload, read one after another from a stream, or
+ * written.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import type { ByteSource } from "./byte_source.ts";
@@ -104,7 +106,10 @@ export function frameHead(type: number, length: number): Uint8Array<ArrayBuffer>
 /** How many bytes `putFrameHead` writes. */
 export const FRAME_HEAD_BYTES = 5;
 
-/** Writes the head of a frame behind which the payload stands already: its length has four bytes, though fewer may be enough. */
+/**
+ * Writes the head of a frame behind which the payload stands already: its length has four bytes, though fewer
+ * may be enough.
+ */
 export function putFrameHead(bytes: Uint8Array, at: number, type: number, length: number): void {
   bytes[at] = type;
   bytes[at + 1] = 0x80 | (length >> 24);

@@ -1,4 +1,6 @@
-/** Integers of variable length (RFC 9000 16): the first two bits say in how many bytes, the others are the value. */
+/** Integers of variable length (RFC 9000 16): the first two bits say in how many bytes, the others are the
+ * value.
+ */
 
 /** How many bytes an integer has that begins with this byte: 1, 2, 4 or 8. */
 export function varintLength(firstByte: number): number {

@@ -1,4 +1,6 @@
-/** The evidence clips of a session in its Worker: keeps the newest encoded units, and makes an MP4 of those around a cause. */
+/** The evidence clips of a session in its Worker: keeps the newest encoded units, and makes an MP4 of those
+ * around a cause.
+ */
 
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";

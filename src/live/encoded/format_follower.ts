@@ -1,4 +1,6 @@
-/** Follows what the pictures of a stream are: a camera or a publisher may change their size or profile at any key frame. */
+/** Follows what the pictures of a stream are: a camera or a publisher may change their size or profile at any
+ * key frame.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { isSizedPrefix, sequenceSet, videoCodecName } from "../../media/formats/parameter_sets.ts";

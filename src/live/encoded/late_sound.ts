@@ -30,7 +30,10 @@ export class LateSound {
     this.#newestSoundMs = null;
   }
 
-  /** Whether sound from before `endMs`, when a file is over, is still to be waited for. Call it for a stream with sound. */
+  /**
+   * Whether sound from before `endMs`, when a file is over, is still to be waited for. Call it for a stream
+   * with sound.
+   */
   isAwaited(endMs: number): boolean {
     const newestMs = this.#newestSoundMs ?? this.#firstVideoMs ?? 0;
     const isComing = this.#newestVideoMs - newestMs < SOUND_LATE_MS;

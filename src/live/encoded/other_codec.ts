@@ -1,12 +1,15 @@
-/** Sees where a stream goes on with the other one of H.264 and H.265: ffmpeg passes its packets on as those of the first one. */
+/** Sees where a stream goes on with the other one of H.264 and H.265: ffmpeg passes its packets on as those
+ * of the first one.
+ */
 
 import { type ClipCodec, isSizedPrefix } from "../../media/formats/parameter_sets.ts";
 import { h264Size, h265Size } from "../../rtc/depacketize/sequence_size.ts";
 import type { EncodedStreams } from "./unit_tap.ts";
 
 /**
- * Whether a packet of video has nothing but NAL units of the other codec, and pictures of it can begin there. ffmpeg may call it no
- * key frame, and may give the parameter sets and their picture apart. The first bytes tell of nearly every packet that it is as it should be.
+ * Whether a packet of video has nothing but NAL units of the other codec, and pictures of it can begin there.
+ * ffmpeg may call it no key frame, and may give the parameter sets and their picture apart. The first bytes
+ * tell of nearly every packet that it is as it should be.
  *
  * ```
  *   H.264   0 ref type      every picture has a type of 1 or 5, so its byte is odd

@@ -1,4 +1,6 @@
-/** The continuous recording of a session in its Worker: cuts the encoded units into segments at key frames, and makes an MP4 of each. */
+/** The continuous recording of a session in its Worker: cuts the encoded units into segments at key frames,
+ * and makes an MP4 of each.
+ */
 
 import type { World } from "../../base/world.ts";
 import { VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
@@ -45,8 +47,8 @@ interface ClosedSegment {
  *   units     K · · · · K · · · · K · · · · K ·
  *   segment   [ at least segmentMs )[ …             each begins with a key frame, and the next one touches it
  * ```
- * A picture that is shown before the key frame it comes behind belongs to the segment of that key frame. One file is made at a
- * time; without credit the segment is lost and counted.
+ * A picture that is shown before the key frame it comes behind belongs to the segment of that key frame. One
+ * file is made at a time; without credit the segment is lost and counted.
  */
 export class RecordingStage implements FormatTap, AsyncDisposable {
   readonly isUrgent = false;

@@ -1,4 +1,6 @@
-/** What takes the encoded units of a session as they came, such as the stage of evidence clips and the live view. */
+/** What takes the encoded units of a session as they came, such as the stage of evidence clips and the live
+ * view.
+ */
 
 import type { ClipStreams } from "../../media/live/clip_file.ts";
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";

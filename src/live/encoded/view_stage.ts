@@ -1,4 +1,6 @@
-/** The live view of a session in its Worker: while it is watched, makes fragments of an MP4 of the encoded units, once for all viewers. */
+/** The live view of a session in its Worker: while it is watched, makes fragments of an MP4 of the encoded
+ * units, once for all viewers.
+ */
 
 import type { CopiedUnit } from "../../media/live/copied_packets.ts";
 import { UnitRing } from "../../media/live/unit_ring.ts";

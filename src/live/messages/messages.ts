@@ -36,7 +36,9 @@ export interface SessionSettings {
   readonly wantsAudio: boolean;
   /** Evidence clips, and the most encoded bytes that are kept for them; null for none. */
   readonly record: RecordPlan & { readonly bytesMax: number } | null;
-  /** Continuous recording: how long a segment is at least, and the most encoded bytes of one; null for none. */
+  /**
+   * Continuous recording: how long a segment is at least, and the most encoded bytes of one; null for none.
+   */
   readonly recording: { readonly segmentMs: number; readonly bytesMax: number } | null;
   /** The size for which admission reserved memory. */
   readonly maxFrame: Extent;
@@ -109,7 +111,10 @@ export type LiveOrder =
   | { readonly kind: "watch"; readonly sessionId: string; readonly viewId: number | null }
   /** Says for an always-on camera whether what zone and trigger find from here on is an alarm. */
   | { readonly kind: "arm"; readonly sessionId: string; readonly isArmed: boolean }
-  /** Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed without one. */
+  /**
+   * Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed
+   * without one.
+   */
   | { readonly kind: "snapshot"; readonly sessionId: string }
   /**
    * Tells the size of pictures for which memory is reserved from here on. Sent where a `picture_size` was
@@ -131,7 +136,9 @@ export type LiveOrder =
   }
   | { readonly kind: "close"; readonly sessionId: string };
 
-/** How many reports of a session may be unacknowledged: on their way, or being processed on the other side. */
+/**
+ * How many reports of a session may be unacknowledged: on their way, or being processed on the other side.
+ */
 export const CREDITS = {
   /** Keyframes; of clips there is one. */
   pictures: LIMITS.live.decodedFramesQueuedKeyframe,
@@ -172,7 +179,10 @@ export type SessionReport =
   | { readonly kind: "loop_detected"; readonly sessionId: string; readonly frame: FrameFacts }
   /** A freeze, a black stretch or a flash has ended; frames and times are those of the session. */
   | { readonly kind: "range"; readonly sessionId: string; readonly range: DetectedRange }
-  /** One clip: its frames in order, and the facts of the last one. The next clip is made when this one is acknowledged. */
+  /**
+   * One clip: its frames in order, and the facts of the last one. The next clip is made when this one is
+   * acknowledged.
+   */
   | {
     readonly kind: "clip";
     readonly sessionId: string;
@@ -252,7 +262,10 @@ export interface WorkerFault {
   readonly reason: "unexpected_exit" | "panic" | "spawn_failure";
 }
 
-/** The frame of a report, and what was measured of it. See docs/frames.md#gate and docs/frames.md#context-pass. */
+/**
+ * The frame of a report, and what was measured of it. See docs/frames.md#gate and
+ * docs/frames.md#context-pass.
+ */
 export interface FrameFacts {
   /** Number of the frame: counts the session's access units from 0. */
   readonly frameIndex: number;

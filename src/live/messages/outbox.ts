@@ -1,4 +1,6 @@
-/** Sends the reports of a session; credits bound how many are not yet acknowledged. See docs/live.md#stages-and-queues. */
+/** Sends the reports of a session; credits bound how many are not yet acknowledged. See
+ * docs/live.md#stages-and-queues.
+ */
 
 import { type Credit, CREDITS, type SessionReport, type WithoutSessionId } from "./messages.ts";
 
@@ -16,7 +18,9 @@ export type PostReport = (report: SessionReport, moved: readonly ArrayBuffer[]) 
  *        ▲                                          │
  *        └───── acknowledgement gives credits back ◀┘
  * ```
- * Without a credit no report is made, and it is counted as dropped. A session has keyframes or clips, never both. A clip is sent only when the one before it is acknowledged: clips are not queued, the next one is made later.
+ * Without a credit no report is made, and it is counted as dropped. A session has keyframes or clips, never
+ * both. A clip is sent only when the one before it is acknowledged: clips are not queued, the next one is
+ * made later.
  */
 export class Outbox {
   readonly #sessionId: string;
@@ -42,12 +46,18 @@ export class Outbox {
     return this.#left[kind] > 0;
   }
 
-  /** Gives credits back. More than were taken, or a negative number, is a mistake of the caller and is ignored. */
+  /**
+   * Gives credits back. More than were taken, or a negative number, is a mistake of the caller and is
+   * ignored.
+   */
   giveBack(credit: Credit, count = 1): void {
     this.#left[credit] = Math.min(this.#bounds[credit], this.#left[credit] + Math.max(0, count));
   }
 
-  /** Sends a report, whose credit was taken before. The buffers in `moved` are transferred and no longer usable here. */
+  /**
+   * Sends a report, whose credit was taken before. The buffers in `moved` are transferred and no longer
+   * usable here.
+   */
   send(report: WithoutSessionId<SessionReport>, moved: readonly ArrayBuffer[] = []): void {
     this.#post({ ...report, sessionId: this.#sessionId } as SessionReport, moved);
   }

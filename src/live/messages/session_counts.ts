@@ -17,7 +17,10 @@ export class SessionCounts {
     this.#sums[counter] += amount;
   }
 
-  /** Microseconds from a frame's last packet until its signals were computed, and the part of it that analysis took. */
+  /**
+   * Microseconds from a frame's last packet until its signals were computed, and the part of it that analysis
+   * took.
+   */
   observeFrame(decodeUs: number, gateUs: number): void {
     if (this.#decodeLatenciesUs.length === LATENCIES_MAX) return;
     this.#decodeLatenciesUs.push(Math.round(decodeUs));

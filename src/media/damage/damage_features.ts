@@ -5,7 +5,10 @@
 import { MEASURE_COUNT, MEASURES } from "../detection/faults/artifact_measures.ts";
 import { CODE_STRIDE, DamageKernel, PER_MEASURE } from "../kernels/damage_kernel.ts";
 
-/** The measures, by their place, and what they are multiplied with so that 1 is about the least amount that matters. */
+/**
+ * The measures, by their place, and what they are multiplied with so that 1 is about the least amount that
+ * matters.
+ */
 const SCALES: readonly (readonly [index: number, scale: number])[] = [
   [MEASURES.edgesAcross, 1],
   [MEASURES.edgesAcrossNew, 1],
@@ -113,8 +116,8 @@ export class DamageHistory {
   }
 
   /**
-   * Makes `numbers` those of a frame of the shot that began with `shotStart`. Frames that have not come yet count as the newest
-   * one.
+   * Makes `numbers` those of a frame of the shot that began with `shotStart`. Frames that have not come yet
+   * count as the newest one.
    */
   measure(frame: number, shotStart: number): void {
     this.#kernel.measureFeatures(frame, shotStart, this.count);

@@ -32,7 +32,10 @@ export class DamageTrees {
     this.#pairs = pairs.length / PAIR_BYTES;
   }
 
-  /** The logarithm of the odds that a frame with the numbers in the kernel's `features` is damaged, times LEAF_ONE: so it is whole. */
+  /**
+   * The logarithm of the odds that a frame with the numbers in the kernel's `features` is damaged, times
+   * LEAF_ONE: so it is whole.
+   */
   odds(): number {
     return this.#bias + this.#kernel.sumLeaves(this.#at, this.#pairs);
   }
@@ -41,7 +44,8 @@ export class DamageTrees {
 function pairsOf(weights: FittedTrees): Uint8Array {
   const trees = weights.roots.length;
   const bytes = new Uint8Array(Math.ceil(trees / 2) * PAIR_BYTES), view = new DataView(bytes.buffer);
-  // What is not written asks whether number 0 is above 0, and leaves all leaves where they are; where there is no tree they are 0.
+  // What is not written asks whether number 0 is above 0, and leaves all leaves where they are; where there
+  // is no tree they are 0.
   for (let at = 0; at < bytes.length; at += PAIR_BYTES) bytes.fill(ALL_LEAVES, at + STAY, at + LEAVES);
   for (let tree = 0; tree < trees; tree++) {
     const { nodes, leaves } = layOut(weights, weights.roots[tree]!);

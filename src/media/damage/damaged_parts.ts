@@ -1,4 +1,6 @@
-/** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted trees. */
+/** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted
+ * trees.
+ */
 
 import weights from "../../../weights/damage.json" with { type: "json" };
 import { type FittedTrees, LEAF_ONE, loadTrees } from "../../base/fitted_trees.ts";
@@ -119,8 +121,8 @@ export class DamagedParts {
   }
 
   /**
-   * Goes on to the next frame, and sets `strength`. `isSilent`: the decoder does not notice changed bytes. `beginsAnew`: it says that the
-   * frame is made of no other.
+   * Goes on to the next frame, and sets `strength`. `isSilent`: the decoder does not notice changed bytes.
+   * `beginsAnew`: it says that the frame is made of no other.
    */
   step(frame: number, isCut: boolean, isSilent: boolean, beginsAnew = false): void {
     this.#trees = isSilent ? this.#silent : this.#usual;
@@ -160,7 +162,10 @@ export class DamagedParts {
     this.#clearness = Math.max(1, Math.min(4, 1 + more / CLEARER));
   }
 
-  /** The odds of a frame, times LEAF_ONE, are decided once, with the frames that have come by then; asked for in order. */
+  /**
+   * The odds of a frame, times LEAF_ONE, are decided once, with the frames that have come by then; asked for
+   * in order.
+   */
   #oddsOf(frame: number): number {
     if (frame >= this.#known) {
       this.#odds[frame % KEPT] = this.#oddsNow(frame);

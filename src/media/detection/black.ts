@@ -12,8 +12,8 @@ export const BLACK_BOUNDS = {
    */
   meanMax: 23,
   /**
-   * Most luma levels between the darkest and the brightest cell: where there are more, a fade is ending, or the
-   * scene is only dark.
+   * Most luma levels between the darkest and the brightest cell: where there are more, a fade is ending, or
+   * the scene is only dark.
    */
   cellRangeMax: 4,
   /**
@@ -91,8 +91,8 @@ export class BlackDetector implements RangeDetector {
 }
 
 /**
- * How far inside the bounds of black a frame is, in [0,1]; -1 for a frame that is not black. `meanKept` is added to
- * the highest mean luma.
+ * How far inside the bounds of black a frame is, in [0,1]; -1 for a frame that is not black. `meanKept` is
+ * added to the highest mean luma.
  */
 function darknessOf(
   history: FrameHistory,

@@ -1,8 +1,13 @@
-/** How much two frames differ by their cells, and how alike their structure is: the steps from each luma cell to the next one. */
+/** How much two frames differ by their cells, and how alike their structure is: the steps from each luma cell
+ * to the next one.
+ */
 
 import { CELL_SAMPLES, CELLS, type FrameHistory } from "./frame_history.ts";
 
-/** Root of the mean squared steps between neighbouring cells of a frame, in levels; 0 for a picture of one brightness. */
+/**
+ * Root of the mean squared steps between neighbouring cells of a frame, in levels; 0 for a picture of one
+ * brightness.
+ */
 export function roughnessOf(history: FrameHistory, frame: number): number {
   return history.kernel.roughness(frame);
 }

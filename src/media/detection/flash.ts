@@ -20,8 +20,8 @@ export const FLASH_BOUNDS = {
   speedMin: 0.5,
   speedMs: 45,
   /**
-   * Least share of cells that become brighter by half the mean rise: a bright thing that comes into the picture
-   * covers fewer.
+   * Least share of cells that become brighter by half the mean rise: a bright thing that comes into the
+   * picture covers fewer.
    */
   spreadMin: 0.3,
   /** How much cells may become darker, as a share of how much they become brighter. */

@@ -4,7 +4,10 @@ import { CELLS, HistoryKernel, LUMA_CELLS, PROFILE_VALUES, STATS } from "../kern
 
 /** Cells of one frame: 20x12 of luma, then 10x6 of each chroma plane; each has 240 samples. */
 export { CELLS, LUMA_CELLS };
-/** Mean luma of 80 columns in three bands, then of 60 rows in four bands with 64 values each, the last four empty. */
+/**
+ * Mean luma of 80 columns in three bands, then of 60 rows in four bands with 64 values each, the last four
+ * empty.
+ */
 export { PROFILE_VALUES };
 export const LUMA_COLUMNS = 20;
 export const LUMA_ROWS = 12;
@@ -27,9 +30,9 @@ export interface RangeMeasures {
 export const HISTORY_FRAMES = 256;
 
 /**
- * The newest frames. Frame i is in slot i % HISTORY_FRAMES; the caller does not ask for older ones. A frame that only shows the one
- * before again is a part of that one, so that a film is judged alike at its own rate and at a higher one; `first` and `last` say what its
- * number is among all frames of the stream.
+ * The newest frames. Frame i is in slot i % HISTORY_FRAMES; the caller does not ask for older ones. A frame
+ * that only shows the one before again is a part of that one, so that a film is judged alike at its own rate
+ * and at a higher one; `first` and `last` say what its number is among all frames of the stream.
  */
 export class FrameHistory {
   /** Frames since the start. */

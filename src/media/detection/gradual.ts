@@ -1,4 +1,6 @@
-/** Finds gradual transitions: dissolves, fades, wipes, slides, and others in which one picture becomes another step by step. */
+/** Finds gradual transitions: dissolves, fades, wipes, slides, and others in which one picture becomes
+ * another step by step.
+ */
 
 import weights from "../../../weights/gradual.json" with { type: "json" };
 import { loadTrees, oddsByTrees } from "../../base/fitted_trees.ts";
@@ -40,7 +42,10 @@ const SHOWN_FRAMES = 2;
 
 const { transition: TRANSITION_TREES } = loadTrees(weights);
 
-/** The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the second picture. */
+/**
+ * The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the
+ * second picture.
+ */
 export type StretchJudge = (values: Uint8Array, start: number, end: number) => number;
 
 export class GradualDetector implements RangeDetector {

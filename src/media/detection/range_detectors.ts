@@ -65,7 +65,8 @@ interface WaitingFrame {
  *                                                 └→ ...            ─┘
  * ```
  *
- * The memory is bounded, so a stream may be endless if `take` is called now and then. An ordinary frame allocates nothing.
+ * The memory is bounded, so a stream may be endless if `take` is called now and then. An ordinary frame
+ * allocates nothing.
  */
 export class RangeDetectors {
   readonly #history = new FrameHistory();

@@ -3,7 +3,9 @@
 import type { Detector } from "../../model/frames/detected_range.ts";
 import type { FrameHistory } from "./frame_history.ts";
 
-/** Finds ranges of one type. After `finish`, and for a new stream, `reset` is called before the next frame. */
+/**
+ * Finds ranges of one type. After `finish`, and for a new stream, `reset` is called before the next frame.
+ */
 export interface RangeDetector {
   /** Looks at the newest frame of the history. Called once for each frame. */
   push(history: FrameHistory): void;

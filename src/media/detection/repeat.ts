@@ -9,9 +9,9 @@ import { type Bounds, confidenceOf, type RangeSink } from "./range_sink.ts";
  *   a b c d e f g h i j      a b c d e f g h i j
  *   |------ lag -------------|
  *
- * Each frame of the second playing resembles the frame `lag` before it, and far more than those between. A few lags are
- * followed at a time; every `seekFrames` frames the lags that fit best are taken up. A lag is a repeat when nearly as many
- * frames as it has have fitted in a row.
+ * Each frame of the second playing resembles the frame `lag` before it, and far more than those between. A
+ * few lags are followed at a time; every `seekFrames` frames the lags that fit best are taken up. A lag is a
+ * repeat when nearly as many frames as it has have fitted in a row.
  *
  * Frames are compared by 60 blocks of 2x2 luma cells.
  */
@@ -38,13 +38,15 @@ export const REPEAT_BOUNDS = {
   /** Largest mean difference of the blocks, in levels, with which a frame fits. */
   fitMax: 1.5,
   /**
-   * A frame also fits with a difference of up to this share of its least difference to the frames between: the
-   * more the picture moves, the more noise a codec leaves.
+   * A frame also fits with a difference of up to this share of its least difference to the frames between:
+   * the more the picture moves, the more noise a codec leaves.
    */
   fitShare: 0.06,
   /** Share of the frames of a lag that must fit before it is a repeat. */
   leastFitting: 0.85,
-  /** Largest mean difference to the frame `lag` before, as a share of the differences to the frames between. */
+  /**
+   * Largest mean difference to the frame `lag` before, as a share of the differences to the frames between.
+   */
   ratioMax: 0.35,
   /** Least levels by which the frames between must differ; a still picture does not repeat. */
   variationMin: 0.12,
@@ -54,8 +56,8 @@ export const REPEAT_BOUNDS = {
    */
   tellingMin: 0.7,
   /**
-   * Largest part of the difference to the frames between that a change of light may explain: light that goes up
-   * and down over a still picture repeats nothing.
+   * Largest part of the difference to the frames between that a change of light may explain: light that goes
+   * up and down over a still picture repeats nothing.
    */
   lightMax: 0.97,
   /**

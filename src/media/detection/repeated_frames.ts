@@ -7,8 +7,9 @@
  *   24 in 60 (3:2)      #..#.#..#.#..         . it is shown again
  *   15 in 60            #...#...#...
  *
- * A link is a frame that moves and those behind it that show it again. Where a few links are joined and are nearly as long, the rate
- * is what makes them; a single one may be a player that stumbles, and a longer one a freeze.
+ * A link is a frame that moves and those behind it that show it again. Where a few links are joined and are
+ * nearly as long, the rate is what makes them; a single one may be a player that stumbles, and a longer one a
+ * freeze.
  */
 /** Frames that show a picture again after it was shown. */
 const AGAIN_MAX = 3;
@@ -46,7 +47,10 @@ export class RepeatedFrames {
     this.#moved[this.#count++ % RING] = moved;
   }
 
-  /** Whether the frame only shows again what the one before shows; null while that is not known. `isEnd`: no more frames come. */
+  /**
+   * Whether the frame only shows again what the one before shows; null while that is not known. `isEnd`: no
+   * more frames come.
+   */
   isRepeat(frame: number, isEnd: boolean): boolean | null {
     let first = frame - AGAIN_MAX, next = this.#nextMoved(first);
     while (next <= frame) {
@@ -75,7 +79,10 @@ export class RepeatedFrames {
     return links >= LINKS_MIN && most - least <= 1;
   }
 
-  /** The next frame that moves, behind one to three that show `first` again; -1 for none, UNKNOWN while that is not known. */
+  /**
+   * The next frame that moves, behind one to three that show `first` again; -1 for none, UNKNOWN while that
+   * is not known.
+   */
   #nextMoved(first: number): number {
     const least = this.#at(first);
     if (least < MOVES_MIN) return -1;

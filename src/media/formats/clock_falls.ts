@@ -1,4 +1,6 @@
-/** Whether the clock of a file falls, so that two of its moments have one time, and a seek may end in the wrong one. Reads samples of the file. */
+/** Whether the clock of a file falls, so that two of its moments have one time, and a seek may end in the
+ * wrong one. Reads samples of the file.
+ */
 
 import { FileBytes } from "./file_bytes.ts";
 import { timesFallIn } from "./mp4_times.ts";
@@ -23,7 +25,10 @@ export async function clockFalls(path: string, formatName: string, streamIndex: 
   return read ? await samplesFall(path, read(streamIndex)) : false;
 }
 
-/** Gives the times in a part of a file, in seconds and in their order. The first part is the start of the file. */
+/**
+ * Gives the times in a part of a file, in seconds and in their order. The first part is the start of the
+ * file.
+ */
 type TimesIn = (part: DataView<ArrayBuffer>) => number[];
 
 async function samplesFall(path: string, timesIn: TimesIn): Promise<boolean> {

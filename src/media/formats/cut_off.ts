@@ -1,10 +1,15 @@
-/** Whether a file ends before its container does, by the sizes that the container itself has. Reads a few bytes, wherever they are. */
+/** Whether a file ends before its container does, by the sizes that the container itself has. Reads a few
+ * bytes, wherever they are.
+ */
 
 import { FileBytes } from "./file_bytes.ts";
 
 export interface CutOff {
   readonly isCutOff: boolean;
-  /** How long the video is by its header, milliseconds, where ffprobe would say how long the rest of a cut file is; else null. */
+  /**
+   * How long the video is by its header, milliseconds, where ffprobe would say how long the rest of a cut
+   * file is; else null.
+   */
   readonly announcedMs: number | null;
 }
 

@@ -1,4 +1,6 @@
-/** Writes IVF, a very simple container: ffmpeg gets live access units in it, with times on the RTP video clock. */
+/** Writes IVF, a very simple container: ffmpeg gets live access units in it, with times on the RTP video
+ * clock.
+ */
 
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { VIDEO_CLOCK_HZ } from "./clock.ts";

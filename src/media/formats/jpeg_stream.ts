@@ -10,8 +10,9 @@ export interface TimedJpeg {
 }
 
 /**
- * Calls `on.jpeg` with each JPEG of a NUT stream as soon as it is complete, and `on.bytes` whenever bytes have come, so that
- * the caller can tell a slow stream from a dead one. A JPEG that is cut off by the end of the stream is dropped.
+ * Calls `on.jpeg` with each JPEG of a NUT stream as soon as it is complete, and `on.bytes` whenever bytes
+ * have come, so that the caller can tell a slow stream from a dead one. A JPEG that is cut off by the end of
+ * the stream is dropped.
  */
 export async function readJpegs(
   stream: ReadableStream<Uint8Array>,
@@ -19,7 +20,10 @@ export async function readJpegs(
 ): Promise<void> {
   const reader = new NutReader();
   let window = new Uint8Array(FIRST_WINDOW_BYTES);
-  /** The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
+  /**
+   * The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not
+   * complete.
+   */
   let at = 0;
   let end = 0;
   for await (const part of stream) {

@@ -43,7 +43,10 @@ export function boxAt(bytes: Uint8Array, at: number): Mp4Box {
   return { type, start: at, content: at + head, end: at + size };
 }
 
-/** The first box on the path, such as `mdia/minf/stbl`, inside `parent`. Errors: `Mp4Error` where there is none. */
+/**
+ * The first box on the path, such as `mdia/minf/stbl`, inside `parent`. Errors: `Mp4Error` where there is
+ * none.
+ */
 export function boxOn(bytes: Uint8Array, path: string, parent?: Pick<Mp4Box, "content" | "end">): Mp4Box {
   const [type, ...rest] = path.split("/");
   const found = boxesIn(bytes, parent?.content, parent?.end).find((box) => box.type === type);

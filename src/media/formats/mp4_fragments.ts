@@ -1,4 +1,6 @@
-/** A fragmented MP4: its beginning, its fragments, also out of the samples of other MP4s as they are, and its index. */
+/** A fragmented MP4: its beginning, its fragments, also out of the samples of other MP4s as they are, and its
+ * index.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { box, boxesIn, boxOn, bytesOf, fullBox, uint32, uint32List, uint64 } from "./mp4_boxes.ts";

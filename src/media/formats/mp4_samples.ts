@@ -1,4 +1,6 @@
-/** The sample tables of an MP4 that this service made: where each picture and each piece of sound lies in the file, and when it is shown. */
+/** The sample tables of an MP4 that this service made: where each picture and each piece of sound lies in the
+ * file, and when it is shown.
+ */
 
 import { boxesIn, boxOn, bytesOf, type Mp4Box, Mp4Error } from "./mp4_boxes.ts";
 

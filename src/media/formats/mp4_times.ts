@@ -1,4 +1,6 @@
-/** What is wrong with the times of an MP4: whether they fall or say nothing, and whether its edit list was made of wrong ones. Reads the tables of a track, wherever they are in the file. */
+/** What is wrong with the times of an MP4: whether they fall or say nothing, and whether its edit list was
+ * made of wrong ones. Reads the tables of a track, wherever they are in the file.
+ */
 
 import { RATE_MAX } from "../../model/frames/frame_rate.ts";
 import { FileBytes } from "./file_bytes.ts";
@@ -13,8 +15,9 @@ const BOXES_MAX = 1000;
 const REORDERED_MAX = 16;
 
 /**
- * `silent`: each step from one sample to the next is a tick or none, and no film has so many in a second. `steps_back`: some steps are below
- * 0, which ffmpeg takes as large ones. `unordered`: the steps are even, and the offsets that say in which order frames are shown are all 0.
+ * `silent`: each step from one sample to the next is a tick or none, and no film has so many in a second.
+ * `steps_back`: some steps are below 0, which ffmpeg takes as large ones. `unordered`: the steps are even,
+ * and the offsets that say in which order frames are shown are all 0.
  */
 export type Mp4ClockFault = "silent" | "steps_back" | "unordered";
 

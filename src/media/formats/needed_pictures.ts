@@ -1,4 +1,6 @@
-/** How many pictures a file needs that ends at some time, as those of most codecs are not decoded in the order in which they are shown. */
+/** How many pictures a file needs that ends at some time, as those of most codecs are not decoded in the
+ * order in which they are shown.
+ */
 
 export interface NeededPictures {
   /** The index of the last one that is needed; -1 for none. */

@@ -1,4 +1,6 @@
-/** Reads a NUT container in place, in a window of bytes: one video stream, or several copied ones; allocates nothing per frame. */
+/** Reads a NUT container in place, in a window of bytes: one video stream, or several copied ones; allocates
+ * nothing per frame.
+ */
 
 /** The bytes are not the NUT stream that ffmpeg was asked for. */
 export class NutError extends Error {
@@ -39,12 +41,16 @@ interface ReadStream extends NutStream {
  *   frame     = frame_code(1) [fields, as the frame code's flags say] data
  * ```
  *
- * Checksums are skipped: the bytes come through a pipe from a child process and never touch a disk or a network.
+ * Checksums are skipped: the bytes come through a pipe from a child process and never touch a disk or a
+ * network.
  */
 export class NutReader {
   /** Whether the last `read` parsed a frame; the fields below then describe it. */
   hasFrame = false;
-  /** Whether the last `read` skipped a frame that is too long: then only its stream and its size are described. */
+  /**
+   * Whether the last `read` skipped a frame that is too long: then only its stream and its size are
+   * described.
+   */
   isTooLong = false;
   /** Index into `streams` of the stream of the frame. */
   frameStream = 0;
@@ -112,8 +118,9 @@ export class NutReader {
   }
 
   /**
-   * Parses the element that starts at `from`. Returns the position after it, or -1 when the window `[from, to)` does not
-   * contain all of it. The position may be greater than `to`: then the rest of a skipped element is still to come.
+   * Parses the element that starts at `from`. Returns the position after it, or -1 when the window `[from,
+   * to)` does not contain all of it. The position may be greater than `to`: then the rest of a skipped
+   * element is still to come.
    */
   read(bytes: Uint8Array, from: number, to: number): number {
     this.hasFrame = false;
@@ -351,8 +358,8 @@ export class NutReader {
 }
 
 /**
- * A coded pts below 2^shift has only the low bits: of the values with these low bits, it means the one nearest to the last
- * pts. A larger one is complete, with 2^shift added.
+ * A coded pts below 2^shift has only the low bits: of the values with these low bits, it means the one
+ * nearest to the last pts. A larger one is complete, with 2^shift added.
  */
 function fullPts(coded: number, { ptsShift, lastPts }: ReadStream): number {
   const range = 2 ** ptsShift;

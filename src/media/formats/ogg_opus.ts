@@ -1,4 +1,6 @@
-/** Writes Opus packets as an Ogg file in memory, from which ffmpeg decodes a window of live audio (RFC 3533, 7845, 6716). */
+/** Writes Opus packets as an Ogg file in memory, from which ffmpeg decodes a window of live audio (RFC 3533,
+ * 7845, 6716).
+ */
 
 import { OPUS_SAMPLES_PER_MS, opusSamples } from "./opus_packet.ts";
 
@@ -23,8 +25,8 @@ export interface OggOpus {
  * ```
  *   page 0: OpusHead | page 1: OpusTags | one page a packet, granule = samples up to its end ...
  * ```
- * The pre-skip is 0: the packets come from the middle of a stream, so no samples at the start are to be dropped. Null when
- * none of the packets is an Opus packet.
+ * The pre-skip is 0: the packets come from the middle of a stream, so no samples at the start are to be
+ * dropped. Null when none of the packets is an Opus packet.
  */
 export function oggOpus(packets: readonly Uint8Array[]): OggOpus | null {
   const good = packets.filter((packet) => packetSamples(packet) > 0);
@@ -89,7 +91,10 @@ function page(packet: Uint8Array, number: number, granule: number, flags: number
   return bytes;
 }
 
-/** CRC-32 of the polynomial 0x04c11db7, most significant bit first, initial value 0, nothing inverted (RFC 3533). */
+/**
+ * CRC-32 of the polynomial 0x04c11db7, most significant bit first, initial value 0, nothing inverted (RFC
+ * 3533).
+ */
 function checksum(bytes: Uint8Array): number {
   let sum = 0;
   for (const byte of bytes) sum = (sum << 8) ^ CHECKSUMS[(sum >>> 24) ^ byte]!;

@@ -1,6 +1,9 @@
 /** Parameter sets of H.264 and H.265, as far as an MP4 has to name them. */
 
-/** The codecs of live video that become clips: every browser plays H.264 in MP4, and those that decode H.265 play it too. */
+/**
+ * The codecs of live video that become clips: every browser plays H.264 in MP4, and those that decode H.265
+ * play it too.
+ */
 export type ClipCodec = "h264" | "h265";
 
 const H264_SPS = 7;
@@ -8,7 +11,10 @@ const H265_SPS = 33;
 /** The first byte of a configuration record. Annex B begins with 0. */
 const RECORD_VERSION = 1;
 
-/** Whether the codec data is a configuration record, with which each NAL unit has its size before it instead of a start code. */
+/**
+ * Whether the codec data is a configuration record, with which each NAL unit has its size before it instead
+ * of a start code.
+ */
 export function isSizedPrefix(codecData: Uint8Array): boolean {
   return codecData[0] === RECORD_VERSION;
 }
@@ -18,7 +24,10 @@ export function hasParameterSets(codec: ClipCodec, data: Uint8Array): boolean {
   return sequenceSet(codec, data) !== null;
 }
 
-/** The name by RFC 6381, such as `avc1.42e01f`, by a configuration record or Annex B data; null where neither has it. */
+/**
+ * The name by RFC 6381, such as `avc1.42e01f`, by a configuration record or Annex B data; null where neither
+ * has it.
+ */
 export function videoCodecName(codec: ClipCodec, data: Uint8Array): string | null {
   if (codec === "h264") {
     const profile = isSizedPrefix(data) ? data.subarray(1, 4) : sequenceSet(codec, data)?.subarray(1, 4);
@@ -52,7 +61,10 @@ function reversed(bits: number): number {
   return result;
 }
 
-/** The first sequence parameter set, from its NAL unit's header on; it may be followed by other bytes. Null without one. */
+/**
+ * The first sequence parameter set, from its NAL unit's header on; it may be followed by other bytes. Null
+ * without one.
+ */
 export function sequenceSet(codec: ClipCodec, data: Uint8Array): Uint8Array | null {
   for (let at = startOf(data, 0); at !== -1; at = startOf(data, at)) {
     const header = data[at]!;

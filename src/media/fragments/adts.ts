@@ -1,4 +1,6 @@
-/** AAC as MPEG-TS has it (ISO/IEC 13818-7): each frame begins with a header, which MP4 has once, beside the frames. */
+/** AAC as MPEG-TS has it (ISO/IEC 13818-7): each frame begins with a header, which MP4 has once, beside the
+ * frames.
+ */
 
 /*
  *   syncword(12) id(1) layer(2) no_checksum(1) | profile(2) frequency(4) private(1) channels(3) … length …   7 bytes

@@ -1,9 +1,12 @@
-/** Decode times of pictures that come in decoding order with nothing but the times at which they are shown. */
+/** Decode times of pictures that come in decoding order with nothing but the times at which they are shown.
+ */
 
 /** Most pictures that a picture of H.264 or H.265 may wait for. */
 const DEPTH_MAX = 16;
 
-/** How many pictures at most are shown later than one that comes after them, by the times in decoding order. */
+/**
+ * How many pictures at most are shown later than one that comes after them, by the times in decoding order.
+ */
 export function reorderDepthOf(shown: readonly number[]): number {
   return shown.reduce((most, time, at) => {
     const before = shown.slice(Math.max(0, at - DEPTH_MAX), at);
@@ -19,7 +22,8 @@ export function reorderDepthOf(shown: readonly number[]): number {
  *   shown           0   3   1   2   6   4   5
  *   decoded        -1   0   1   2   3   4   5     one picture waits
  * ```
- * The depth grows where a picture shows that it was too small; until then its time is one tick after the one before.
+ * The depth grows where a picture shows that it was too small; until then its time is one tick after the one
+ * before.
  */
 export class DecodeTimes {
   #depth: number;

@@ -1,7 +1,7 @@
 /** Writes a fragment of an MP4 with its media: the boxes `moof` and `mdat`. */
 
-// mediabunny, which makes the evidence clips and the first part of these streams, ends a fragment at a key frame only: with the key
-// frames of cameras, viewers would be seconds behind.
+// mediabunny, which makes the evidence clips and the first part of these streams, ends a fragment at a key
+// frame only: with the key frames of cameras, viewers would be seconds behind.
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { uint32 } from "../formats/mp4_boxes.ts";

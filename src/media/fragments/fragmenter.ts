@@ -1,4 +1,6 @@
-/** Makes fragments of an MP4 out of encoded units as they come, each of a fifth of a second at most unless pictures are rarer. */
+/** Makes fragments of an MP4 out of encoded units as they come, each of a fifth of a second at most unless
+ * pictures are rarer.
+ */
 
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { SOUND_TRACK_ID, VIDEO_TRACK_ID } from "../formats/mp4_fragments.ts";
@@ -23,14 +25,16 @@ export interface FragmenterOptions {
   /** The most pictures that are shown later than one that comes after them. */
   readonly reorderDepth: number;
   /**
-   * Called with each fragment. `tracks` is another object where something has changed, which only a fragment with a key frame can do;
-   * `picture` is that key frame, with its parameter sets.
+   * Called with each fragment. `tracks` is another object where something has changed, which only a fragment
+   * with a key frame can do; `picture` is that key frame, with its parameter sets.
    */
   readonly onFragment: (fragment: Fragment, tracks: Tracks, picture: Uint8Array) => void;
 }
 
 const FRAGMENT_MS = 200;
-/** How long the first fragment waits for the first sound. A track that has nothing in it would stop players. */
+/**
+ * How long the first fragment waits for the first sound. A track that has nothing in it would stop players.
+ */
 const SOUND_WAIT_MS = 500;
 /**
  * How long before a key frame the last sound may be, milliseconds: sound that stays away for longer is not
@@ -52,7 +56,9 @@ export class Fragmenter {
   readonly #options: FragmenterOptions;
   readonly #decodeTimes: DecodeTimes;
   #tracks: Tracks | null = null;
-  /** Pictures that are in no fragment yet; the first one is a key frame, or follows on the fragment before. */
+  /**
+   * Pictures that are in no fragment yet; the first one is a key frame, or follows on the fragment before.
+   */
   #pictures: Timed[] = [];
   #sound: Timed[] = [];
   #lastSoundMs = -Infinity;
@@ -107,7 +113,10 @@ export class Fragmenter {
     return lengthMs >= (waitsForSound ? SOUND_WAIT_MS : FRAGMENT_MS);
   }
 
-  /** Makes a fragment of all pictures, of which the last one ends at `endTicks`, and of the sound whose length is known. */
+  /**
+   * Makes a fragment of all pictures, of which the last one ends at `endTicks`, and of the sound whose length
+   * is known.
+   */
   #flush(endTicks: number): void {
     const pictures = this.#pictures;
     this.#pictures = [];

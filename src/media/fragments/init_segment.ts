@@ -18,7 +18,10 @@ export interface Tracks {
   readonly sound: ClipSound | null;
 }
 
-/** Whether fragments of the one can follow on those of the other. The bytes of two first parts also differ by when they were made. */
+/**
+ * Whether fragments of the one can follow on those of the other. The bytes of two first parts also differ by
+ * when they were made.
+ */
 export function areSameTracks(one: Tracks, other: Tracks): boolean {
   return one.codec === other.codec && one.isRecord === other.isRecord &&
     one.size.width === other.size.width && one.size.height === other.size.height &&
@@ -38,8 +41,9 @@ export interface InitSegment {
 }
 
 /**
- * The package writes a whole file, of which the first part is taken: the first track is the video, the second one the sound; ticks of the
- * video are those of `VIDEO_CLOCK_HZ`, of the sound its samples. Rejects for parameter sets that are not what they say.
+ * The package writes a whole file, of which the first part is taken: the first track is the video, the second
+ * one the sound; ticks of the video are those of `VIDEO_CLOCK_HZ`, of the sound its samples. Rejects for
+ * parameter sets that are not what they say.
  */
 export async function initSegment(tracks: Tracks, picture: Uint8Array): Promise<InitSegment> {
   const { codec, videoCodec, codecData, isRecord, size, sound } = tracks;

@@ -1,4 +1,6 @@
-/** NAL units of H.264 and H.265 as MP4 stores them: each with its size before it, and parameter sets apart from the pictures. */
+/** NAL units of H.264 and H.265 as MP4 stores them: each with its size before it, and parameter sets apart
+ * from the pictures.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import type { ClipCodec } from "../formats/parameter_sets.ts";

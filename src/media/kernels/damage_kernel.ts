@@ -1,4 +1,6 @@
-/** Calls `wasm/damage.wasm`, which puts the codes of a frame beside those of the frames around it, and asks fitted trees. */
+/** Calls `wasm/damage.wasm`, which puts the codes of a frame beside those of the frames around it, and asks
+ * fitted trees.
+ */
 
 import { type ExportKinds, loadKernelNow } from "./load_kernel.ts";
 
@@ -29,7 +31,10 @@ export const CODE_STRIDE = 32;
 /** How many numbers each measure becomes. */
 export const PER_MEASURE = 8;
 
-/** Room for the codes of the newest frames, which the caller fills, and for trees. Allocates nothing per frame. */
+/**
+ * Room for the codes of the newest frames, which the caller fills, and for trees. Allocates nothing per
+ * frame.
+ */
 export class DamageKernel {
   /** Frames that are kept, frame i in slot i % `kept`. */
   readonly kept: number;
@@ -57,7 +62,10 @@ export class DamageKernel {
     this.#module.measureFeatures(frame, first, count);
   }
 
-  /** Keeps pairs of trees, laid out as assembly/damage.ts says. Returns what `sumLeaves` asks for. Throws a RangeError where there is no room. */
+  /**
+   * Keeps pairs of trees, laid out as assembly/damage.ts says. Returns what `sumLeaves` asks for. Throws a
+   * RangeError where there is no room.
+   */
   keepTrees(pairs: Uint8Array): number {
     if (this.#taken + pairs.length > this.#trees.length) {
       throw new RangeError(`Cannot keep more than ${this.#trees.length} bytes of trees`);

@@ -45,8 +45,8 @@ export function slice(columns: FilterColumns, start: number, end: number): Filte
 }
 
 /**
- * The columns, which must be whole buffers, with room for `capacity` rows. Their memory is moved at once, and `columns` is
- * empty afterwards.
+ * The columns, which must be whole buffers, with room for `capacity` rows. Their memory is moved at once, and
+ * `columns` is empty afterwards.
  */
 export function resized(columns: FilterColumns, capacity: number): FilterColumns {
   const floats = ({ buffer }: Float32Array<ArrayBuffer>) =>

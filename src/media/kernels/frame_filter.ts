@@ -13,7 +13,10 @@ import { type CollectedRows, RowCollector } from "./row_collector.ts";
 /** Samples of the largest blocks whose borders are looked for. */
 const BLOCK_SIZE = 16;
 
-/** One frame's signals. The caller owns the object and `readRow` fills it again, so that reading allocates nothing. */
+/**
+ * One frame's signals. The caller owns the object and `readRow` fills it again, so that reading allocates
+ * nothing.
+ */
 export interface FrameSignals {
   ptsMs: number;
   /** The 64-bit hash in two halves: a BigInt would be an object per frame. */
@@ -95,8 +98,8 @@ const EXPORTS: ExportKinds<FilterExports> = {
 };
 
 /**
- * Computes the signals of frames of 320x180 yuv420p, see docs/frames.md#signals. A decode worker reads decoded bytes directly
- * into `staging` and passes the offset of each frame.
+ * Computes the signals of frames of 320x180 yuv420p, see docs/frames.md#signals. A decode worker reads
+ * decoded bytes directly into `staging` and passes the offset of each frame.
  *
  * ```
  * staging --push--> ring of 4096 frames --each final frame--> rows --columns(), takeFinalRows()--> the caller
@@ -154,8 +157,8 @@ export class FrameFilter {
   }
 
   /**
-   * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: the frames of the ring can
-   * be read, and nothing else is kept.
+   * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: the frames
+   * of the ring can be read, and nothing else is kept.
    */
   static async load(options: { keepsRows?: boolean } = {}): Promise<FrameFilter> {
     return new FrameFilter(await loadKernel("frame_filter", EXPORTS), options.keepsRows ?? true);
@@ -194,8 +197,9 @@ export class FrameFilter {
   }
 
   /**
-   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. With `hasLines`,
-   * the lines of `picture_lines.ts` are right before the frame. What the decoder says of the frame may follow.
+   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media
+   * time. With `hasLines`, the lines of `picture_lines.ts` are right before the frame. What the decoder says
+   * of the frame may follow.
    */
   push(offset: number, ptsMs: number, isRow = true, hasLines = false): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
@@ -208,8 +212,9 @@ export class FrameFilter {
   }
 
   /**
-   * Takes what the decoder says of the next frame that has no report yet: bits of `REPORT`, 0 for nothing. A frame whose report has not
-   * come when it is judged, `cutLookahead` frames later or by `judgeArtifact`, has none.
+   * Takes what the decoder says of the next frame that has no report yet: bits of `REPORT`, 0 for nothing. A
+   * frame whose report has not come when it is judged, `cutLookahead` frames later or by `judgeArtifact`, has
+   * none.
    */
   report(report: number): void {
     this.#artifacts.report(report);
@@ -226,7 +231,9 @@ export class FrameFilter {
     this.#collector?.finish();
   }
 
-  /** Fills `into` with the signals of frame `index`, which must be one of the newest 4096. Allocates nothing. */
+  /**
+   * Fills `into` with the signals of frame `index`, which must be one of the newest 4096. Allocates nothing.
+   */
   readRow(index: number, into: FrameSignals): void {
     this.#checkRow(index);
     const slot = index % this.#ringSize;
@@ -242,8 +249,9 @@ export class FrameFilter {
   }
 
   /**
-   * Whether frame `index` may still become a cut (`CUT_SCORE_THRESHOLD`). False is final. For most frames it is false at
-   * once, long before their score is final, so that a live stream rarely has to wait for the look-ahead.
+   * Whether frame `index` may still become a cut (`CUT_SCORE_THRESHOLD`). False is final. For most frames it
+   * is false at once, long before their score is final, so that a live stream rarely has to wait for the
+   * look-ahead.
    */
   isCutOpen(index: number): boolean {
     this.#checkRow(index);
@@ -253,7 +261,9 @@ export class FrameFilter {
     return this.#module.isCutOpen(index) !== 0;
   }
 
-  /** The final cut score of frame `index`; NaN while it is not final, and for frames that have left the ring. */
+  /**
+   * The final cut score of frame `index`; NaN while it is not final, and for frames that have left the ring.
+   */
   cutScore(index: number): number {
     if (!(index >= this.#frames - this.#ringSize && index >= 0 && index < this.#frames)) return NaN;
     return this.#ring.cutScore[index % this.#ringSize]!;
@@ -267,15 +277,19 @@ export class FrameFilter {
       : Math.fround(this.#module.scoreSoFar(index));
   }
 
-  /** Whether later frames may still show that frame `index` is at fault; false is final. The frames before it were judged. */
+  /**
+   * Whether later frames may still show that frame `index` is at fault; false is final. The frames before it
+   * were judged.
+   */
   isArtifactOpen(index: number): boolean {
     this.#checkRow(index);
     return !this.#isFinal(index) && this.#artifacts.isOpen(index);
   }
 
   /**
-   * Judges the next frame by those that have come, for streams without rows; rows are judged when they are final. Frames are judged
-   * once and in order. `into` gets the scores at its row 0; a cut that damage only looks like loses its own.
+   * Judges the next frame by those that have come, for streams without rows; rows are judged when they are
+   * final. Frames are judged once and in order. `into` gets the scores at its row 0; a cut that damage only
+   * looks like loses its own.
    */
   judgeArtifact(index: number, isCut: boolean, into: FilterColumns): void {
     if (this.#collector || index !== this.#artifacts.decided) {
@@ -299,8 +313,8 @@ export class FrameFilter {
   }
 
   /**
-   * How many rows `takeFinalRows` would give. A row is final when its cut score is and another row has come, because the
-   * frames in between may be the last ones and count to it.
+   * How many rows `takeFinalRows` would give. A row is final when its cut score is and another row has come,
+   * because the frames in between may be the last ones and count to it.
    */
   get finalRows(): number {
     const collected = this.#keeping().count;
@@ -313,7 +327,10 @@ export class FrameFilter {
     return this.#keeping().cutsMs;
   }
 
-  /** The final rows that were not taken before, in order: for a stream, whose rows are used long before its end. */
+  /**
+   * The final rows that were not taken before, in order: for a stream, whose rows are used long before its
+   * end.
+   */
   takeFinalRows(): CollectedRows & { readonly count: number } {
     const rows = this.#keeping().take(this.finalRows);
     this.#taken += rows.count;

@@ -1,4 +1,6 @@
-/** Makes the frames of the frame filter out of live pictures: the region of each of the three planes is scaled. */
+/** Makes the frames of the frame filter out of live pictures: the region of each of the three planes is
+ * scaled.
+ */
 
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { CHROMA_HEIGHT, CHROMA_WIDTH, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "./frame_planes.ts";
@@ -28,10 +30,10 @@ export class FrameReducer {
   }
 
   /**
-   * Scales `region` of a yuv420p picture, whose planes follow each other without padding, into the first FRAME_BYTES of
-   * `target`. A region at odd positions takes the whole chroma samples that it touches from its first one on, and one of many lines
-   * every other line (`lineStep`), as ffmpeg does.
-   * Throws as `PlaneReducer.reduce` does.
+   * Scales `region` of a yuv420p picture, whose planes follow each other without padding, into the first
+   * FRAME_BYTES of `target`. A region at odd positions takes the whole chroma samples that it touches from
+   * its first one on, and one of many lines every other line (`lineStep`), as ffmpeg does. Throws as
+   * `PlaneReducer.reduce` does.
    */
   reduce(picture: Uint8Array, { width, height }: Extent, region: Region, target: Uint8Array): void {
     const lumaEnd = width * height;

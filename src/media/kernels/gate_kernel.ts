@@ -72,8 +72,8 @@ export interface GateRunOptions {
    */
   readonly resume?: boolean;
   /**
-   * Whether a kept frame becomes the reference at once; default true. With false it becomes the reference when `keep` is called
-   * for it. See docs/frames.md#gate.
+   * Whether a kept frame becomes the reference at once; default true. With false it becomes the reference
+   * when `keep` is called for it. See docs/frames.md#gate.
    */
   readonly keepsAtOnce?: boolean;
 }
@@ -94,9 +94,10 @@ export class GateKernel {
   }
 
   /**
-   * Decides all rows in order. `frameIndex` is the caller's numbering, one entry a row; it may have gaps. The periodic
-   * keepalive counts differences of it. A row without a cut score (no column, or NaN in it) is decided by the Hamming
-   * distance of its hash; a row without an artifact score by the thresholds of its other signals. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
+   * Decides all rows in order. `frameIndex` is the caller's numbering, one entry a row; it may have gaps. The
+   * periodic keepalive counts differences of it. A row without a cut score (no column, or NaN in it) is
+   * decided by the Hamming distance of its hash; a row without an artifact score by the thresholds of its
+   * other signals. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
    */
   run(
     signals: SignalColumns,

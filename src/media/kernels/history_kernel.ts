@@ -49,10 +49,16 @@ export const CELLS = 360;
 export const LUMA_CELLS = 240;
 export const PROFILE_VALUES = 496;
 
-/** Places in `stats`: sums over the cells of the frame that was measured last, the largest change of a cell, the least and the largest. */
+/**
+ * Places in `stats`: sums over the cells of the frame that was measured last, the largest change of a cell,
+ * the least and the largest.
+ */
 export const STATS = { sum: 0, moved: 1, step: 2, change: 3, least: 4, most: 5 } as const;
 
-/** Places in `numbers` after `measureWays`: cells that differ and how many of them went straight; then sums: see there. */
+/**
+ * Places in `numbers` after `measureWays`: cells that differ and how many of them went straight; then sums:
+ * see there.
+ */
 export const WAYS = { changed: 0, straight: 1, sudden: 2, color: 3, all: 4 } as const;
 /** Places in `numbers` after `measureMixes`. */
 export const MIXES = { fromMix: 0, fromParts: 1, fromTime: 2, bends: 3 } as const;
@@ -105,7 +111,9 @@ export class HistoryKernel {
     return this.#module.apart(one, other);
   }
 
-  /** How many cells, luma and chroma, differ by more than `most` between two frames; `most` is below 65535. */
+  /**
+   * How many cells, luma and chroma, differ by more than `most` between two frames; `most` is below 65535.
+   */
   changed(one: number, other: number, most: number): number {
     return this.#module.changed(one, other, most);
   }
@@ -140,14 +148,17 @@ export class HistoryKernel {
     this.#module.fitSlide(one, other);
   }
 
-  /** Root of the mean squared steps between neighbouring luma cells, in levels; 0 for a picture of one brightness. */
+  /**
+   * Root of the mean squared steps between neighbouring luma cells, in levels; 0 for a picture of one
+   * brightness.
+   */
   roughness(frame: number): number {
     return this.#module.roughness(frame);
   }
 
   /**
-   * How much the structure of two frames is alike for the best of places up to `across` cells sideways and `along` up or down, in [-1,1] or
-   * a little more; steps of a level count little.
+   * How much the structure of two frames is alike for the best of places up to `across` cells sideways and
+   * `along` up or down, in [-1,1] or a little more; steps of a level count little.
    */
   likeness(one: number, other: number, across: number, along: number): number {
     return this.#module.likeness(one, other, across, along);

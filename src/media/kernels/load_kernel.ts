@@ -10,8 +10,9 @@ export type ExportKinds<Exports> = {
 };
 
 /**
- * Compiles `wasm/<name>.wasm` and gives it memory of its own. `kinds` repeats the interface `Exports` as values, because types
- * do not exist at run time; throws when the module lacks one of them or has it as another kind.
+ * Compiles `wasm/<name>.wasm` and gives it memory of its own. `kinds` repeats the interface `Exports` as
+ * values, because types do not exist at run time; throws when the module lacks one of them or has it as
+ * another kind.
  */
 export async function loadKernel<Exports>(name: string, kinds: ExportKinds<Exports>): Promise<Exports> {
   const { instance } = await WebAssembly.instantiate(await Deno.readFile(fileOf(name)));

@@ -1,4 +1,6 @@
-/** Lines of the picture that nothing was averaged of, which come before each reduced frame: docs/detection/faults.md#combing. */
+/** Lines of the picture that nothing was averaged of, which come before each reduced frame:
+ * docs/detection/faults.md#combing.
+ */
 
 import type { Region } from "../../model/frames/coordinates.ts";
 import { FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "./frame_planes.ts";
@@ -15,8 +17,9 @@ const CHROMA_BYTES = PLANE_BYTES / 4;
 export const STACKED_FRAME_BYTES = FRAME_BYTES + LINES_BYTES + 2 * LINES_CHROMA_BYTES;
 
 /**
- * The filters of ffmpeg that make a stacked frame of a picture; `reduction` are those that make the frame alone. Fields of fields are
- * each fourth line, for which nothing is copied; the scaler takes one line of each group from them.
+ * The filters of ffmpeg that make a stacked frame of a picture; `reduction` are those that make the frame
+ * alone. Fields of fields are each fourth line, for which nothing is copied; the scaler takes one line of
+ * each group from them.
  */
 export function stackingFilters(reduction: readonly string[]): string {
   const scale = `scale=${PLANE_WIDTH}:${GROUPS}:flags=neighbor:in_range=full:out_range=full,format=yuv420p`;
@@ -36,7 +39,8 @@ export function stackingFilters(reduction: readonly string[]): string {
 }
 
 /**
- * Leaves out the chroma of the lines, in place; returns where the frame begins. The stacked frame begins at `offset`:
+ * Leaves out the chroma of the lines, in place; returns where the frame begins. The stacked frame begins at
+ * `offset`:
  *
  * ```
  *   lines | luma | U of lines | U | V of lines | V    becomes    lines | luma | U | V
@@ -52,8 +56,8 @@ export function unstack(bytes: Uint8Array, offset: number): number {
 }
 
 /**
- * Copies the lines of `region` of a luma plane, whose rows have `stride` bytes, into `target`: those that ffmpeg takes, the first
- * line of each group, then the second ones, and so on.
+ * Copies the lines of `region` of a luma plane, whose rows have `stride` bytes, into `target`: those that
+ * ffmpeg takes, the first line of each group, then the second ones, and so on.
  */
 export function copyLines(
   source: Uint8Array,

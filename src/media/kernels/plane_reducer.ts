@@ -1,4 +1,6 @@
-/** Calls `wasm/reduce.wasm`, which scales a region of a plane of any size to the size of the frame filter's planes. */
+/** Calls `wasm/reduce.wasm`, which scales a region of a plane of any size to the size of the frame filter's
+ * planes.
+ */
 
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
@@ -64,8 +66,9 @@ export class PlaneReducer {
   }
 
   /**
-   * Scales `region` of the plane `source`, whose rows have `stride` bytes, into the first bytes of `target`. Of each `step` rows of the
-   * region only the first is taken. Throws a RangeError for a region outside the plane, or one with an edge above 8192.
+   * Scales `region` of the plane `source`, whose rows have `stride` bytes, into the first bytes of `target`.
+   * Of each `step` rows of the region only the first is taken. Throws a RangeError for a region outside the
+   * plane, or one with an edge above 8192.
    */
   reduce(source: Uint8Array, stride: number, region: Region, target: Uint8Array, step = 1): void {
     const height = Math.ceil(region.height / step);

@@ -97,8 +97,8 @@ export class RepeatKernel {
   }
 
   /**
-   * The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from those `lag` before them. Fills
-   * `counts` for the frames from there to `frame`.
+   * The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from
+   * those `lag` before them. Fills `counts` for the frames from there to `frame`.
    */
   trace(
     frame: number,
@@ -111,7 +111,10 @@ export class RepeatKernel {
     return this.#module.trace(frame, lag, most, earliest, variation, share);
   }
 
-  /** Fills `fits` for the lags from `first` to `last`, 302 at most; differences above `most` become FAR. Returns how many `minima` there are. */
+  /**
+   * Fills `fits` for the lags from `first` to `last`, 302 at most; differences above `most` become FAR.
+   * Returns how many `minima` there are.
+   */
   seek(frame: number, first: number, last: number, most: number): number {
     return this.#module.seek(frame, first, last, most);
   }

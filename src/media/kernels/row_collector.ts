@@ -1,10 +1,14 @@
-/** Collects the rows of a stream of frames: of each interval between two rows, what the later one has to tell. */
+/** Collects the rows of a stream of frames: of each interval between two rows, what the later one has to
+ * tell.
+ */
 
 import { LIMITS } from "../../contract/limits.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { copyInto, type FilterColumns, newColumns, resized, slice } from "./filter_columns.ts";
 
-/** What a row has: the signals of its frame, with the highest cut and artifact scores since the row before. */
+/**
+ * What a row has: the signals of its frame, with the highest cut and artifact scores since the row before.
+ */
 export interface CollectedRows extends FilterColumns {
   /** Time of the frame with that cut score, milliseconds; NaN where it is no cut. */
   readonly cutPtsMs: Float64Array<ArrayBuffer>;
@@ -20,7 +24,9 @@ export function sliceRows(rows: CollectedRows, start: number, end: number): Coll
   return { ...slice(rows, start, end), cutPtsMs: rows.cutPtsMs.subarray(start, end) };
 }
 
-/** The rows with room for `capacity` of them. Their memory is moved at once, and `rows` is empty afterwards. */
+/**
+ * The rows with room for `capacity` of them. Their memory is moved at once, and `rows` is empty afterwards.
+ */
 function resizedRows(rows: CollectedRows, capacity: number): CollectedRows {
   return {
     ...resized(rows, capacity),
@@ -106,8 +112,8 @@ export class RowCollector {
   }
 
   /**
-   * Removes the oldest `count` rows. Where these are all, and fill most of the memory, it is given away instead of copied: the
-   * rows of a long decode are tens of megabytes.
+   * Removes the oldest `count` rows. Where these are all, and fill most of the memory, it is given away
+   * instead of copied: the rows of a long decode are tens of megabytes.
    */
   take(count: number): CollectedRows & { readonly count: number } {
     const taken = sliceRows(this.#rows, 0, count);

@@ -34,8 +34,8 @@ const EXPORTS: ExportKinds<TriggerExports> = {
 };
 
 /**
- * One interpreter with the state of one sequence of samples. Samples come as a block, whose columns the caller fills in
- * place, or one at a time. See docs/triggers-policies.md#trigger-semantics.
+ * One interpreter with the state of one sequence of samples. Samples come as a block, whose columns the
+ * caller fills in place, or one at a time. See docs/triggers-policies.md#trigger-semantics.
  *
  * ```
  * begin(table) --> fill ptsMs[i], values[i * signals + s] --> run(count) --> flags
@@ -47,7 +47,9 @@ export class TriggerKernel {
   readonly samplesMax: number;
   /** Media time of each sample, milliseconds. A view of the module's memory, valid for the kernel's life. */
   readonly ptsMs: Float64Array<ArrayBuffer>;
-  /** Row after row, with one column for each signal of the table in its order; NaN where a signal is missing. */
+  /**
+   * Row after row, with one column for each signal of the table in its order; NaN where a signal is missing.
+   */
   readonly values: Float32Array<ArrayBuffer>;
 
   readonly #module: TriggerExports;
@@ -85,8 +87,8 @@ export class TriggerKernel {
   }
 
   /**
-   * The flags of the next sample: `FIRED`, `MISSING_SIGNAL` (`model/triggers/program_table.ts`), both or 0. NaN is a missing
-   * score; signals of other kinds are always missing. Allocates nothing.
+   * The flags of the next sample: `FIRED`, `MISSING_SIGNAL` (`model/triggers/program_table.ts`), both or 0.
+   * NaN is a missing score; signals of other kinds are always missing. Allocates nothing.
    */
   step(ptsMs: number, motionScore: number, noveltyScore: number, confidence: number): number {
     this.values[this.#motionColumn] = motionScore;
@@ -95,7 +97,10 @@ export class TriggerKernel {
     return this.#module.step(ptsMs);
   }
 
-  /** Runs the first `count` samples of the block; returns a copy of their flags. Throws a RangeError for more than fit. */
+  /**
+   * Runs the first `count` samples of the block; returns a copy of their flags. Throws a RangeError for more
+   * than fit.
+   */
   run(count: number): Uint8Array<ArrayBuffer> {
     if (!(count >= 0 && count <= this.samplesMax)) {
       throw new RangeError(`Cannot step ${count} samples as a block holds ${this.samplesMax}`);

@@ -48,9 +48,9 @@ export interface ZoneInterval {
 }
 
 /**
- * One zone with the state of one sequence of frames. Scores are compared without rounding: a score of 0.6 meets the
- * threshold 0.6. A frame between the two thresholds restarts the count, and so does NaN, a frame without a score. See
- * docs/live/events.md#restricted-zone.
+ * One zone with the state of one sequence of frames. Scores are compared without rounding: a score of 0.6
+ * meets the threshold 0.6. A frame between the two thresholds restarts the count, and so does NaN, a frame
+ * without a score. See docs/live/events.md#restricted-zone.
  */
 export class ZoneKernel {
   readonly #module: ZoneExports;
@@ -70,7 +70,9 @@ export class ZoneKernel {
     return new ZoneKernel(await loadKernel("zone", EXPORTS));
   }
 
-  /** Starts a sequence with nobody in the zone. Throws a RangeError for thresholds that no policy may have. */
+  /**
+   * Starts a sequence with nobody in the zone. Throws a RangeError for thresholds that no policy may have.
+   */
   begin({ enterScore, exitScore, enterAfterFrames, exitAfterFrames }: ZoneThresholds): void {
     const isCount = (frames: number) => Number.isInteger(frames) && frames >= 1 && frames < 2 ** 31;
     if (!(exitScore < enterScore) || !isCount(enterAfterFrames) || !isCount(exitAfterFrames)) {

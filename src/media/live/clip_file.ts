@@ -133,7 +133,10 @@ function soundFrom(units: readonly CopiedUnit[], given: ClipSound | null, fromMs
   return { carried, sound: whole.map((unit) => ({ ...unit, data: withoutAdts(unit.data) })) };
 }
 
-/** The sound with what a decoder has to know. Some sources say what their AAC is in each frame only; null for a frame that does not. */
+/**
+ * The sound with what a decoder has to know. Some sources say what their AAC is in each frame only; null for
+ * a frame that does not.
+ */
 export function carriedSound(sound: ClipSound, frame: Uint8Array): ClipSound | null {
   if (sound.codec === "opus" || sound.codecData.length > 0) return sound;
   const codecData = configInAdts(frame);
@@ -150,8 +153,9 @@ function shownFrames(units: readonly CopiedUnit[]): CopiedUnit[] {
 }
 
 /**
- * The end of each unit, by its time: where the next one in time begins. The last one is as long as most of those before it, unless its
- * end is known: pictures that are shown before it may be missing, as they come behind it.
+ * The end of each unit, by its time: where the next one in time begins. The last one is as long as most of
+ * those before it, unless its end is known: pictures that are shown before it may be missing, as they come
+ * behind it.
  */
 function endsOf(times: readonly number[], endMs: number | null = null): Map<number, number> {
   const sorted = times.toSorted((one, other) => one - other);

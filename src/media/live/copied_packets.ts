@@ -1,4 +1,6 @@
-/** The encoded packets of a pulled live source as they came: ffmpeg copies them into a socket beside its decode. */
+/** The encoded packets of a pulled live source as they came: ffmpeg copies them into a socket beside its
+ * decode.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { pause } from "../../base/wait.ts";
@@ -23,11 +25,14 @@ export interface CopiedUnit {
 export interface PacketSink {
   /** Called when the headers are read, before the first unit. */
   readonly onStreams: (streams: { readonly video: NutStream; readonly sound: NutStream | null }) => void;
-  /** Called with each packet in the order in which it came; times are those of the decoded frames. Must neither wait nor throw. */
+  /**
+   * Called with each packet in the order in which it came; times are those of the decoded frames. Must
+   * neither wait nor throw.
+   */
   readonly onUnit: (unit: CopiedUnit) => void;
   /**
-   * Called where units are left out: those up to the next key frame, or one of sound alone. Where the bytes are no longer understood,
-   * nothing follows.
+   * Called where units are left out: those up to the next key frame, or one of sound alone. Where the bytes
+   * are no longer understood, nothing follows.
    */
   readonly onLost: (reason: string) => void;
   /** Whether somebody waits for the next unit, as for the live view. */
@@ -53,7 +58,10 @@ const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
 /** Longest element that is no packet, such as a header; the header of a packet is short. */
 const ELEMENT_BYTES_MAX = UNIT_BYTES_MAX + 4096;
 
-/** Reads to the end, even where the bytes are no longer understood. It rests between reads, for less long where much comes. */
+/**
+ * Reads to the end, even where the bytes are no longer understood. It rests between reads, for less long
+ * where much comes.
+ */
 export async function readPackets(
   connection: Deno.UnixConn,
   sink: PacketSink,
@@ -80,12 +88,18 @@ export async function readPackets(
   }
 }
 
-/** Finds the packets in the bytes of a NUT stream, which come in pieces. A packet that is too long is never held. */
+/**
+ * Finds the packets in the bytes of a NUT stream, which come in pieces. A packet that is too long is never
+ * held.
+ */
 class PacketReader {
   readonly #sink: PacketSink;
   readonly #reader = new NutReader({ streamsMax: 2, frameBytesMax: UNIT_BYTES_MAX });
   #bytes = new Uint8Array(4 * READ_BYTES);
-  /** The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
+  /**
+   * The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not
+   * complete.
+   */
   #at = 0;
   #end = 0;
   #isAnnounced = false;

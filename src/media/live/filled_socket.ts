@@ -7,7 +7,10 @@ export interface FilledSocketOptions {
   /** The folder for the socket. */
   readonly socketDir: string;
   readonly world: Pick<World, "randomBytes">;
-  /** Reads and closes what it gets. It must go on to the end, also where it takes nothing more, as ffmpeg must never wait here. */
+  /**
+   * Reads and closes what it gets. It must go on to the end, also where it takes nothing more, as ffmpeg must
+   * never wait here.
+   */
   readonly read: (connection: Deno.UnixConn) => Promise<void>;
 }
 

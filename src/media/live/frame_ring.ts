@@ -12,7 +12,10 @@ export interface FramePixels extends Extent {
   readonly sourceExtent: Extent;
   /** Whether the pixels can be read: false once their memory is used for a newer frame. */
   readonly isAvailable: boolean;
-  /** A view; throws when the pixels are no longer available. Copy what must live longer than the ring keeps it. */
+  /**
+   * A view; throws when the pixels are no longer available. Copy what must live longer than the ring keeps
+   * it.
+   */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -42,7 +45,10 @@ export class FrameRing {
   #extent: Extent | null = null;
   #slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
   #next = 0;
-  /** The unread bytes of the slot are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
+  /**
+   * The unread bytes of the slot are `[at, end)`. `at` may be greater than `end`, while a skipped element is
+   * not complete.
+   */
   #at = 0;
   #end = 0;
   /** Where the bytes go on behind a frame that was read and waits; null where none does. */
@@ -64,8 +70,9 @@ export class FrameRing {
   }
 
   /**
-   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. Where a frame waits, so
-   * does what follows it, until the next call without new bytes. Throws a NutError for bytes that are no stream of raw frames.
+   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is
+   * complete. Where a frame waits, so does what follows it, until the next call without new bytes. Throws a
+   * NutError for bytes that are no stream of raw frames.
    */
   push(
     bytes: Uint8Array,
@@ -111,7 +118,10 @@ export class FrameRing {
     }
   }
 
-  /** Makes room for frames of this size, which one waits for. Those that were given before stay as long as somebody has them. */
+  /**
+   * Makes room for frames of this size, which one waits for. Those that were given before stay as long as
+   * somebody has them.
+   */
   resize(extent: Extent): void {
     this.#extent = extent;
     const bytes = slotBytes(extent);

@@ -1,4 +1,6 @@
-/** Encodes single frames as JPEGs with little delay: for each frame size, an ffmpeg runs and waits for the next frame. */
+/** Encodes single frames as JPEGs with little delay: for each frame size, an ffmpeg runs and waits for the
+ * next frame.
+ */
 
 import { Deadline, OutOfTime, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -51,8 +53,8 @@ export class JpegEncoderPool implements AsyncDisposable {
 
   /**
    * A JPEG of `region` (pixels, even position and size) of the frame; null when it would have more than
-   * LIMITS.live.jpegBytesMax. The pixels are copied before this returns. Rejects with JpegFailed, after two seconds at the
-   * latest, and for a region of 2x2.
+   * LIMITS.live.jpegBytesMax. The pixels are copied before this returns. Rejects with JpegFailed, after two
+   * seconds at the latest, and for a region of 2x2.
    */
   async encode(frame: FramePixels, region: Region): Promise<Uint8Array<ArrayBuffer> | null> {
     if (this.#closing.signal.aborted) throw new JpegFailed("the encoders are closed");
@@ -73,7 +75,10 @@ export class JpegEncoderPool implements AsyncDisposable {
     }
   }
 
-  /** Starts the ffmpeg for regions of this size in advance; does nothing where there are `maxEncoders` already. */
+  /**
+   * Starts the ffmpeg for regions of this size in advance; does nothing where there are `maxEncoders`
+   * already.
+   */
   prepare({ width, height }: Extent, isFullRange = false): void {
     const shape = { width, height, isFullRange };
     const isNew = !this.#closing.signal.aborted && !this.#encoders.has(keyOf(shape));

@@ -1,4 +1,6 @@
-/** Analyses each frame of a live stream: signals at once, then in order and soon after the decisions of gate, zone and trigger. */
+/** Analyses each frame of a live stream: signals at once, then in order and soon after the decisions of gate,
+ * zone and trigger.
+ */
 
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -48,13 +50,13 @@ export interface LiveAnalysisOptions {
   /** The program of a trigger; null for none. `load` throws what `validProgram` throws. */
   readonly trigger: TriggerProgram | null;
   /**
-   * Called once for each frame, in order, while its pixels are still available. For a frame that is kept, `keep` or `discard`
-   * must be called afterwards; no later frame is decided before. Must not throw.
+   * Called once for each frame, in order, while its pixels are still available. For a frame that is kept,
+   * `keep` or `discard` must be called afterwards; no later frame is decided before. Must not throw.
    */
   readonly onDecision: (decision: FrameDecision) => void;
   /**
-   * Called when a freeze, a black stretch or a flash has ended; what lasts until the stream is interrupted ends there. Frames
-   * are numbers of the session's frames, times their media times. Must not throw.
+   * Called when a freeze, a black stretch or a flash has ended; what lasts until the stream is interrupted
+   * ends there. Frames are numbers of the session's frames, times their media times. Must not throw.
    */
   readonly onRange?: (range: DetectedRange) => void;
 }
@@ -63,7 +65,10 @@ export interface LiveAnalysisOptions {
 export interface FrameDecision {
   readonly frame: DecodedFrame;
   readonly coordinates: ImageCoordinates;
-  /** The rectangle of the frame's own pixels that was analysed; it differs from the coordinates where the frame was scaled. */
+  /**
+   * The rectangle of the frame's own pixels that was analysed; it differs from the coordinates where the
+   * frame was scaled.
+   */
   readonly region: Region;
   readonly gateReason: GateReason;
   readonly gateConfidence: number;
@@ -73,10 +78,16 @@ export interface FrameDecision {
   readonly confidence: number;
   /** Whether the gate keeps the frame: `keep` or `discard` must follow. */
   readonly isKept: boolean;
-  /** Whether the kept frames repeat themselves, and whether that began on this frame. See docs/live/events.md#loop-detector. */
+  /**
+   * Whether the kept frames repeat themselves, and whether that began on this frame. See
+   * docs/live/events.md#loop-detector.
+   */
   readonly isLooping: boolean;
   readonly hasEnteredLoop: boolean;
-  /** Set when activity entered the zone on this frame: its score, and for how many frames in a row it had to last. */
+  /**
+   * Set when activity entered the zone on this frame: its score, and for how many frames in a row it had to
+   * last.
+   */
   readonly zone:
     | { readonly score: number; readonly threshold: number; readonly consecutiveFrames: number }
     | null;
@@ -136,10 +147,11 @@ interface Reference {
  *                     ≈ 0.4 ms                     nearly always at once        ↑ keep | discard
  * ```
  *
- * A frame that differs little from the one before can never become a cut and is decided at once. A frame that may be a cut
- * waits for later frames, and those wait behind it. The gate's reference advances only by `keep`, when a JPEG was made; the
- * frames in between wait as well, so that they are not compared with an old reference. Where more than eight would wait, the
- * kept frame becomes the reference before its JPEG is made, and stops being it should that fail. See docs/frames.md#gate.
+ * A frame that differs little from the one before can never become a cut and is decided at once. A frame that
+ * may be a cut waits for later frames, and those wait behind it. The gate's reference advances only by
+ * `keep`, when a JPEG was made; the frames in between wait as well, so that they are not compared with an old
+ * reference. Where more than eight would wait, the kept frame becomes the reference before its JPEG is made,
+ * and stops being it should that fail. See docs/frames.md#gate.
  */
 export class LiveAnalysis implements Disposable {
   /** Frames that could not be analysed, because the crop leaves less than 2x2 pixels of them. */
@@ -163,7 +175,10 @@ export class LiveAnalysis implements Disposable {
   #keeping: Reference | null = null;
   /** The newest reference that has its JPEG; null before the first. */
   #certain: Reference | null = null;
-  /** References whose JPEGs are still being made, in order. The newest one of them is what frames are compared with. */
+  /**
+   * References whose JPEGs are still being made, in order. The newest one of them is what frames are compared
+   * with.
+   */
   #assumed: Reference[] = [];
   #isDeciding = false;
   #isDisposed = false;
@@ -208,8 +223,8 @@ export class LiveAnalysis implements Disposable {
   }
 
   /**
-   * Measures the next frame and decides all frames that can be decided now. Returns its signals, in an object that the next
-   * call overwrites; null for a frame of which the crop leaves less than 2x2 pixels.
+   * Measures the next frame and decides all frames that can be decided now. Returns its signals, in an object
+   * that the next call overwrites; null for a frame of which the crop leaves less than 2x2 pixels.
    */
   push(frame: DecodedFrame): FrameSignals | null {
     const place = this.#placeIn(frame.pixels);
@@ -236,7 +251,9 @@ export class LiveAnalysis implements Disposable {
     return this.#place?.region ?? null;
   }
 
-  /** A JPEG of the kept frame was made: it becomes the gate's reference. Calls for other frames are ignored. */
+  /**
+   * A JPEG of the kept frame was made: it becomes the gate's reference. Calls for other frames are ignored.
+   */
   keep(frameIndex: number): void {
     const kept = this.#pending(frameIndex);
     if (!kept) return;
@@ -264,7 +281,10 @@ export class LiveAnalysis implements Disposable {
     if (wasNewest) this.#compareWith(this.#assumed.at(-1) ?? this.#certain);
   }
 
-  /** The stream was interrupted: a range that lasts until now does not go on behind the gap, and no fault begins there. */
+  /**
+   * The stream was interrupted: a range that lasts until now does not go on behind the gap, and no fault
+   * begins there.
+   */
   interrupt(): void {
     this.#ranges?.end();
     this.#rowBehindGap = this.#kernels.filter.count;
@@ -317,8 +337,9 @@ export class LiveAnalysis implements Disposable {
   }
 
   /**
-   * Goes on as if the JPEG had been made, because the pixels of the frames that wait would leave the ring. The encoder has a
-   * copy of the kept frame's pixels, so it nearly always succeeds, for instance once its process has started.
+   * Goes on as if the JPEG had been made, because the pixels of the frames that wait would leave the ring.
+   * The encoder has a copy of the kept frame's pixels, so it nearly always succeeds, for instance once its
+   * process has started.
    */
   #assumeKept(): void {
     if (!this.#keeping) return;
@@ -391,8 +412,8 @@ export class LiveAnalysis implements Disposable {
     this.#isResumed = true;
     const gateReason = GATE_REASONS[judged.reason[0]!]!;
     const [novelty, motion, confidence] = [judged.novelty[0]!, judged.motion[0]!, judged.confidence[0]!];
-    // The loop detector compares kept frames only: any two consecutive frames look alike, so that with all frames a camera
-    // would always be in a loop. See docs/live/events.md#loop-detector.
+    // The loop detector compares kept frames only: any two consecutive frames look alike, so that with all
+    // frames a camera would always be in a loop. See docs/live/events.md#loop-detector.
     const hasEnteredLoop = isKept(gateReason) && this.#loop.step(signals.hashLow, signals.hashHigh);
     const hasEnteredZone = zone?.step(motion) === "entered";
     const flags = trigger?.step(frame.ptsMs, motion, novelty, confidence) ?? 0;

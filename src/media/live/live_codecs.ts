@@ -1,4 +1,5 @@
-/** Which codecs the machine's ffmpeg decodes besides VP8 and H.264, so that offers with them can be accepted. */
+/** Which codecs the machine's ffmpeg decodes besides VP8 and H.264, so that offers with them can be accepted.
+ */
 
 import type { VideoCodec } from "../../model/live/offer.ts";
 import type { AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";

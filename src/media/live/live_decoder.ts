@@ -1,4 +1,5 @@
-/** Decodes live video: access units in as they come, frames out in order with the exact time of their unit. */
+/** Decodes live video: access units in as they come, frames out in order with the exact time of their unit.
+ */
 
 import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -62,12 +63,15 @@ export interface LiveDecoderOptions {
   readonly onFault: (message: string, reason: "unexpected_exit" | "spawn_failure") => void;
 }
 
-/** How many of the newest frames are kept: a cut is decided five frames late, and its JPEG takes a few frames more. */
+/**
+ * How many of the newest frames are kept: a cut is decided five frames late, and its JPEG takes a few frames
+ * more.
+ */
 export const RING_FRAMES = 10;
 
 /**
- * The most memory for a session's frames, bytes: the ring and the units that wait. ffmpeg's own memory (some 50 MB up to 1080p)
- * and that of the kernels (3 MiB) are not included.
+ * The most memory for a session's frames, bytes: the ring and the units that wait. ffmpeg's own memory (some
+ * 50 MB up to 1080p) and that of the kernels (3 MiB) are not included.
  *
  * ```
  *   640x480     10 x (460,800 + 272 KiB) + ...   =   7.7 MB + 8 MiB
@@ -118,8 +122,9 @@ interface NumberedUnit extends EncodedUnit {
  *              └ behind: over 15 units, half a second      └ no frame for 5 s, or ended: another one at the next keyframe
  * ```
  *
- * Units are only dropped up to the next keyframe, never single ones, because the units after them refer to them. Decoding
- * starts with a keyframe. A unit that cannot be decoded gives no frame, and nothing else happens.
+ * Units are only dropped up to the next keyframe, never single ones, because the units after them refer to
+ * them. Decoding starts with a keyframe. A unit that cannot be decoded gives no frame, and nothing else
+ * happens.
  */
 export class LiveDecoder implements AsyncDisposable {
   /** Units pushed; frames given; units that were dropped before decoding; ffmpegs that were replaced. */
@@ -197,14 +202,18 @@ export class LiveDecoder implements AsyncDisposable {
     while (this.#ending.size > 0) await Promise.all(this.#ending);
   }
 
-  /** Whether the unit is decoded. If it is not, nothing is decoded before the next keyframe, except for an empty unit. */
+  /**
+   * Whether the unit is decoded. If it is not, nothing is decoded before the next keyframe, except for an
+   * empty unit.
+   */
   #admits({ data, isKeyframe }: EncodedUnit, nowMs: number): boolean {
     const isFull = this.#queue.length >= UNITS_QUEUED_MAX ||
       this.#queuedBytes + data.length > QUEUED_BYTES_MAX;
     if (data.length === 0) return false;
     if (data.length > UNIT_BYTES_MAX || isFull) return this.#dropToKeyframe();
     if (this.#isDropping) {
-      // As long as ffmpeg reads its input it works, and then a unit without a frame by now will never give one.
+      // As long as ffmpeg reads its input it works, and then a unit without a frame by now will never give
+      // one.
       const isStuck = this.#writing !== null && nowMs - this.#writingSinceMs > LATE_MS;
       if (!isKeyframe || isStuck) return false;
       this.#inFlight = [];
@@ -272,7 +281,10 @@ export class LiveDecoder implements AsyncDisposable {
     }
   }
 
-  /** Starts an ffmpeg whose first unit is this one; null when the unit is no keyframe, or after a fault or disposing. */
+  /**
+   * Starts an ffmpeg whose first unit is this one; null when the unit is no keyframe, or after a fault or
+   * disposing.
+   */
   async #startWith(unit: NumberedUnit): Promise<LiveFfmpeg | null> {
     if (this.#closing.signal.aborted) return null;
     if (!unit.isKeyframe) {
@@ -343,7 +355,8 @@ export class LiveDecoder implements AsyncDisposable {
 
   #emit(pixels: FramePixels, rtpTimestamp: number, report: number): void {
     const at = this.#inFlight.findIndex((unit) => unit.rtpTimestamp === rtpTimestamp);
-    // Times are exact. So a frame without a unit belongs to a unit that was dropped, or was invented by the decoder.
+    // Times are exact. So a frame without a unit belongs to a unit that was dropped, or was invented by the
+    // decoder.
     if (at === -1) return;
     const unit = this.#inFlight[at]!;
     this.#inFlight = this.#inFlight.filter((other) => other.rtpTimestamp > rtpTimestamp);

@@ -1,4 +1,5 @@
-/** One ffmpeg that decodes a live input: it gives each frame as soon as it is decoded, with its exact time. */
+/** One ffmpeg that decodes a live input: it gives each frame as soon as it is decoded, with its exact time.
+ */
 
 import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -18,13 +19,16 @@ export interface LiveFfmpegOptions {
   readonly world: World;
   /** The job to run. The input of a `live_decode` comes through `write`. */
   readonly job: JobOf<"live_decode" | "live_pull">;
-  /** The size of the first pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
+  /**
+   * The size of the first pictures as displayed, before scaling; where it is not known, what ffmpeg says of
+   * its input counts.
+   */
   readonly sourceExtent?: Extent;
   readonly ring: FrameRing;
   readonly room: FrameRoom;
   /**
-   * Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s, `report` what the
-   * decoder says of the frame: bits of `REPORT`.
+   * Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s,
+   * `report` what the decoder says of the frame: bits of `REPORT`.
    */
   readonly onPixels: (pixels: FramePixels, rtpTimestamp: number, report: number) => void;
   readonly signal: AbortSignal;
@@ -35,8 +39,8 @@ export interface LiveFfmpegOptions {
  *   stdin ─IVF→ ffmpeg ─NUT→ stdout ─read in 64 KiB─→ FrameRing ─→ onPixels
  * ```
  *
- * One frame out for each unit in, without delay: one thread each for decoder, filter and "encoder", because more threads delay
- * frames; no probing beyond the first bytes; every packet is flushed.
+ * One frame out for each unit in, without delay: one thread each for decoder, filter and "encoder", because
+ * more threads delay frames; no probing beyond the first bytes; every packet is flushed.
  */
 export class LiveFfmpeg {
   /** How ffmpeg ended, with its error output; all its output was read. Never rejects. */
@@ -101,7 +105,10 @@ export class LiveFfmpeg {
     return { ...ended, stderr, noRoomFor, notUnderstood };
   }
 
-  /** What the decoder says of a frame comes before its bytes, but through another pipe. False if it does not come in time. */
+  /**
+   * What the decoder says of a frame comes before its bytes, but through another pipe. False if it does not
+   * come in time.
+   */
   async #isReported(world: World, signal: AbortSignal): Promise<boolean> {
     for (let ms = 0; ms < REPORT_WAIT_MS && this.#reports.isAwaited; ms += REPORT_POLL_MS) {
       await pause(world, REPORT_POLL_MS, signal);
@@ -129,7 +136,8 @@ export class LiveFfmpeg {
         if (!isDescribed) await hasEndedWithin(world, DESCRIPTION_WAIT_MS, described.known);
         isDescribed = true;
         const sizeOf = (pts: number, first: Extent, fits: (frame: Extent) => boolean) => {
-          // A change of which the bytes say nothing is in the log, which comes before the frame, but through another pipe.
+          // A change of which the bytes say nothing is in the log, which comes before the frame, but through
+          // another pipe.
           const isTold = reports.filtered > frames && described.sizes.saidSizes >= reports.scaled;
           if (isTold) isSilent = false;
           else if (!isSilent) return null;
@@ -186,7 +194,10 @@ class NoRoom extends Error {
   }
 }
 
-/** What NUT has no field for, read from what ffmpeg says of its input and its output: colour range, size before scaling. */
+/**
+ * What NUT has no field for, read from what ffmpeg says of its input and its output: colour range, size
+ * before scaling.
+ */
 class StreamDescription {
   isFullRange = false;
   /** Size of the first video stream of the input; null where ffmpeg does not say. */
@@ -196,7 +207,9 @@ class StreamDescription {
   #line = "";
   readonly #known = Promise.withResolvers<void>();
   readonly #decoder = new TextDecoder();
-  /** ffmpeg's output until it has described its video stream, or has said too much else; null from then on. */
+  /**
+   * ffmpeg's output until it has described its video stream, or has said too much else; null from then on.
+   */
   #text: string | null = "";
 
   get known(): Promise<void> {

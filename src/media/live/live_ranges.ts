@@ -1,4 +1,5 @@
-/** Freezes, black and flashes of a live stream, reported when they end, in the frame numbers of its session. */
+/** Freezes, black and flashes of a live stream, reported when they end, in the frame numbers of its session.
+ */
 
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { RangeMeasures } from "../detection/frame_history.ts";

@@ -1,4 +1,6 @@
-/** Follows the size of the pictures of a live ffmpeg, which may change within the stream: NUT has that of the first one alone. */
+/** Follows the size of the pictures of a live ffmpeg, which may change within the stream: NUT has that of the
+ * first one alone.
+ */
 
 import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
 

@@ -1,4 +1,6 @@
-/** The sound of a pulled live source: ffmpeg writes samples into a socket, and they are given on in blocks of 20 ms. */
+/** The sound of a pulled live source: ffmpeg writes samples into a socket, and they are given on in blocks of
+ * 20 ms.
+ */
 
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 

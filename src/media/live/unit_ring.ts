@@ -13,8 +13,8 @@ export interface UnitRingOptions {
  *   [ key · · · key · · · · key · · · ]        units in decoding order, sound between them
  *     ^ oldest      ^ keepMs ago     ^ newest
  * ```
- * The ring always begins with a key frame. Beyond `bytesMax` it begins with a later one, and is empty where there is none.
- * Its parts, between the calls of `cut`, do not fit into one file.
+ * The ring always begins with a key frame. Beyond `bytesMax` it begins with a later one, and is empty where
+ * there is none. Its parts, between the calls of `cut`, do not fit into one file.
  */
 export class UnitRing {
   readonly #keepMs: number;
@@ -78,7 +78,10 @@ export class UnitRing {
     this.#isCut = false;
   }
 
-  /** The units from the last key frame at or before `fromMs` on, or from the first one; sound of before is left out. */
+  /**
+   * The units from the last key frame at or before `fromMs` on, or from the first one; sound of before is
+   * left out.
+   */
   from(fromMs: number): CopiedUnit[] {
     const at = Math.max(0, this.#lastKeyframeUntil(fromMs));
     const startMs = this.#units[at]?.ptsMs ?? 0;

@@ -1,4 +1,6 @@
-/** ffmpeg's arguments for recorded media: sampling, cropping and scaling of frames, and how they are written into pipes. */
+/** ffmpeg's arguments for recorded media: sampling, cropping and scaling of frames, and how they are written
+ * into pipes.
+ */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
@@ -48,8 +50,8 @@ interface InputOptions {
 }
 
 /**
- * The arguments before the outputs. With `seekS` above 0, decoding begins at the last key frame before that time; frames keep
- * their times. `log` is what ffmpeg logs.
+ * The arguments before the outputs. With `seekS` above 0, decoding begins at the last key frame before that
+ * time; frames keep their times. `log` is what ffmpeg logs.
  */
 export function inputArgs(
   { input, info }: DecodeSubject,
@@ -73,9 +75,10 @@ export function inputArgs(
 const OWN_CLOCK = ["-copyts", "-start_at_zero"];
 
 /**
- * Says that this processor reads scattered bytes slowly, so that the scaler loads them one by one: the same samples, and on
- * AMD processors half the scaler's time, a fifth of a decode of 1080p. The number of ffmpeg's flag `slowgather`, whose
- * name is known to x86 alone, and not to versions before 5.0; those ignore the number.
+ * Says that this processor reads scattered bytes slowly, so that the scaler loads them one by one: the same
+ * samples, and on AMD processors half the scaler's time, a fifth of a decode of 1080p. The number of ffmpeg's
+ * flag `slowgather`, whose name is known to x86 alone, and not to versions before 5.0; those ignore the
+ * number.
  */
 const SLOW_GATHER = 0x2000000;
 
@@ -87,8 +90,9 @@ export interface FrameSelection {
 }
 
 /**
- * Writes frames, reduced to 320x180 yuv420p below some lines of the picture as they are, into the pipe at `fifoPath`: all decoded ones,
- * of which the decode Worker chooses those that keep to the rate, or those of the selection.
+ * Writes frames, reduced to 320x180 yuv420p below some lines of the picture as they are, into the pipe at
+ * `fifoPath`: all decoded ones, of which the decode Worker chooses those that keep to the rate, or those of
+ * the selection.
  */
 export function planeOutput(
   subject: DecodeSubject,
@@ -118,17 +122,19 @@ export function planeOutput(
     ],
     ...ownTimes(subject.info.video!.timeBase),
     ...RISING_DECODE_TIMES,
-    // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
-    // together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does not grow with the frames.
+    // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for
+    // each frame: together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does
+    // not grow with the frames.
     ...["-c:v", "rawvideo", "-threads", "1", "-f", "nut", "-write_index", "0", "-flush_packets", "0"],
     ...["-blocksize", String(PIPE_BYTES), "-y", `file:${fifoPath}`],
   ];
 }
 
 /**
- * Writes JPEGs of the selected frames to `output`, with their numbers as times: see `numberIn`. The fixed Huffman tables cost a tenth more bytes and
- * save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters the next frames, but each JPEG
- * comes only when one or two more frames were chosen.
+ * Writes JPEGs of the selected frames to `output`, with their numbers as times: see `numberIn`. The fixed
+ * Huffman tables cost a tenth more bytes and save a fifth of the encoder's time. With two threads the encoder
+ * works while ffmpeg filters the next frames, but each JPEG comes only when one or two more frames were
+ * chosen.
  */
 export function jpegOutput(
   subject: DecodeSubject,
@@ -215,8 +221,8 @@ function cropping({ info, coordinates }: DecodeSubject): string[] {
 }
 
 /**
- * Crops, then scales. Both ranges are declared as full, so that the scaler does not stretch samples of 16..235: they stay as
- * they are. See docs/frames.md#signals.
+ * Crops, then scales. Both ranges are declared as full, so that the scaler does not stretch samples of
+ * 16..235: they stay as they are. See docs/frames.md#signals.
  */
 function planeScaling(subject: DecodeSubject): string[] {
   const { pixelFormat } = subject.info.video!;
@@ -245,9 +251,9 @@ function toPlanes(pixelFormat: string): string[] {
 }
 
 /**
- * Converts to full range, which JPEG has and most video has not. The scaler is there even where nothing has to be scaled,
- * because a source may change its size on the way. Without a change of size all its methods give the same samples, and
- * `neighbor` is three times as fast as the default.
+ * Converts to full range, which JPEG has and most video has not. The scaler is there even where nothing has
+ * to be scaled, because a source may change its size on the way. Without a change of size all its methods
+ * give the same samples, and `neighbor` is three times as fast as the default.
  */
 function jpegScaling({ info, coordinates }: DecodeSubject, { width, height }: JpegSize): string[] {
   const { resolved_region: region } = coordinates;

@@ -1,4 +1,6 @@
-/** How long a decode may take and how much CPU time it may use, and which outcomes of ffmpeg are faults of the medium. */
+/** How long a decode may take and how much CPU time it may use, and which outcomes of ffmpeg are faults of
+ * the medium.
+ */
 
 import { endedEarly, type SourceEnd } from "../../model/frames/ended_early.ts";
 import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
@@ -51,24 +53,25 @@ export function decodeCpuSeconds(scope: DecodeScope): number {
 }
 
 /**
- * Whether the source is a camera or a live playlist, which gives frames in real time and does not end. A decode of it gives
- * `maxFrames` frames, or as many as have come by the deadline.
+ * Whether the source is a camera or a live playlist, which gives frames in real time and does not end. A
+ * decode of it gives `maxFrames` frames, or as many as have come by the deadline.
  */
 export function isEndless({ input, info }: Pick<DecodeScope, "input" | "info">): boolean {
   return input.path === null && info.durationMs === null;
 }
 
 /**
- * Frames that ffmpeg decodes for `maxFrames` rows: one more shows whether the source goes on. A camera always does, and nobody
- * should wait for its next frame. Null where it is not known how many there are between two rows: then the reader ends it.
+ * Frames that ffmpeg decodes for `maxFrames` rows: one more shows whether the source goes on. A camera always
+ * does, and nobody should wait for its next frame. Null where it is not known how many there are between two
+ * rows: then the reader ends it.
  */
 export function framesToDecode(scope: DecodeScope): number | null {
   return takesEveryFrame(scope.plan) ? scope.maxFrames + (isEndless(scope) ? 0 : 1) : null;
 }
 
 /**
- * Throws a Refusal where no frame was decoded or one of our limits was reached, of which `late` tells. Frames and then an error are a damaged file: see
- * `endOf`.
+ * Throws a Refusal where no frame was decoded or one of our limits was reached, of which `late` tells. Frames
+ * and then an error are a damaged file: see `endOf`.
  */
 export function refuseFailure(
   outcome: Omit<Outcome, "stdout">,
@@ -87,8 +90,8 @@ export function refuseFailure(
 }
 
 /**
- * How a source ended of which all frames that there are were decoded. `sourceFault` is why a part of it did not come; null where all
- * came. An endless one announces no end, and may have met the limit of time.
+ * How a source ended of which all frames that there are were decoded. `sourceFault` is why a part of it did
+ * not come; null where all came. An endless one announces no end, and may have met the limit of time.
  */
 export function endOf(
   scope: DecodeScope,

@@ -1,4 +1,6 @@
-/** One ffmpeg that decodes rows of signals and JPEGs on demand: its full pipe stops it while no more rows are granted. */
+/** One ffmpeg that decodes rows of signals and JPEGs on demand: its full pipe stops it while no more rows are
+ * granted.
+ */
 
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { Region } from "../../model/frames/coordinates.ts";
@@ -56,9 +58,10 @@ export interface DecodeRunOptions {
  *             └─JPEGs──→ stdout ─────────────────────────────────────────────────────→ jpegs
  * ```
  *
- * Only the planes apply back pressure: the Worker reads no further than `grant` allows, so the pipe fills up and ffmpeg
- * blocks. JPEGs are always read, because otherwise the two outputs of one process could block each other. There are never more
- * of them than belong to the granted rows and to the few frames in the pipe and in ffmpeg's queues.
+ * Only the planes apply back pressure: the Worker reads no further than `grant` allows, so the pipe fills up
+ * and ffmpeg blocks. JPEGs are always read, because otherwise the two outputs of one process could block each
+ * other. There are never more of them than belong to the granted rows and to the few frames in the pipe and
+ * in ffmpeg's queues.
  */
 export class DecodeRun implements AsyncDisposable {
   /** What has come, in order; the consumer removes what it takes. */
@@ -144,7 +147,8 @@ export class DecodeRun implements AsyncDisposable {
       },
       (batch) => run!.#onRows(batch),
     );
-    // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
+    // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for
+    // ever.
     await reading.opened;
     owned.defer(async () => {
       fifo.closeGuard();
@@ -169,8 +173,8 @@ export class DecodeRun implements AsyncDisposable {
   }
 
   /**
-   * Returns when something has come or all has ended. An ffmpeg that writes nothing at all for `stallMs` of this waiting is
-   * killed: `outcome` is then `out_of_time`. Throws when the reading failed.
+   * Returns when something has come or all has ended. An ffmpeg that writes nothing at all for `stallMs` of
+   * this waiting is killed: `outcome` is then `out_of_time`. Throws when the reading failed.
    */
   async wait(): Promise<void> {
     const change = this.#change.promise;

@@ -1,4 +1,6 @@
-/** The decode Worker: reads reduced frames from a named pipe into the frame filter's memory. Blocks while it reads. */
+/** The decode Worker: reads reduced frames from a named pipe into the frame filter's memory. Blocks while it
+ * reads.
+ */
 
 import "../../base/worker_globals.ts";
 import { errorText, quietLog } from "../../base/log.ts";
@@ -37,7 +39,10 @@ export interface DecodeOrder {
   readonly looksAhead: boolean;
   /** What the decoder says of each frame in the pipe; null where it says nothing. See `frame_reports.ts`. */
   readonly reports: SharedArrayBuffer | null;
-  /** Whether damage that the decoder tells of ends the reading: several threads decode, and one has to do it anew. */
+  /**
+   * Whether damage that the decoder tells of ends the reading: several threads decode, and one has to do it
+   * anew.
+   */
   readonly stopsAtDamage: boolean;
   /** Memory in which it is told how far the reading is; see `decode_progress.ts`. */
   readonly progress?: SharedArrayBuffer | undefined;
@@ -46,11 +51,11 @@ export interface DecodeOrder {
 }
 
 /**
- * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
- * last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
- * that were not known then; its `ranges` and `cutsMs` are whole.
- * With `sampling`, `done` may come before the writer has ended. `failed`: the bytes were not what was asked for; the worker
- * itself continues.
+ * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is
+ * a stream, and at last `done`, `damaged` (see `stopsAtDamage`) or `failed`. The `signals` of `done` are
+ * empty for a stream, whose rows were sent before, with the faults in transitions that were not known then;
+ * its `ranges` and `cutsMs` are whole. With `sampling`, `done` may come before the writer has ended.
+ * `failed`: the bytes were not what was asked for; the worker itself continues.
  */
 export type DecodeReport =
   | { readonly kind: "ready" }
@@ -69,16 +74,20 @@ export type DecodeReport =
 
 /** How much was decoded. */
 export interface DecodedLength {
-  /** When the last frame ends, as far as the distance of frames tells, milliseconds from the first frame; 0 for no frame. */
+  /**
+   * When the last frame ends, as far as the distance of frames tells, milliseconds from the first frame; 0
+   * for no frame.
+   */
   readonly endMs: number;
   /** The longest distance of two frames. */
   readonly longestMs: number;
 }
 
 /**
- * How the staging area is used. Reads are put one behind the other until they are a batch, whose frames are judged together, as what
- * judges them is in the processor's caches then. Bytes that are left over are moved to just before the place of the next batch, so that
- * a frame is always contiguous. A frame that waited until its time was decided is put at the end.
+ * How the staging area is used. Reads are put one behind the other until they are a batch, whose frames are
+ * judged together, as what judges them is in the processor's caches then. Bytes that are left over are moved
+ * to just before the place of the next batch, so that a frame is always contiguous. A frame that waited until
+ * its time was decided is put at the end.
  *
  * ```
  *   0                    CARRY_BYTES                                       + BATCH_BYTES        LATE_AT
@@ -144,8 +153,8 @@ scope.onmessage = ({ data: order }) => {
 scope.postMessage({ kind: "ready" });
 
 /**
- * The hot loop: allocates nothing but a view for each read. A frame that is cut off by the end of the stream is dropped: the
- * decoder was stopped.
+ * The hot loop: allocates nothing but a view for each read. A frame that is cut off by the end of the stream
+ * is dropped: the decoder was stopped.
  */
 function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | null, intake: Intake): void {
   const staging = filter.staging;
@@ -178,8 +187,8 @@ function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | n
 }
 
 /**
- * What comes between the pipe and the filter: a frame whose time is in doubt waits for those behind it, and the time decides whether it
- * is a row.
+ * What comes between the pipe and the filter: a frame whose time is in doubt waits for those behind it, and
+ * the time decides whether it is a row.
  */
 class Intake {
   /** Whether a row would have come after the last one. */
@@ -351,7 +360,10 @@ class RowStream {
     return filter.finalRows >= this.#order.batchRows || filter.rows >= this.#readable;
   }
 
-  /** Sends the final rows if they are a batch, and waits until more are granted. False when the reading has to end. */
+  /**
+   * Sends the final rows if they are a batch, and waits until more are granted. False when the reading has to
+   * end.
+   */
   goesOn(): boolean {
     const { batchRows, maxRows } = this.#order;
     const isLast = filter.rows >= maxRows;

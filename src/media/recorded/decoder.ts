@@ -1,4 +1,6 @@
-/** Decodes recorded media into signals: ffmpeg writes reduced frames into a pipe, and a decode Worker reads them. */
+/** Decodes recorded media into signals: ffmpeg writes reduced frames into a pipe, and a decode Worker reads
+ * them.
+ */
 
 import { type Permit, PermitQueue } from "../../sharing/permit_queue.ts";
 import type { DecodeBackend, HardwareDecoder } from "../../base/program_paths.ts";
@@ -61,7 +63,9 @@ export interface DecoderOptions {
   readonly work?: RunningWork;
   /** Memory of all work on media together; without it all is taken as it comes. */
   readonly memory?: MemoryBudget;
-  /** Refuses (503 `decoder_unusable`) what this machine's ffmpeg cannot do; everything is tried without it. */
+  /**
+   * Refuses (503 `decoder_unusable`) what this machine's ffmpeg cannot do; everything is tried without it.
+   */
   readonly trials?: Pick<ToolTrials, "require" | "requireDecoder">;
 }
 
@@ -122,7 +126,8 @@ export interface DecodedSignals {
  *   streamFrames:   the same in chunks, with JPEGs of chosen frames; ffmpeg waits for the consumer
  * ```
  *
- * Faults of the medium are 422 `source_uri`, those of the machine's ffmpeg 503 `decoder_unusable`. A damaged file gives the frames that can be decoded.
+ * Faults of the medium are 422 `source_uri`, those of the machine's ffmpeg 503 `decoder_unusable`. A damaged
+ * file gives the frames that can be decoded.
  */
 export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
@@ -160,7 +165,10 @@ export class Decoder implements AsyncDisposable {
     this.#streamProbes = new PermitQueue({ ...common, limit: STREAM_PROBES, what: "probes of streams" });
   }
 
-  /** What the input contains; refuses what is no media container. A file that has not changed is looked into once. */
+  /**
+   * What the input contains; refuses what is no media container. A file that has not changed is looked into
+   * once.
+   */
   probe(
     input: MediaInput,
     signal: AbortSignal,
@@ -233,9 +241,9 @@ export class Decoder implements AsyncDisposable {
   }
 
   /**
-   * Decodes on demand, chunk by chunk. The stream keeps its permit until its end or until it is disposed. A stream with a slow
-   * consumer uses little CPU time, so there are four times as many permits, and they are not those of `decodeSignals`.
-   * Refuses as `decodeSignals` does; failures of ffmpeg come from `next`.
+   * Decodes on demand, chunk by chunk. The stream keeps its permit until its end or until it is disposed. A
+   * stream with a slow consumer uses little CPU time, so there are four times as many permits, and they are
+   * not those of `decodeSignals`. Refuses as `decodeSignals` does; failures of ffmpeg come from `next`.
    */
   async streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
     const span = this.#options.world.tracing.child("decode");
@@ -444,9 +452,15 @@ const STREAMS_PER_DECODE = 4;
  * `FrameStream`.
  */
 const PROGRAMS_WITH_JPEGS = 2;
-/** Longest wait for a permit: the streams that have one wait for their consumers, which may wait for a slow model. */
+/**
+ * Longest wait for a permit: the streams that have one wait for their consumers, which may wait for a slow
+ * model.
+ */
 const STREAM_WAIT_MS = 30_000;
-/** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
+/**
+ * Callers that may wait for a permit. Each is an open request, and the service bounds the number of those
+ * earlier.
+ */
 const WAITERS_MAX = 4096;
 
 /** Refuses what has no video, or video of which neither the container nor its first packets tell the size. */
@@ -464,7 +478,9 @@ async function fileSize(path: string): Promise<MediaSize | null> {
   return sizeBytes === undefined ? null : { width: 0, height: 0, pixelFormat: "unknown", sizeBytes };
 }
 
-/** Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. */
+/**
+ * Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws.
+ */
 async function readWhile(
   worker: DecodeWorker,
   fifo: Fifo,
@@ -472,7 +488,8 @@ async function readWhile(
   write: (workerEnded: AbortSignal) => Promise<Outcome>,
 ): Promise<DecodedRows | null> {
   const reading = worker.read({ ...order, fifoPath: fifo.path });
-  // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
+  // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for
+  // ever.
   await reading.opened;
   const workerEnded = new AbortController();
   const hasAllRows = new Error("the worker has all rows");

@@ -1,4 +1,6 @@
-/** Which frames of a stream become JPEGs, as an expression for ffmpeg's `select` filter, and how large they are. */
+/** Which frames of a stream become JPEGs, as an expression for ffmpeg's `select` filter, and how large they
+ * are.
+ */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
@@ -6,9 +8,10 @@ import type { ChosenFrames } from "../tools/job.ts";
 import type { JpegSize } from "./decode_args.ts";
 
 /**
- * The chosen frames of all chunks. See docs/reason.md#chunks. They are known in advance for full chunks and for the chunk that
- * `maxFrames` cuts short, but not for a chunk in which the medium ends. From `candidatesFrom` on, a multiple of `size`, every
- * frame becomes a JPEG, so that the right ones exist wherever the last chunk ends.
+ * The chosen frames of all chunks. See docs/reason.md#chunks. They are known in advance for full chunks and
+ * for the chunk that `maxFrames` cuts short, but not for a chunk in which the medium ends. From
+ * `candidatesFrom` on, a multiple of `size`, every frame becomes a JPEG, so that the right ones exist
+ * wherever the last chunk ends.
  *
  * ```
  *   size 5, two a chunk, maxFrames 13      0...4 5...9 0.2        0 4 5 9 10 12
@@ -25,7 +28,9 @@ export class FrameChoice {
 
   readonly #size: number;
   readonly #positions: readonly number[];
-  /** The first frame of the part that does not repeat, and which frames are chosen there; null is all of them. */
+  /**
+   * The first frame of the part that does not repeat, and which frames are chosen there; null is all of them.
+   */
   readonly #restFrom: number;
   readonly #rest: readonly number[] | null;
 
@@ -92,8 +97,8 @@ function isOneOf(value: string, numbers: readonly number[]): string {
 }
 
 /**
- * Whether a value is in one of some ranges, which rise, as an expression. ffmpeg takes no more than some hundred terms in a row, so it is
- * a tree, which is also faster.
+ * Whether a value is in one of some ranges, which rise, as an expression. ffmpeg takes no more than some
+ * hundred terms in a row, so it is a tree, which is also faster.
  */
 function isInOneOf<Bound extends number | string>(
   value: string,
@@ -113,8 +118,8 @@ function isInOneOf<Bound extends number | string>(
 const EPSILON_S = 2e-6;
 
 /**
- * The size of the JPEGs: that of the analysed region, scaled down where its longer edge is above `maxEdge`, never enlarged,
- * both edges even. `quality` is on the usual JPEG scale, 1 to 100.
+ * The size of the JPEGs: that of the analysed region, scaled down where its longer edge is above `maxEdge`,
+ * never enlarged, both edges even. `quality` is on the usual JPEG scale, 1 to 100.
  */
 export function jpegSize(
   { resolved_region: { width, height } }: ImageCoordinates,

@@ -11,7 +11,10 @@ export class FrameJpegs {
   readonly #rows: RowQueue;
   /** JPEGs by the number of the row. */
   readonly #byRow = new Map<number, Uint8Array<ArrayBuffer>>();
-  /** JPEGs whose row has not come yet, each with the number of its frame since a beginning of ffmpeg's filters. */
+  /**
+   * JPEGs whose row has not come yet, each with the number of its frame since a beginning of ffmpeg's
+   * filters.
+   */
   #unmatched: {
     readonly jpeg: Uint8Array<ArrayBuffer>;
     readonly number: number;

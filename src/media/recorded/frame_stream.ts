@@ -1,4 +1,6 @@
-/** Recorded media in chunks: the signals of each chunk and JPEGs of the frames chosen in it, decoded on demand. */
+/** Recorded media in chunks: the signals of each chunk and JPEGs of the frames chosen in it, decoded on
+ * demand.
+ */
 
 import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
@@ -46,9 +48,8 @@ export interface FrameStreamRequest {
 }
 
 /**
- * How the stream is divided. By count: `size` frames each; the last chunk may have fewer. By window: from the first frame that
- * is in no chunk yet, all frames less than `windowMs` later.
- * See docs/reason.md#chunks.
+ * How the stream is divided. By count: `size` frames each; the last chunk may have fewer. By window: from the
+ * first frame that is in no chunk yet, all frames less than `windowMs` later. See docs/reason.md#chunks.
  */
 export type ChunkRule =
   | { readonly by: "count"; readonly size: number }
@@ -82,13 +83,14 @@ export interface ChunkImage {
 }
 
 /**
- * One ffmpeg decodes the medium once: reduced frames for the signals, and JPEGs of the frames whose positions are known in
- * advance. Which frames the last, short chunk has may be known only at the end of the medium. If there are no JPEGs of its
- * chosen frames, a second ffmpeg decodes these few by their exact times, and their signals prove that they are the same frames.
- * The same is done for the rest of a medium that changes its format on the way, because ffmpeg then counts frames anew.
+ * One ffmpeg decodes the medium once: reduced frames for the signals, and JPEGs of the frames whose positions
+ * are known in advance. Which frames the last, short chunk has may be known only at the end of the medium. If
+ * there are no JPEGs of its chosen frames, a second ffmpeg decodes these few by their exact times, and their
+ * signals prove that they are the same frames. The same is done for the rest of a medium that changes its
+ * format on the way, because ffmpeg then counts frames anew.
  *
- * Where the decoder tells of damage, another ffmpeg with one thread decodes from the beginning, and its rows follow those that have come:
- * what several threads make of damage is another picture each time.
+ * Where the decoder tells of damage, another ffmpeg with one thread decodes from the beginning, and its rows
+ * follow those that have come: what several threads make of damage is another picture each time.
  *
  * An endless source cannot be read twice: if it ends by its deadline, the last chunk may lack JPEGs.
  *
@@ -209,8 +211,9 @@ export class FrameStream implements AsyncDisposable {
   }
 
   /**
-   * The next chunk, or null after the last. Rejects with a Refusal (422 `source_uri`) where the medium gives no frame or
-   * exceeds a limit; a medium that is damaged later ends with what was decoded. Concurrent calls run one after the other.
+   * The next chunk, or null after the last. Rejects with a Refusal (422 `source_uri`) where the medium gives
+   * no frame or exceeds a limit; a medium that is damaged later ends with what was decoded. Concurrent calls
+   * run one after the other.
    */
   next(): Promise<DecodedChunk | null> {
     const chunk = this.#turn.then(async () => {
@@ -337,7 +340,9 @@ export class FrameStream implements AsyncDisposable {
     this.#jpegs?.add(jpegs.splice(0), outcome !== null);
   }
 
-  /** Decodes a part again for the chosen frames whose JPEGs the first pass did not make, or made too large. */
+  /**
+   * Decodes a part again for the chosen frames whose JPEGs the first pass did not make, or made too large.
+   */
   async #decodeAgain(jpegs: FrameJpegs, chosen: readonly number[]): Promise<void> {
     const missing = chosen.filter((frame) => !jpegs.has(frame));
     if (missing.length === 0 || isEndless(this.#request)) return;
@@ -347,7 +352,8 @@ export class FrameStream implements AsyncDisposable {
     const isSame = (frame: number, batch: RowBatch, row: number) => this.#isSame(frame, batch, row);
     // Of a clock that has jumped, no time tells where a frame is.
     if (this.#rows.isSteady && await this.#decodeFrames(jpegs, missing, near, isSame)) return;
-    // The medium cannot be read from there, or decodes differently from there. From its start it decodes as before.
+    // The medium cannot be read from there, or decodes differently from there. From its start it decodes as
+    // before.
     const select: ChosenFrames = this.#rows.beginnings.length > 1
       ? { by: "times", timesS }
       : { by: "frames", frames: missing.map((frame) => this.#rows.frameOf(frame)) };
@@ -410,7 +416,10 @@ export class FrameStream implements AsyncDisposable {
     return areAllFound;
   }
 
-  /** Whether a frame that was decoded again is the queued one: the signals that need no frame before it must be equal. */
+  /**
+   * Whether a frame that was decoded again is the queued one: the signals that need no frame before it must
+   * be equal.
+   */
   #isSame(frame: number, again: RowBatch, row: number): boolean {
     const { batch, row: queued } = this.#rows.locate(frame);
     return batch.perceptualHash[queued] === again.perceptualHash[row] &&
@@ -431,7 +440,10 @@ export class FrameStream implements AsyncDisposable {
     return chunks.by === "count" ? Math.min(READ_AHEAD_MAX, Math.max(64, 2 * chunks.size)) : READ_AHEAD_MAX;
   }
 
-  /** Rows after which a JPEG is no longer waited for: the encoder delays each by two others at most, and both pipes are short. */
+  /**
+   * Rows after which a JPEG is no longer waited for: the encoder delays each by two others at most, and both
+   * pipes are short.
+   */
   get #jpegDelayMax(): number {
     return this.#request.chunks.by === "count" ? 4 * this.#request.chunks.size + 64 : 0;
   }
@@ -452,11 +464,14 @@ const SMALLER_EDGE = 2048;
 const SMALLER_QUANTIZER = 31;
 /** Pixels that the candidates of a chunk may have together: 32 frames of 1080p, some 10 MB of JPEG. */
 const CANDIDATE_PIXELS = 32 * 1920 * 1080;
-/** How wrong the length in the container may be, besides two frames: sound often ends a little later than video. */
+/**
+ * How wrong the length in the container may be, besides two frames: sound often ends a little later than
+ * video.
+ */
 const LENGTH_TOLERANCE_S = 0.1;
 /**
- * Longest time without output of an ffmpeg that is waited for. One frame in five seconds of a 4K video that decodes at three
- * frames a second takes 100 s; a network connection without data ends after 10 s by itself.
+ * Longest time without output of an ffmpeg that is waited for. One frame in five seconds of a 4K video that
+ * decodes at three frames a second takes 100 s; a network connection without data ends after 10 s by itself.
  */
 const STALL_MS = 120_000;
 
@@ -485,8 +500,8 @@ function startRun(
         maxFrames: choice.total,
         select: choice.selection,
         size: size!,
-        // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame; nor may it where ffmpeg is
-        // ended after the last row.
+        // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame; nor may it
+        // where ffmpeg is ended after the last row.
         threads: isLive || !takesEveryFrame(request.plan) ? 1 : 2,
       },
       cpuSeconds: decodeCpuSeconds(request),
@@ -533,9 +548,9 @@ function frameChoice(request: FrameStreamRequest, size: JpegSize): FrameChoice |
 }
 
 /**
- * From which frame on every frame becomes a JPEG: from the chunk in which the medium ends, as its container says. That costs
- * less than a second ffmpeg; if the container is wrong, a second ffmpeg is needed. Any chunk of an endless source may be its
- * last.
+ * From which frame on every frame becomes a JPEG: from the chunk in which the medium ends, as its container
+ * says. That costs less than a second ffmpeg; if the container is wrong, a second ffmpeg is needed. Any chunk
+ * of an endless source may be its last.
  */
 function candidatesFrom(request: FrameStreamRequest, chunkSize: number, size: JpegSize): number | null {
   if (chunkSize * size.width * size.height > CANDIDATE_PIXELS) return null;

@@ -1,4 +1,6 @@
-/** Which hardware decodes recorded media: found by trials in the cage of the decoders, and the CPU where none works. */
+/** Which hardware decodes recorded media: found by trials in the cage of the decoders, and the CPU where none
+ * works.
+ */
 
 import type { DecodeBackend, DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";

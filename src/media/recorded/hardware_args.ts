@@ -1,4 +1,6 @@
-/** ffmpeg's arguments for decoding on hardware: the device, the decoder on it, and the filters that fetch its frames. */
+/** ffmpeg's arguments for decoding on hardware: the device, the decoder on it, and the filters that fetch its
+ * frames.
+ */
 
 import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
 import type { MediaInfo } from "../probe.ts";

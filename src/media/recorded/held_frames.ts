@@ -6,7 +6,9 @@ import { STACKED_FRAME_BYTES } from "../kernels/picture_lines.ts";
 /** Frames that there is room for: one more comes before the first of those that wait leaves. */
 const SLOTS = CLOCK_LOOK_AHEAD + 1;
 
-/** A queue of frames, each with its own time. Its three megabytes are taken with the first frame that waits. */
+/**
+ * A queue of frames, each with its own time. Its three megabytes are taken with the first frame that waits.
+ */
 export class HeldFrames {
   #bytes: Uint8Array<ArrayBuffer> | null = null;
   readonly #ticks = new Float64Array(SLOTS);

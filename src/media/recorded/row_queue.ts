@@ -69,7 +69,10 @@ export class RowQueue {
     return batch.source.timesS[at]!;
   }
 
-  /** The queued row that a decoded frame is; null where it is none, or has left the queue, or `undefined` where it has not come yet. */
+  /**
+   * The queued row that a decoded frame is; null where it is none, or has left the queue, or `undefined`
+   * where it has not come yet.
+   */
   rowOf(frame: number): number | null | undefined {
     for (const { first, batch: { count, source } } of this.#batches) {
       if (source.frames[count - 1]! < frame) continue;
@@ -85,8 +88,8 @@ export class RowQueue {
   }
 
   /**
-   * The decoded frames from the row that is shown at a time up to another time, whether or not they have left the queue. Behind the rows
-   * that have come they are `intervalMs` apart.
+   * The decoded frames from the row that is shown at a time up to another time, whether or not they have left
+   * the queue. Behind the rows that have come they are `intervalMs` apart.
    */
   framesIn(startMs: number, endMs: number, intervalMs: number): CountedFrames | null {
     const first = this.#rowAt(startMs + ROUNDING_MS) - 1;

@@ -1,4 +1,6 @@
-/** How frames carry what ffmpeg would change or forget: their own times past its muxers, and their numbers past its filters. */
+/** How frames carry what ffmpeg would change or forget: their own times past its muxers, and their numbers
+ * past its filters.
+ */
 
 import type { MediaInfo } from "../probe.ts";
 
@@ -36,9 +38,9 @@ export function sourceClock({ formatName, video, mp4Clock }: MediaInfo): SourceC
 const RANGE_S = 2 ** 19;
 
 /**
- * ffmpeg's muxers and some encoders take no time that is not above the one before: they change it, or end. So the packets of frames get
- * rising times of decoding, which nobody needs, and the times at which they are shown go through as the source has them. They are made
- * positive, and have a bit behind them:
+ * ffmpeg's muxers and some encoders take no time that is not above the one before: they change it, or end. So
+ * the packets of frames get rising times of decoding, which nobody needs, and the times at which they are
+ * shown go through as the source has them. They are made positive, and have a bit behind them:
  *
  * ```
  *   in the pipe    2 * (time + 2 * range) + 1 where ffmpeg has begun its filters anew, as the picture changed its format
@@ -107,8 +109,8 @@ const NUMBERS = 2 ** 22;
 export const NUMBERING_TIME_BASE = "1/1000000";
 
 /**
- * Gives frames their numbers as times. `taken` is an expression that is 1 for the frames that keep to a rate and 0 for others, over the
- * time T of a frame and that of the first one, STARTT; null takes all.
+ * Gives frames their numbers as times. `taken` is an expression that is 1 for the frames that keep to a rate
+ * and 0 for others, over the time T of a frame and that of the first one, STARTT; null takes all.
  */
 export function numberingFilters(taken: string | null): string[] {
   const beginning = `mod(floor(RTCSTART/${BEGINNING_UNIT_US}),${BEGINNINGS})*${2 * NUMBERS}`;
@@ -119,7 +121,10 @@ export function numberingFilters(taken: string | null): string[] {
   ];
 }
 
-/** Which frame the time of a JPEG means: its number since the filters began, and a value that tells their beginnings apart. */
+/**
+ * Which frame the time of a JPEG means: its number since the filters began, and a value that tells their
+ * beginnings apart.
+ */
 export function numberIn(pts: number): { readonly number: number; readonly beginning: number } {
   return { number: Math.floor(pts % (2 * NUMBERS) / 2), beginning: Math.floor(pts / (2 * NUMBERS)) };
 }

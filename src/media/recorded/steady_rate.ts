@@ -1,4 +1,6 @@
-/** Which frames keep to a rate of sampling: as an expression for ffmpeg's filters, and the same rule in the decode Worker. */
+/** Which frames keep to a rate of sampling: as an expression for ffmpeg's filters, and the same rule in the
+ * decode Worker.
+ */
 
 import { type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 
@@ -37,8 +39,8 @@ export class SteadyRate {
   }
 
   /**
-   * Whether the next frame is taken. The time is `pts * numerator / denominator` seconds. Numbers are computed and rounded in
-   * the order in which ffmpeg does it.
+   * Whether the next frame is taken. The time is `pts * numerator / denominator` seconds. Numbers are
+   * computed and rounded in the order in which ffmpeg does it.
    */
   takes(pts: number, numerator: number, denominator: number): boolean {
     const timeS = pts * (numerator / denominator);

@@ -1,4 +1,6 @@
-/** How the main thread controls a decode Worker that reads a stream, through shared memory, because the Worker blocks. */
+/** How the main thread controls a decode Worker that reads a stream, through shared memory, because the
+ * Worker blocks.
+ */
 
 import type { CollectedRows } from "../kernels/row_collector.ts";
 

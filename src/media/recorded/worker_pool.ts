@@ -1,4 +1,6 @@
-/** The main thread's side of the decode Workers: each has one order at a time, and a Worker that fails is replaced. */
+/** The main thread's side of the decode Workers: each has one order at a time, and a Worker that fails is
+ * replaced.
+ */
 
 import { entryOf, PROJECT } from "../../base/program_paths.ts";
 import { type Sleeper, timer } from "../../base/wait.ts";

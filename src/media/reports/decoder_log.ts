@@ -1,4 +1,6 @@
-/** Reads ffmpeg's log while it runs: what the decoder says of each frame becomes a report, errors are kept as text. */
+/** Reads ffmpeg's log while it runs: what the decoder says of each frame becomes a report, errors are kept as
+ * text.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { REPORT, type ReportWriter } from "./frame_reports.ts";
@@ -48,7 +50,10 @@ const STREAM = bytesOf("  Stream #");
 const CAREFUL = bytesOf(": Video: h264 (High");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
-/** How the scaler says of which size its pictures are from here on, and what it makes of them; and the first of these that it gives. */
+/**
+ * How the scaler says of which size its pictures are from here on, and what it makes of them; and the first
+ * of these that it gives.
+ */
 const SCALER = bytesOf("[Parsed_scale_");
 const SCALED = bytesOf(" -> w:");
 const FILTERED = bytesOf("filter -> pts:");
@@ -117,8 +122,9 @@ const LEVEL_NAMES = Object.entries(LEVELS).map(([name, level]) => ({ name: bytes
  *              everything else                                                  ─→ dropped
  * ```
  *
- * The lines of a frame, except those of lost references, come from one thread and in this order, before the frame itself is written.
- * Errors are kept as they are without levels. An endless stream needs no more memory than its longest line.
+ * The lines of a frame, except those of lost references, come from one thread and in this order, before the
+ * frame itself is written. Errors are kept as they are without levels. An endless stream needs no more memory
+ * than its longest line.
  */
 export class DecoderLog {
   readonly #reports: ReportWriter | null;
@@ -339,7 +345,10 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** The level that is named after the bracket before `at`; null where it is something else, such as `h264 @ 0x55d0`. */
+/**
+ * The level that is named after the bracket before `at`; null where it is something else, such as `h264 @
+ * 0x55d0`.
+ */
 function levelAt(bytes: Uint8Array, at: number, end: number): LineLevel | null {
   for (const { name, level } of LEVEL_NAMES) if (beginsWith(bytes, at, end, name)) return level;
   return null;

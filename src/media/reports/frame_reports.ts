@@ -1,4 +1,6 @@
-/** What ffmpeg's decoder says of each frame, in shared memory: whoever reads its log writes, whoever reads its frames reads. */
+/** What ffmpeg's decoder says of each frame, in shared memory: whoever reads its log writes, whoever reads
+ * its frames reads.
+ */
 
 import { unlessChanged } from "../../base/wait.ts";
 

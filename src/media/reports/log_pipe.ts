@@ -1,4 +1,5 @@
-/** A named pipe through which a program's log comes in large pieces, when somebody waits for what is in it. */
+/** A named pipe through which a program's log comes in large pieces, when somebody waits for what is in it.
+ */
 
 import { hasEndedWithin } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -25,8 +26,8 @@ const REST_MS = 5_000;
  *                                  ↑ every 10 to 40 ms, or when the Worker waits for a report
  * ```
  *
- * Error output wakes the isolate that started the program for each piece of a line, some twenty times a frame, however seldom it is read.
- * This pipe is read by a thread that sleeps until somebody wants more.
+ * Error output wakes the isolate that started the program for each piece of a line, some twenty times a
+ * frame, however seldom it is read. This pipe is read by a thread that sleeps until somebody wants more.
  */
 export class LogPipe implements AsyncDisposable {
   readonly #fifo: Fifo;
@@ -76,8 +77,8 @@ async function readAll(pipe: Deno.FsFile, reports: ReportWriter): Promise<void> 
 }
 
 /**
- * How long the next pause is after one in which `gotBytes` were logged. A decoder of a busy machine or of a camera logs little, and each
- * reading costs more than what is read.
+ * How long the next pause is after one in which `gotBytes` were logged. A decoder of a busy machine or of a
+ * camera logs little, and each reading costs more than what is read.
  */
 export function nextPause(pauseMs: number, gotBytes: number): number {
   if (gotBytes > MUCH_BYTES) return PAUSE_MS;

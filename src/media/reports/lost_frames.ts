@@ -1,4 +1,6 @@
-/** Where frames are missing that others were made of: a gap in time, what kinds of frames are around it, and how the picture goes on. */
+/** Where frames are missing that others were made of: a gap in time, what kinds of frames are around it, and
+ * how the picture goes on.
+ */
 
 import { REPORT } from "./frame_reports.ts";
 import { type ArtifactMeasures, MEASURES } from "../detection/faults/artifact_measures.ts";
@@ -28,7 +30,10 @@ const RARE_FRAMES = 30;
 const SILENT_MIN = 0.15;
 /** Frames whose changes say what is usual. */
 const USUAL = 4;
-/** Straight edges that come with a frame, in thousandths of the places: at least, and for each level of its change of luma. */
+/**
+ * Straight edges that come with a frame, in thousandths of the places: at least, and for each level of its
+ * change of luma.
+ */
 const EDGES_MIN = 3;
 const EDGES_FOR_CHANGE = 2;
 /**
@@ -51,16 +56,17 @@ const STEADY_TWO_STEPS = 2.2;
  *   in a row            2     + 2 + 1          more than two frames between others never came before: the missing one is a P
  * ```
  *
- * H.264 and HEVC tell that a reference is missing, though not which frame it makes wrong. Other decoders say nothing. Then a gap may
- * be a frame that the encoder left out, and the picture behind it is as it should be: it has moved on by two steps at once. Where a
- * frame was lost it moves on by one step, or what is drawn does not fit what is there, with straight edges around it, and goes on so.
+ * H.264 and HEVC tell that a reference is missing, though not which frame it makes wrong. Other decoders say
+ * nothing. Then a gap may be a frame that the encoder left out, and the picture behind it is as it should be:
+ * it has moved on by two steps at once. Where a frame was lost it moves on by one step, or what is drawn does
+ * not fit what is there, with straight edges around it, and goes on so.
  *
  * Frames are pushed and judged in order. Allocates nothing per frame.
  */
 export class LostFrames {
   /**
-   * Whether the frame that was judged last, and those before it up to a gap, lie between two others, one of them is missed, and nothing else is
-   * made of them.
+   * Whether the frame that was judged last, and those before it up to a gap, lie between two others, one of
+   * them is missed, and nothing else is made of them.
    */
   isLostBetween = false;
   readonly #measures: ArtifactMeasures;

@@ -1,4 +1,6 @@
-/** Damage that the decoder itself reports: frames that it had to invent in parts, and all that was made of them. */
+/** Damage that the decoder itself reports: frames that it had to invent in parts, and all that was made of
+ * them.
+ */
 
 import { REPORT } from "./frame_reports.ts";
 import { AHEAD, LostFrames } from "./lost_frames.ts";
@@ -39,9 +41,10 @@ const EARLIER_SCORE = 0.8;
  *   damaged      x  x  x  x  x  x                up to the next key frame, and the frames in between that were made of it
  * ```
  *
- * Where whole frames are lost, decoders invent nothing: they decode what follows with wrong references (`LostFrames`). Damage ends like
- * this with a frame that refers to no other, with the second new shot of a careful encoder, and with the second renewal that is announced.
- * Frames are pushed and judged in order. Allocates nothing per frame.
+ * Where whole frames are lost, decoders invent nothing: they decode what follows with wrong references
+ * (`LostFrames`). Damage ends like this with a frame that refers to no other, with the second new shot of a
+ * careful encoder, and with the second renewal that is announced. Frames are pushed and judged in order.
+ * Allocates nothing per frame.
  */
 export class ReportedDamage {
   readonly #measures: ArtifactMeasures;
@@ -93,7 +96,10 @@ export class ReportedDamage {
       (this.#lost.reportOf(frame - 1) & REPORT.isKey) === 0;
   }
 
-  /** Judges the next frame, with the reports that have come. Returns 0, or how sure it is that the frame is damaged. */
+  /**
+   * Judges the next frame, with the reports that have come. Returns 0, or how sure it is that the frame is
+   * damaged.
+   */
   step(frame: number, isCut: boolean): number {
     const report = this.#lost.reportOf(frame);
     const isLost = this.#lost.step(frame);
@@ -148,14 +154,17 @@ export class ReportedDamage {
       this.#announcedAt = frame;
     }
     if ((report & (REPORT.isKey | REPORT.isIntra)) !== 0) return true;
-    // The first frame of the shot may be the one that was corrupt: then all of the shot is made of it, and it does not count.
+    // The first frame of the shot may be the one that was corrupt: then all of the shot is made of it, and it
+    // does not count.
     const wasCorrupt = (this.#lost.reportOf(frame - 1) & REPORT.isCorrupt) !== 0;
     if (isCut && (report & REPORT.isCareful) !== 0 && !wasCorrupt) this.#carefulCuts++;
     return this.#carefulCuts >= CAREFUL_CUTS || this.#renewals >= RENEWALS ||
       this.#lost.ptsMs(frame) > this.#untilMs;
   }
 
-  /** Whether what is invented in a frame differs from what was there, as far as the motion around it tells. */
+  /**
+   * Whether what is invented in a frame differs from what was there, as far as the motion around it tells.
+   */
   #isSeen(frame: number): boolean {
     const later = this.#lost.reportOf(frame + 1);
     const next = later !== 0 && (later & REPORT.isKey) === 0

@@ -1,4 +1,6 @@
-/** Starts programs for the sandboxed Workers, which may start none: only jobs of known kinds, with checked paths. */
+/** Starts programs for the sandboxed Workers, which may start none: only jobs of known kinds, with checked
+ * paths.
+ */
 
 import { errorText } from "../../base/log.ts";
 import type { Tools } from "../../base/program_paths.ts";
@@ -24,7 +26,10 @@ export interface BrokerOptions {
    */
   readonly cage: Cage | (() => Promise<Cage>);
   readonly world: World;
-  /** Makes named pipes and widens them, and is disposed with the broker; null where mkfifo makes them, as narrow as pipes are. */
+  /**
+   * Makes named pipes and widens them, and is disposed with the broker; null where mkfifo makes them, as
+   * narrow as pipes are.
+   */
   readonly pipes: NativePipes | null;
   /** Programs at the same time for all Workers; the default is far above each bound of the service. */
   readonly programsMax?: number;

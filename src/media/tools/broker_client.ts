@@ -1,4 +1,6 @@
-/** A sandboxed Worker's side of the broker: jobs go to it, input and output go through sockets on which the Worker listens. */
+/** A sandboxed Worker's side of the broker: jobs go to it, input and output go through sockets on which the
+ * Worker listens.
+ */
 
 import type { World } from "../../base/world.ts";
 import type { Outcome, RunningTool } from "../process.ts";

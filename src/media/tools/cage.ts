@@ -1,4 +1,6 @@
-/** The cage around a decoder: what it sees of the machine, at the level that this machine allows. See docs/security/cage.md. */
+/** The cage around a decoder: what it sees of the machine, at the level that this machine allows. See
+ * docs/security/cage.md.
+ */
 
 import type { Enclosure } from "../process.ts";
 import { DEVICES, type UnshareTools, unshareWords } from "./cage_unshare.ts";
@@ -38,12 +40,15 @@ export type Cage =
 /** Whether a program may open connections to 127.0.0.1, besides those to Unix sockets. */
 export type CageNetwork = "none" | "loopback";
 
-/** Programs that set the system-call filter for themselves and become what their arguments name; null where they do not work. */
+/**
+ * Programs that set the system-call filter for themselves and become what their arguments name; null where
+ * they do not work.
+ */
 export type Starters = Readonly<Record<CageNetwork, string>>;
 
 /**
- * Which network jobs on streams have. A `forwarder` gives each a network namespace in which only its relay answers; without one
- * they have that of the machine, or are refused.
+ * Which network jobs on streams have. A `forwarder` gives each a network namespace in which only its relay
+ * answers; without one they have that of the machine, or are refused.
  */
 export type Streams =
   | { readonly by: "forwarder"; readonly forwarder: ForwarderTools }

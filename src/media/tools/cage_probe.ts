@@ -1,4 +1,6 @@
-/** Finds out at start how strongly this machine lets decoders be caged, by running ffmpeg and ffprobe in each level. */
+/** Finds out at start how strongly this machine lets decoders be caged, by running ffmpeg and ffprobe in each
+ * level.
+ */
 
 import { errorText } from "../../base/log.ts";
 import type { CageTools, Tools } from "../../base/program_paths.ts";

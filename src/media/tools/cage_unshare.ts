@@ -1,4 +1,6 @@
-/** The second level of the cage: what bubblewrap does, done with the programs of util-linux and a starter that sets the system-call filter. */
+/** The second level of the cage: what bubblewrap does, done with the programs of util-linux and a starter
+ * that sets the system-call filter.
+ */
 
 import { dirname } from "node:path";
 import { threadsMax } from "../tool_limits.ts";
@@ -28,7 +30,9 @@ interface Caged {
   readonly starter: string | null;
 }
 
-/** The folder on which the new root is built: it is always there, and no file that a program needs lies in it. */
+/**
+ * The folder on which the new root is built: it is always there, and no file that a program needs lies in it.
+ */
 const ROOT = "/sys";
 /** The old root, until it is unmounted. */
 const OLD = ".old";

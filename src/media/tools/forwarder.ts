@@ -1,4 +1,6 @@
-/** The forwarder as the broker sees it: gives each job on a stream a network in which it reaches its relay only. See docs/security/sandbox.md#forwarder. */
+/** The forwarder as the broker sees it: gives each job on a stream a network in which it reaches its relay
+ * only. See docs/security/sandbox.md#forwarder.
+ */
 
 import { linesOf } from "../../base/bytes.ts";
 import { OutOfTime, within } from "../../base/wait.ts";

@@ -1,4 +1,6 @@
-/** What a program may be started for, as data: the broker checks a job by these schemas and makes the arguments itself. */
+/** What a program may be started for, as data: the broker checks a job by these schemas and makes the
+ * arguments itself.
+ */
 
 import * as z from "zod";
 import { HARDWARE_DECODERS } from "../../base/program_paths.ts";

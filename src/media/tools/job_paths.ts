@@ -1,4 +1,6 @@
-/** Which paths and addresses a job may name: files inside the granted roots, pipes and sockets in their folders. */
+/** Which paths and addresses a job may name: files inside the granted roots, pipes and sockets in their
+ * folders.
+ */
 
 import { basename } from "node:path";
 import type { Places } from "../../base/program_paths.ts";
@@ -32,7 +34,10 @@ export const SOCKET_PATH_BYTES_MAX = 107;
 /** The bytes of a socket's name, with the slash before it. */
 export const SOCKET_NAME_BYTES = 21;
 
-/** The job with the real paths of its files. Throws {@link JobRefused} for a path or address that it must not name. */
+/**
+ * The job with the real paths of its files. Throws {@link JobRefused} for a path or address that it must not
+ * name.
+ */
 export async function checkedJob<Job extends RunJob | StreamJob>(
   job: Job,
   places: JobPlaces,

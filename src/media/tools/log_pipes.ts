@@ -1,4 +1,5 @@
-/** The pipes through which the broker reads the logs of decoders, in a folder that no live Worker may open. */
+/** The pipes through which the broker reads the logs of decoders, in a folder that no live Worker may open.
+ */
 
 import { dirname, join } from "node:path";
 import type { Tools } from "../../base/program_paths.ts";
@@ -40,7 +41,10 @@ export class LogPipes implements AsyncDisposable {
     this.#directory = join(dirname(options.places.tempDir), FOLDER);
   }
 
-  /** A pipe for the log of one decode, to be disposed when that has ended; null where as many as may be are open. */
+  /**
+   * A pipe for the log of one decode, to be disposed when that has ended; null where as many as may be are
+   * open.
+   */
   async make(reports: SharedArrayBuffer, signal: AbortSignal): Promise<LogPipe | null> {
     if (this.#open >= PIPES_MAX) return null;
     this.#open++;

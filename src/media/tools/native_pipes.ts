@@ -14,8 +14,8 @@ export interface NativePipes extends Disposable {
   /** Makes a pipe. Throws where that is not possible, as where something is at the path already. */
   make(path: string): void;
   /**
-   * Lets a pipe that somebody has open hold `bytes` for as long as it is open. Where the system does not allow it, as it bounds the pages of
-   * all pipes of a user, the pipe stays as it is.
+   * Lets a pipe that somebody has open hold `bytes` for as long as it is open. Where the system does not
+   * allow it, as it bounds the pages of all pipes of a user, the pipe stays as it is.
    */
   widen(path: string, bytes: number): void;
 }

@@ -1,4 +1,5 @@
-/** PORT through which media code has programs run: it says what for, not which program with which arguments. */
+/** PORT through which media code has programs run: it says what for, not which program with which arguments.
+ */
 
 import type { World } from "../../base/world.ts";
 import type { Outcome, RunningTool } from "../process.ts";
@@ -15,7 +16,9 @@ export interface JobOptions {
   readonly maxStderrBytes: number;
   /** The bytes of its input; absent is none. */
   readonly input?: Uint8Array<ArrayBuffer>;
-  /** Where the reports of a decode's frames go; see `frame_reports.ts`. Absent for none; other jobs have none. */
+  /**
+   * Where the reports of a decode's frames go; see `frame_reports.ts`. Absent for none; other jobs have none.
+   */
   readonly reports?: SharedArrayBuffer;
   /** How much the program leaves the processors to others: from 0, the default, to 19. */
   readonly nice?: number;
@@ -41,8 +44,9 @@ export interface ToolRunner {
   /** Runs a job to its end. Rejects only when the program cannot be started or `signal` aborts. */
   run(job: RunJob, options: JobOptions): Promise<Outcome>;
   /**
-   * Starts a job whose output is read while it runs; only `signal`, `kill` and its resource limits end it. The caller reads the
-   * output to its end or cancels it, and closes the input. Throws, or ends at once, when the program cannot be started.
+   * Starts a job whose output is read while it runs; only `signal`, `kill` and its resource limits end it.
+   * The caller reads the output to its end or cancels it, and closes the input. Throws, or ends at once, when
+   * the program cannot be started.
    */
   start(job: StreamJob, options: StreamOptions): RunningTool;
 }

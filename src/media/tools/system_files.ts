@@ -1,4 +1,6 @@
-/** Which files programs need to start: for a linked program the folders of its libraries, as the linker itself names them. */
+/** Which files programs need to start: for a linked program the folders of its libraries, as the linker
+ * itself names them.
+ */
 
 import { dirname, resolve } from "node:path";
 import type { World } from "../../base/world.ts";
@@ -56,7 +58,10 @@ async function librariesOf(program: string, world: World): Promise<string[]> {
   return [linker, ...lines.flatMap((line) => /(?:^\s*|=> )(\/.*) \(0x[0-9a-f]+\)$/.exec(line)?.[1] ?? [])];
 }
 
-/** A file of the kernel's program format: where it lists its parts, and the kind of the part that names the linker. */
+/**
+ * A file of the kernel's program format: where it lists its parts, and the kind of the part that names the
+ * linker.
+ */
 const ELF_64_LITTLE_ENDIAN = [0x7f, 0x45, 0x4c, 0x46, 2, 1];
 const PARTS_AT = 0x20;
 const PART_BYTES_AT = 0x36;

@@ -31,7 +31,10 @@ import {
 } from "../windows/window_filters.ts";
 import type { ChosenFrames, JobOf, RunJob, StreamJob, ToolJob } from "./job.ts";
 
-/** One program to start. Everything that the program needs of the machine is here: what starts it can take the rest away. */
+/**
+ * One program to start. Everything that the program needs of the machine is here: what starts it can take the
+ * rest away.
+ */
 export interface Invocation {
   readonly program: string;
   readonly args: readonly string[];
@@ -56,7 +59,10 @@ export interface Reporting {
 export interface Touches {
   /** The files that it reads. */
   readonly reads: readonly string[];
-  /** The files, pipes and sockets into which it writes; a socket is read from as well. Each exists before the start. */
+  /**
+   * The files, pipes and sockets into which it writes; a socket is read from as well. Each exists before the
+   * start.
+   */
   readonly writes: readonly string[];
   /** The device files that it uses. */
   readonly devices: readonly string[];
@@ -95,7 +101,10 @@ export function endsOf(job: RunJob | StreamJob): { hasInput: boolean; hasOutput:
   }
 }
 
-/** What is started for a job. Every argument is a constant of this project, a number, or a path or address of the job. */
+/**
+ * What is started for a job. Every argument is a constant of this project, a number, or a path or address of
+ * the job.
+ */
 export function invocationOf(
   job: ToolJob,
   tools: Tools,

@@ -1,4 +1,6 @@
-/** A Unix socket to which one program connects. A pipe would cost a thread for each read (measured in November 2026). */
+/** A Unix socket to which one program connects. A pipe would cost a thread for each read (measured in
+ * November 2026).
+ */
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";

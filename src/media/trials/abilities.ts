@@ -1,4 +1,6 @@
-/** TABLE of what the service has ffmpeg and ffprobe do, and how each is tried: with the jobs of the service, on tiny media. */
+/** TABLE of what the service has ffmpeg and ffprobe do, and how each is tried: with the jobs of the service,
+ * on tiny media.
+ */
 
 import { join } from "node:path";
 import { timer } from "../../base/wait.ts";

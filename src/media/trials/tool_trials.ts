@@ -1,4 +1,6 @@
-/** Tries once what the machine's ffmpeg and ffprobe can do, so that a fault of theirs is never taken for one of a caller's file. */
+/** Tries once what the machine's ffmpeg and ffprobe can do, so that a fault of theirs is never taken for one
+ * of a caller's file.
+ */
 
 import type { World } from "../../base/world.ts";
 import { type AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";
@@ -68,7 +70,10 @@ export class ToolTrials implements AsyncDisposable {
     if (!this.#options.knownTools) this.#walk ??= this.#tryAll();
   }
 
-  /** Waits for the trials of these abilities, and of its version; refuses (503 `decoder_unusable`) where one has failed. */
+  /**
+   * Waits for the trials of these abilities, and of its version; refuses (503 `decoder_unusable`) where one
+   * has failed.
+   */
   async require(...abilities: readonly Ability[]): Promise<void> {
     if (this.#options.knownTools) return;
     for (const ability of ["version", ...abilities] as const) {
@@ -77,7 +82,9 @@ export class ToolTrials implements AsyncDisposable {
     }
   }
 
-  /** Refuses (503 `decoder_unusable`) a codec of which every ffmpeg has a decoder, where this one has none. */
+  /**
+   * Refuses (503 `decoder_unusable`) a codec of which every ffmpeg has a decoder, where this one has none.
+   */
   async requireDecoder(codec: string): Promise<void> {
     if (!Object.hasOwn(DECODERS, codec)) return;
     const facts = await this.#options.ffmpeg.facts();

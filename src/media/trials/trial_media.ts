@@ -1,8 +1,11 @@
-/** The tiny media on which the machine's ffmpeg is tried. Their codecs are those that every build of ffmpeg decodes. */
+/** The tiny media on which the machine's ffmpeg is tried. Their codecs are those that every build of ffmpeg
+ * decodes.
+ */
 
 /**
- * Five frames of 64x48 as MPEG-4 and 0.2 s of silence as AAC, in MP4. Made by ffmpeg with
- * `-f lavfi -i testsrc2=s=64x48:r=25 -f lavfi -i anullsrc=r=16000:cl=mono -t 0.2 -c:v mpeg4 -q:v 20 -g 5 -c:a aac -b:a 16k`.
+ * Five frames of 64x48 as MPEG-4 and 0.2 s of silence as AAC, in MP4. Made by ffmpeg with `-f lavfi -i
+ * testsrc2=s=64x48:r=25 -f lavfi -i anullsrc=r=16000:cl=mono -t 0.2 -c:v mpeg4 -q:v 20 -g 5 -c:a aac -b:a
+ * 16k`.
  */
 export const TRIAL_FILM = bytesOf([
   "AAAAHGZ0eXBtcDQyAAACAG1wNDJpc28ybXA0MQAABaBtb292AAAAbG12aGQAAAAAAAAAAAAAAAAAAAPoAAAAyAABAAABAAAA",

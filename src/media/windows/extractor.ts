@@ -1,4 +1,6 @@
-/** Cuts bounded windows out of recorded media on demand: MP4 clips and WAV sound. See docs/reason.md#media-windows. */
+/** Cuts bounded windows out of recorded media on demand: MP4 clips and WAV sound. See
+ * docs/reason.md#media-windows.
+ */
 
 import { join } from "node:path";
 import { PermitQueue } from "../../sharing/permit_queue.ts";
@@ -107,7 +109,10 @@ export interface Clip {
   readonly audioStreams: number | null;
   /** Channels of the first audio stream; null in a clip without sound. */
   readonly audioChannels: number | null;
-  /** Whether the mono track of the clip was mixed from several streams or channels; null in a clip without sound. */
+  /**
+   * Whether the mono track of the clip was mixed from several streams or channels; null in a clip without
+   * sound.
+   */
   readonly audioMixed: boolean | null;
 }
 
@@ -151,8 +156,9 @@ export class ExtractionFailed extends Error {
  *   wav:   [gate] → ffmpeg ─samples→ pipe ─────────────────────→ bytes
  * ```
  *
- * An MP4 with its index at the start cannot be written into a pipe, so ffmpeg writes a file. The kernel limits its length, and
- * it is removed however the work ends. Both methods reject with {@link ExtractionFailed}, or with the reason of the signal.
+ * An MP4 with its index at the start cannot be written into a pipe, so ffmpeg writes a file. The kernel
+ * limits its length, and it is removed however the work ends. Both methods reject with {@link
+ * ExtractionFailed}, or with the reason of the signal.
  */
 export class Extractor implements AsyncDisposable {
   readonly #options: ExtractorOptions;
@@ -336,7 +342,10 @@ export class Extractor implements AsyncDisposable {
     return { ...window, counted, isAmbiguous: true };
   }
 
-  /** Whether a time may be that of two moments: where the clock of the film is not known to its end, its file tells. */
+  /**
+   * Whether a time may be that of two moments: where the clock of the film is not known to its end, its file
+   * tells.
+   */
   async #isAmbiguous({ input, info, clock }: Admitted<WindowRequest>): Promise<boolean> {
     if (input.path === null || (clock && clock.endMs !== null)) return false;
     let falls = this.#falls.get(info);
@@ -464,7 +473,10 @@ export class Extractor implements AsyncDisposable {
   }
 }
 
-/** How much of the source is behind the start of a window: by its container, and by its frames where these say something else. */
+/**
+ * How much of the source is behind the start of a window: by its container, and by its frames where these say
+ * something else.
+ */
 function leftOf({ info, clock, startMs, durationMs }: WindowRequest, firstFrameMs: number): number {
   if (clock && clock.endMs !== null && !clock.isSteady) return clock.endMs - startMs;
   if (info.durationMs === null || clock?.isSteady === false) return durationMs;

@@ -1,4 +1,6 @@
-/** When the first frame of a source is shown, on the clock of its container; times of frames count from there. */
+/** When the first frame of a source is shown, on the clock of its container; times of frames count from
+ * there.
+ */
 
 import type { MediaInput } from "../input.ts";
 import { mediaSizeOf } from "../media_memory.ts";
@@ -8,9 +10,10 @@ import type { JobOptions, ToolRunner } from "../tools/runner.ts";
 import { framecrcTimesMs } from "./framecrc.ts";
 
 /**
- * Milliseconds from the start of the container to the first frame that can be decoded. It is above 0 where the sound begins
- * earlier, where a recording begins within a group of pictures, or where an edit list says so. The container's own statements
- * about its streams are not enough to know it. An outcome instead of a number is a failure.
+ * Milliseconds from the start of the container to the first frame that can be decoded. It is above 0 where
+ * the sound begins earlier, where a recording begins within a group of pictures, or where an edit list says
+ * so. The container's own statements about its streams are not enough to know it. An outcome instead of a
+ * number is a failure.
  */
 export async function firstFrameMs(
   input: MediaInput,

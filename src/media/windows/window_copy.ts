@@ -1,4 +1,5 @@
-/** When the packets of a window can be copied without encoding, known from a list of the packets around it. */
+/** When the packets of a window can be copied without encoding, known from a list of the packets around it.
+ */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { MediaInput } from "../input.ts";
@@ -6,7 +7,10 @@ import type { MediaInfo } from "../probe.ts";
 import { type Packet, packetsIn } from "./framecrc.ts";
 import { type SourceWindow, START_TOLERANCE_MS } from "./window_filters.ts";
 
-/** Whether every MP4 player can decode the video as it is, upright, and the source is a file that can be read twice. */
+/**
+ * Whether every MP4 player can decode the video as it is, upright, and the source is a file that can be read
+ * twice.
+ */
 export function isCopyable(
   input: MediaInput,
   { formatName, video }: MediaInfo,
@@ -35,9 +39,9 @@ export interface PacketList extends ListedPart {
 }
 
 /**
- * The part to list for a window. It is longer than the window, so that most of the following windows lie in it too: a list
- * takes as long as an attempt to copy, and saves one for each window. Bytes are read for it, so it ends earlier where the source
- * has many.
+ * The part to list for a window. It is longer than the window, so that most of the following windows lie in
+ * it too: a list takes as long as an attempt to copy, and saves one for each window. Bytes are read for it,
+ * so it ends earlier where the source has many.
  */
 export function partFor(window: SourceWindow, { durationMs, sizeBytes }: MediaInfo): ListedPart {
   const fromMs = window.firstFrameMs + window.startMs;
@@ -81,14 +85,15 @@ export interface CopyRange {
 }
 
 /**
- * The packets whose frames are exactly those of the window; null if there are no such packets. The first must be a key frame
- * that is shown when the window begins. From there on in the order of decoding, all frames in the window must come before the
- * first one after it:
+ * The packets whose frames are exactly those of the window; null if there are no such packets. The first must
+ * be a key frame that is shown when the window begins. From there on in the order of decoding, all frames in
+ * the window must come before the first one after it:
  *
  *     key 0  P 3  B 1  B 2 | key 4  P 7  B 5  B 6      a window of 0 to 4 is copied
  *     key 0  P 3  B 1  B 2 | P 6    B 4  B 5           a window of 0 to 5 is not: B 4 needs P 6, which is shown after it
  *
- * An edit list could hide frames before and after the window, but not every player heeds one, so a model might see them.
+ * An edit list could hide frames before and after the window, but not every player heeds one, so a model
+ * might see them.
  */
 export function copyRange(window: SourceWindow, { packets, isLast }: PacketList): CopyRange | null {
   const beginMs = window.firstFrameMs + window.startMs;
@@ -120,8 +125,8 @@ export function copyRange(window: SourceWindow, { packets, isLast }: PacketList)
 /** Most places by which H.264 moves a frame in the order of decoding. */
 const REORDERED_MAX = 17;
 /**
- * ffmpeg seeks to the last key frame before the position, which it takes to be up to 130 ms earlier where frames are moved in
- * the order of decoding, as it does not know their decoding times.
+ * ffmpeg seeks to the last key frame before the position, which it takes to be up to 130 ms earlier where
+ * frames are moved in the order of decoding, as it does not know their decoding times.
  */
 const SEEK_LEAD_MS = 150;
 

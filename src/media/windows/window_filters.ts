@@ -1,4 +1,6 @@
-/** Where a window lies in its source, on ffmpeg's clock, and the filter graphs that cut out exactly that part. */
+/** Where a window lies in its source, on ffmpeg's clock, and the filter graphs that cut out exactly that
+ * part.
+ */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
@@ -41,9 +43,9 @@ export interface SeekPlan {
 }
 
 /**
- * The seek goes to a little before the window, because an audio decoder needs some packets before it gives correct samples,
- * and ffmpeg goes back from there to a key frame. Everything before the window is decoded and dropped by its time, so a seek
- * that is too early only costs time:
+ * The seek goes to a little before the window, because an audio decoder needs some packets before it gives
+ * correct samples, and ffmpeg goes back from there to a key frame. Everything before the window is decoded
+ * and dropped by its time, so a seek that is too early only costs time:
  *
  * ```
  *   container start      key frame     seek          window
@@ -51,8 +53,9 @@ export interface SeekPlan {
  *                        <- decoded, dropped ------->
  * ```
  *
- * In a container without an index of its key frames the seek goes to well before the window, so that there is a key frame in
- * between. A source without a length, or without a container, is read from its start, and so is one whose clock has jumped, or will.
+ * In a container without an index of its key frames the seek goes to well before the window, so that there is
+ * a key frame in between. A source without a length, or without a container, is read from its start, and so
+ * is one whose clock has jumped, or will.
  */
 export function seekPlan(window: SourceWindow, input: MediaInput, info: MediaInfo): SeekPlan {
   const { counted, isAmbiguous } = window;
@@ -74,7 +77,10 @@ const AUDIO_LEAD_MS = 250;
  */
 const KEY_FRAME_LEAD_MS = 12_000;
 const INDEXED = /^(mov|matroska|avi|asf)\b/;
-/** Video without a container, or with a very simple one: ffmpeg counts its frames to get times, so it cannot seek in it. */
+/**
+ * Video without a container, or with a very simple one: ffmpeg counts its frames to get times, so it cannot
+ * seek in it.
+ */
 const BARE_STREAM =
   /^(h26[134]|hevc|m4v|mpegvideo|mjpeg|vc1|obu|av1|ivf|dirac|yuv4mpegpipe|gif|apng|rm|swf)\b/;
 
@@ -89,9 +95,10 @@ function hasGuessedTimes({ formatName, video }: MediaInfo): boolean {
 const REORDERED = /^(h264|hevc)$/;
 
 /**
- * Options before `-i`, so that times are those of the container, wherever reading begins. Without them ffmpeg counts from the position
- * of its seek, rounded to the time base of each stream, which in AVI is as coarse as one frame; and in formats with unreliable clocks
- * (MPEG-TS) from the earliest stream in use, which is not the same for sound and for video.
+ * Options before `-i`, so that times are those of the container, wherever reading begins. Without them ffmpeg
+ * counts from the position of its seek, rounded to the time base of each stream, which in AVI is as coarse as
+ * one frame; and in formats with unreliable clocks (MPEG-TS) from the earliest stream in use, which is not
+ * the same for sound and for video.
  */
 export const CONTAINER_TIMES: readonly string[] = ["-copyts"];
 
@@ -112,8 +119,9 @@ export function seekArgs({ seekMs }: SeekPlan, { startMs = 0 }: MediaInfo): read
 export const START_TOLERANCE_MS = 1;
 
 /**
- * The frames of a window: the one that is shown when the window begins, at time 0, and the following ones until its end, at
- * their own times. One graph does both, because the frame that is shown at the start is known only when the next one comes:
+ * The frames of a window: the one that is shown when the window begins, at time 0, and the following ones
+ * until its end, at their own times. One graph does both, because the frame that is shown at the start is
+ * known only when the next one comes:
  *
  * ```
  *             .-> [hold] the last frame up to the start --------------.
@@ -121,8 +129,9 @@ export const START_TOLERANCE_MS = 1;
  *             '-> [pass] the frames after the start, before the end ---'
  * ```
  *
- * A window in which no frame begins shows the frame before it, as a player would. A source whose video ends before its sound
- * shows its last frame. Where the clock of the source has jumped, the frames are counted instead.
+ * A window in which no frame begins shows the frame before it, as a player would. A source whose video ends
+ * before its sound shows its last frame. Where the clock of the source has jumped, the frames are counted
+ * instead.
  */
 export function videoGraph(
   info: MediaInfo,
@@ -138,7 +147,8 @@ export function videoGraph(
   return shown +
     // Has an effect only if the video changes its size on the way, which the encoder does not support.
     `,scale=${source.width}:${source.height}` +
-    // All four numbers of the region are even, as 4:2:0 requires: of odd sizes the last column or row is cropped.
+    // All four numbers of the region are even, as 4:2:0 requires: of odd sizes the last column or row is
+    // cropped.
     (isWhole ? "" : `,crop=${region.width}:${region.height}:${region.x}:${region.y}`) +
     ",format=yuv420p[v]";
 }
@@ -155,8 +165,9 @@ function shownFrames(info: MediaInfo, beginMs: number, durationMs: number): stri
   return [
     // In microseconds: filters round their arguments to the time base, which may be as coarse as one frame.
     `[0:${info.video!.streamIndex}]${[...deinterlacing(info), "settb=AVTB", "split"].join(",")}[early][late]`,
-    // A rate of one frame in a period that ends at the start gives the last frame up to the start. The filter gives it when
-    // its input ends, so the first trim ends the input; without it ffmpeg would read to the end of the source.
+    // A rate of one frame in a period that ends at the start gives the last frame up to the start. The filter
+    // gives it when its input ends, so the first trim ends the input; without it ffmpeg would read to the end
+    // of the source.
     `[early]trim=end=${seconds(shownMs)},` +
     `fps=fps=1/${HOLD_SECONDS}:start_time=${
       seconds(shownMs - HOLD_SECONDS * 1000)
@@ -172,9 +183,9 @@ function shownFrames(info: MediaInfo, beginMs: number, durationMs: number): stri
 const HOLD_SECONDS = 1_000_000;
 
 /**
- * All audio tracks in a window, mixed into one mono track of exactly `durationMs`. Where a track begins late, ends early or has
- * a gap, silence is inserted, so that the tracks and the video stay in sync. Mixing divides by the number of tracks, so it
- * never clips.
+ * All audio tracks in a window, mixed into one mono track of exactly `durationMs`. Where a track begins late,
+ * ends early or has a gap, silence is inserted, so that the tracks and the video stay in sync. Mixing divides
+ * by the number of tracks, so it never clips.
  */
 export function audioGraph(
   info: MediaInfo,
@@ -213,7 +224,8 @@ const FALL_S = 0.1;
  * end of a wrong time.
  */
 function withoutJumps(): string {
-  // 0: what is taken away, 1: the last gap that was left, 2: the last jump that was taken away, 3: the present step.
+  // 0: what is taken away, 1: the last gap that was left, 2: the last jump that was taken away, 3: the
+  // present step.
   const taken = "st(0,ld(0)+st(2,ld(3)))";
   const isReturn = (jump: string) => `lt(abs(ld(3)+${jump}),${FALL_S})`;
   const fall = `if(${isReturn("ld(1)")},st(1,0),${taken})`;

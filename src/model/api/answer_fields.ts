@@ -6,9 +6,9 @@ import { count, open } from "../events/payload_shapes.ts";
 import { named } from "../schemas/named_shapes.ts";
 
 /**
- * The shape of an answer by its name in the API description, from its fields (it is open: answers may get more)
- * or as it is. It is made when it is first asked for: the service never asks, and to make all at its start would
- * take 18 ms and 2 MB.
+ * The shape of an answer by its name in the API description, from its fields (it is open: answers may get
+ * more) or as it is. It is made when it is first asked for: the service never asks, and to make all at its
+ * start would take 18 ms and 2 MB.
  */
 export function answer<Shape extends ZodRawShape>(
   name: string,

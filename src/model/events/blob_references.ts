@@ -1,4 +1,6 @@
-/** The blobs that an event names, whether or not they are granted to anybody: every one of them must be on the disk. */
+/** The blobs that an event names, whether or not they are granted to anybody: every one of them must be on
+ * the disk.
+ */
 
 import { BLOB_KEYS, blobOf, findEvent, grantedBlobs, type NamedBlob } from "./event_table.ts";
 
@@ -11,7 +13,10 @@ export function mayNameBlobs(kind: string): boolean {
 /** The text that every payload contains that names a blob. */
 export const BLOB_KEY_END = 'sha256"';
 
-/** All blobs that an event names: those that it grants, and those named anywhere in `payload`, which is parsed JSON of any shape. */
+/**
+ * All blobs that an event names: those that it grants, and those named anywhere in `payload`, which is parsed
+ * JSON of any shape.
+ */
 export function namedBlobs(kind: string, payload: unknown): NamedBlob[] {
   return [...grantedBlobs(kind, payload), ...blobsIn(payload)];
 }

@@ -1,4 +1,5 @@
-/** The CloudEvents envelope of the event stream and of webhooks, around the payload text as it is in the log. */
+/** The CloudEvents envelope of the event stream and of webhooks, around the payload text as it is in the log.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { eventTypeOf } from "./event_table.ts";
@@ -16,9 +17,10 @@ export interface LoggedEvent {
 }
 
 /**
- * The envelope as JSON text, with its keys in a fixed order. The text of the payload is inserted unchanged, so 64-bit
- * integers keep every digit. `withheld` is what the delivery to a webhook
- * tells of its cooldown; without it there is no such field. Example, with run `run-1`, seq 7 and stream `stream-0` (see docs/events.md#cloudevents):
+ * The envelope as JSON text, with its keys in a fixed order. The text of the payload is inserted unchanged,
+ * so 64-bit integers keep every digit. `withheld` is what the delivery to a webhook tells of its cooldown;
+ * without it there is no such field. Example, with run `run-1`, seq 7 and stream `stream-0` (see
+ * docs/events.md#cloudevents):
  *
  *     {"specversion":"1.0","id":"run-1:7","source":"/v1/runs/run-1","type":"dev.service.timeline.vlm",
  *      "subject":"stream-0","datacontenttype":"application/json","sequence":7,"pts_ms":1764316800123,"data":{…}}

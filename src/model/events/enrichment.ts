@@ -1,4 +1,6 @@
-/** The second phase of a live alert: which events of a session are explained later, and the event that explains one. See docs/live/events.md#enrichment. */
+/** The second phase of a live alert: which events of a session are explained later, and the event that
+ * explains one. See docs/live/events.md#enrichment.
+ */
 
 import type { PayloadOf } from "./event_table.ts";
 import type { ENRICHMENT_REASONS } from "./live_payloads.ts";

@@ -1,4 +1,6 @@
-/** TABLE of event kinds: the payload of each, the blobs that it makes readable for the owner of the run, when it is written. */
+/** TABLE of event kinds: the payload of each, the blobs that it makes readable for the owner of the run, when
+ * it is written.
+ */
 
 import type { z } from "zod";
 import type { NewEvent, PreparedPayload } from "../runs/run.ts";
@@ -8,7 +10,10 @@ import * as live from "./live_payloads.ts";
 import * as policy from "./policy_payloads.ts";
 import * as run from "./run_payloads.ts";
 
-/** The place of a blob reference in a payload. The owner of the run may fetch that blob. See docs/api/files.md#blobs. */
+/**
+ * The place of a blob reference in a payload. The owner of the run may fetch that blob. See
+ * docs/api/files.md#blobs.
+ */
 export interface BlobGrant {
   /** The route that serves the blob. */
   readonly route: "keyframes" | "media";
@@ -175,7 +180,9 @@ type Immutable<T> = T extends readonly (infer Item)[] ? readonly Immutable<Item>
   : T extends object ? { readonly [Key in keyof T]: Immutable<T[Key]> }
   : T;
 
-/** An event to commit. Only its type is checked, as the values in it were validated when the request came in. */
+/**
+ * An event to commit. Only its type is checked, as the values in it were validated when the request came in.
+ */
 export function event<Kind extends EventKind>(
   kind: Kind,
   runId: string,
@@ -231,7 +238,8 @@ export const BLOB_KEYS = {
 } as const;
 
 /**
- * The blobs that an event makes readable for the owner of its run; none for an unknown kind or a malformed reference.
+ * The blobs that an event makes readable for the owner of its run; none for an unknown kind or a malformed
+ * reference.
  * `payload` is parsed JSON of any shape.
  */
 export function grantedBlobs(kind: string, payload: unknown): GrantedBlob[] {

@@ -1,4 +1,6 @@
-/** The form in which search compares texts, in which different spellings of the same word are equal. See docs/api/reading.md#search. */
+/** The form in which search compares texts, in which different spellings of the same word are equal. See
+ * docs/api/reading.md#search.
+ */
 
 import { normalForm } from "../../base/normal_form.ts";
 

@@ -84,7 +84,9 @@ export const sourceResumed = open({
 
 const ARMED_REASONS = ["schedule", "call", "call_ended", "file"] as const;
 
-/** Whether what zone and trigger of a camera find is an alarm from here on. See docs/cameras.md#armed-times. */
+/**
+ * Whether what zone and trigger of a camera find is an alarm from here on. See docs/cameras.md#armed-times.
+ */
 export const sourceArmed = named(
   "ArmingChange",
   open({

@@ -1,4 +1,6 @@
-/** How a chunk of a recording reaches the model: as still frames, as a silent clip, or as a clip with its sound. */
+/** How a chunk of a recording reaches the model: as still frames, as a silent clip, or as a clip with its
+ * sound.
+ */
 
 export const MEDIA_MODES = ["frames", "video", "audio_video"] as const;
 export type MediaMode = typeof MEDIA_MODES[number];

@@ -1,4 +1,5 @@
-/** The zod shapes that several event payloads share: numbers, texts, coordinates, markers, blob references. */
+/** The zod shapes that several event payloads share: numbers, texts, coordinates, markers, blob references.
+ */
 
 import * as z from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
@@ -7,8 +8,8 @@ import { MODES } from "../mode.ts";
 import { named, namedEnum } from "../schemas/named_shapes.ts";
 
 /**
- * An object that accepts unknown fields when it is read, because later versions may add fields to payloads. Its type
- * has the known fields only, so a misspelt field does not compile when an event is written.
+ * An object that accepts unknown fields when it is read, because later versions may add fields to payloads.
+ * Its type has the known fields only, so a misspelt field does not compile when an event is written.
  */
 export function open<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strip> {
   const loose: z.ZodObject<Shape, z.core.$ZodObjectConfig> = z.looseObject(shape);
@@ -19,8 +20,8 @@ export function open<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Sha
 export const U64_END = 2 ** 64;
 
 /**
- * An unsigned 64-bit integer. A bigint when it is written. Read with JSON.parse it is a number without its low digits,
- * so 2^64 is accepted for 2^64-1. `schemaText` writes the `maximum` of the JSON Schema exactly.
+ * An unsigned 64-bit integer. A bigint when it is written. Read with JSON.parse it is a number without its
+ * low digits, so 2^64 is accepted for 2^64-1. `schemaText` writes the `maximum` of the JSON Schema exactly.
  */
 export const u64 = z.custom<bigint>(
   (value) =>

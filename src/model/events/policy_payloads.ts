@@ -1,4 +1,6 @@
-/** Payloads of the records of policies: revisions, deployments, rollbacks, replays. See docs/triggers-policies.md#policies. */
+/** Payloads of the records of policies: revisions, deployments, rollbacks, replays. See
+ * docs/triggers-policies.md#policies.
+ */
 
 import * as z from "zod";
 import {
@@ -128,7 +130,8 @@ const zoneInterval = named(
 );
 
 /**
- * A replay over the signals of the media: `accepted_events` counts the intervals, `candidate_events` the stored events.
+ * A replay over the signals of the media: `accepted_events` counts the intervals, `candidate_events` the
+ * stored events.
  */
 const replayedSignals = open({
   ...replayedEvents,

@@ -1,4 +1,6 @@
-/** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its webhooks. */
+/** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its
+ * webhooks.
+ */
 
 import { REMOVAL_REASONS } from "../runs/removal.ts";
 import * as z from "zod";

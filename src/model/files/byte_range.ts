@@ -1,4 +1,6 @@
-/** The `Range` header: the requested bytes of a file, by RFC 9110 section 14. See docs/api/files.md#ranges-and-conditions. */
+/** The `Range` header: the requested bytes of a file, by RFC 9110 section 14. See
+ * docs/api/files.md#ranges-and-conditions.
+ */
 
 /** A range of bytes; both ends belong to it. */
 export interface ByteRange {
@@ -7,9 +9,9 @@ export interface ByteRange {
 }
 
 /**
- * The range that `header` requests of a file of `sizeBytes`, cut to the file; `unsatisfiable` (416) when no byte of the
- * file is in it, or `whole`. A header that is malformed, has another unit or more than one range also gives `whole`: a
- * server may ignore those, and many small ranges would be expensive.
+ * The range that `header` requests of a file of `sizeBytes`, cut to the file; `unsatisfiable` (416) when no
+ * byte of the file is in it, or `whole`. A header that is malformed, has another unit or more than one range
+ * also gives `whole`: a server may ignore those, and many small ranges would be expensive.
  *
  *     requestedRange("bytes=-500", 1200)  // { first: 700, last: 1199 }
  */

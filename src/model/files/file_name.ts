@@ -1,4 +1,6 @@
-/** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api/files.md#uploads-and-files. */
+/** File names of callers: the stored name of an upload, and the names that may be requested. See
+ * docs/api/files.md#uploads-and-files.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { normalForm } from "../../base/normal_form.ts";
@@ -16,9 +18,10 @@ export interface UploadName {
 }
 
 /**
- * The stored name of an upload: the prefix of the owner and the name of the caller in normal form C, in which everything
- * but letters, digits, space and `.-_` became `_`. Several dots in a row become one, as a name with `..` could not be
- * requested again. Refuses with 422 `file` a name that is no video file name, or is too long.
+ * The stored name of an upload: the prefix of the owner and the name of the caller in normal form C, in which
+ * everything but letters, digits, space and `.-_` became `_`. Several dots in a row become one, as a name
+ * with `..` could not be requested again. Refuses with 422 `file` a name that is no video file name, or is
+ * too long.
  *
  *     uploadName("public__", "動画 (1).mp4") // { name: "public__動画 _1_.mp4", label: "動画 (1).mp4" }
  */
@@ -75,8 +78,8 @@ function percentDecoded(given: string): string {
 const KEPT_OR_NOT = /(\p{L}\p{M}*|[\p{Nd} ._-])|[^]/gu;
 
 /**
- * The media type of a file that is requested by its bare name. Refuses with 400 `filename` a name that could lead out of
- * the folder, as it is or decoded once more, and one that is no video file name.
+ * The media type of a file that is requested by its bare name. Refuses with 400 `filename` a name that could
+ * lead out of the folder, as it is or decoded once more, and one that is no video file name.
  */
 export function requestedVideoType(filename: string): string {
   const fault = FAULTS.find(([pattern]) => pattern.test(filename));

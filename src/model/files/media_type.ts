@@ -10,7 +10,9 @@ const VIDEO_TYPES: Readonly<Record<string, string>> = {
 /** The rule in words, for error messages. */
 export const VIDEO_FILE_RULE = "must be a file name that ends in .mp4, .webm, .mov or .avi";
 
-/** The media type of a file name by its extension, in upper or lower case; undefined for another extension. */
+/**
+ * The media type of a file name by its extension, in upper or lower case; undefined for another extension.
+ */
 export function videoTypeOf(filename: string): string | undefined {
   // `.mp4` is the name of a hidden file and has no extension.
   const extension = /[^.]\.([a-z0-9]+)$/i.exec(filename)?.[1]?.toLowerCase();

@@ -1,4 +1,6 @@
-/** Conditional requests: whether the copy of the caller is current, by RFC 9110 section 13. See docs/api/files.md#ranges-and-conditions. */
+/** Conditional requests: whether the copy of the caller is current, by RFC 9110 section 13. See
+ * docs/api/files.md#ranges-and-conditions.
+ */
 
 /** The values that distinguish one version of a file from another. */
 export interface Validators {
@@ -33,8 +35,8 @@ export function precondition(
 }
 
 /**
- * Whether a range may be answered under `If-Range`: always without the header, else only when it names the current
- * version. A weak tag never matches.
+ * Whether a range may be answered under `If-Range`: always without the header, else only when it names the
+ * current version. A weak tag never matches.
  */
 export function rangeApplies(headers: Headers, { etag, modifiedMs }: Validators): boolean {
   const condition = headers.get("if-range")?.trim();

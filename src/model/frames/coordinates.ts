@@ -1,4 +1,5 @@
-/** Coordinates `service.image.v1`: which rectangle of a picture was analyzed. See docs/frames.md#coordinates. */
+/** Coordinates `service.image.v1`: which rectangle of a picture was analyzed. See docs/frames.md#coordinates.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 
@@ -46,8 +47,8 @@ export function fullFrame(width: number, height: number): ImageCoordinates {
 }
 
 /**
- * The coordinates of a crop in which `cropFault` finds no fault. Width, height and offsets are each
- * floor(dim * fraction / 2) * 2, so 0.5 of 1058 pixels is 528. Refuses (422 `source_uri`) a crop that resolves to less
+ * The coordinates of a crop in which `cropFault` finds no fault. Width, height and offsets are each floor(dim
+ * * fraction / 2) * 2, so 0.5 of 1058 pixels is 528. Refuses (422 `source_uri`) a crop that resolves to less
  * than 2x2 pixels.
  */
 export function croppedFrame(source: Extent, requested: NormalizedRegion): ImageCoordinates {

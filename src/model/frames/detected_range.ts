@@ -1,4 +1,6 @@
-/** What the detectors of decoded frames find: ranges of frames with a type, and kinds of faults of single frames. */
+/** What the detectors of decoded frames find: ranges of frames with a type, and kinds of faults of single
+ * frames.
+ */
 
 import { type FieldRules, quoted } from "../field_rules.ts";
 
@@ -39,7 +41,10 @@ export interface DetectedRange {
   readonly confidence: number;
 }
 
-/** Faults of a frame that a viewer would call one; `foreign_frame` is also a frame of this shot in the wrong place. */
+/**
+ * Faults of a frame that a viewer would call one; `foreign_frame` is also a frame of this shot in the wrong
+ * place.
+ */
 export const ARTIFACT_KINDS = [
   "decode_damage",
   "flicker",

@@ -18,7 +18,10 @@ export interface SourceEnd {
 
 /** What is known of the end of a decode. */
 export interface DecodeFacts {
-  /** The end of the video as the container has it, milliseconds from its first frame; null where it has none, or guesses it. */
+  /**
+   * The end of the video as the container has it, milliseconds from its first frame; null where it has none,
+   * or guesses it.
+   */
   readonly announcedMs: number | null;
   /** When the last decoded frame ends, milliseconds from the first one. */
   readonly endMs: number;

@@ -1,4 +1,5 @@
-/** The clock of a film's frames: corrects times that their neighbours contradict. See docs/frames.md#times. */
+/** The clock of a film's frames: corrects times that their neighbours contradict. See docs/frames.md#times.
+ */
 
 import { RATE_MAX } from "./frame_rate.ts";
 
@@ -22,9 +23,10 @@ const BEGINNING = 4;
 const ASSUMED_S = 1 / 25;
 
 /**
- * What it costs to explain times that contradict each other; the cheapest explanation is taken. A wrong time is half a point; the clock
- * begins anew for eight. An interval that is longer than the usual one costs a point each time it doubles, up to three, as films have
- * gaps; a shorter one costs four, as nothing makes frames come faster.
+ * What it costs to explain times that contradict each other; the cheapest explanation is taken. A wrong time
+ * is half a point; the clock begins anew for eight. An interval that is longer than the usual one costs a
+ * point each time it doubles, up to three, as films have gaps; a shorter one costs four, as nothing makes
+ * frames come faster.
  */
 const COST = { wrong: 0.5, anew: 8, longer: 1, longerMax: 3, shorter: 4 } as const;
 
@@ -38,9 +40,9 @@ export interface FilmTimes {
 }
 
 /**
- * Times are in ticks of any unit, from frame to frame in the order in which they are shown. A frame is pushed with the time that its source
- * gives it, and `take` gives its time when that is decided: at once where it follows the one before as usual, and otherwise when enough
- * frames behind it have come.
+ * Times are in ticks of any unit, from frame to frame in the order in which they are shown. A frame is pushed
+ * with the time that its source gives it, and `take` gives its time when that is decided: at once where it
+ * follows the one before as usual, and otherwise when enough frames behind it have come.
  *
  * ```
  *   source   0  1  2  3 99  5  6  7   one time is wrong:                    4 instead of 99
@@ -49,7 +51,8 @@ export interface FilmTimes {
  *            0  1  2  3 90 91 92 ...  a gap, which nothing contradicts:     as it is
  * ```
  *
- * Times that rise are never changed but where a gap is longer than is believed, and what is given rises always. Memory is constant.
+ * Times that rise are never changed but where a gap is longer than is believed, and what is given rises
+ * always. Memory is constant.
  */
 export class FrameClock {
   /** Whether all times so far are those of the source. */
@@ -216,8 +219,9 @@ export class FrameClock {
   }
 
   /**
-   * Decides the times up to the first one that waits and is right, by the cheapest way from the last decided time to the end of those that
-   * wait, in which each frame is right, wrong, or the first of a clock that begins anew.
+   * Decides the times up to the first one that waits and is right, by the cheapest way from the last decided
+   * time to the end of those that wait, in which each frame is right, wrong, or the first of a clock that
+   * begins anew.
    */
   #explain(): void {
     this.isSteady = false;
@@ -259,7 +263,9 @@ export class FrameClock {
     return frame === 0 ? this.#last : this.#open[frame - 1]! + this.#offset;
   }
 
-  /** What it costs that a clock goes on by a step from one right frame to the one that is `frames` behind it. */
+  /**
+   * What it costs that a clock goes on by a step from one right frame to the one that is `frames` behind it.
+   */
   #costOf(step: number, frames: number): number {
     if (!(step > this.#leastStep)) return Infinity;
     const doublings = Math.log2(step / frames / this.interval);

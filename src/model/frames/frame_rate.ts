@@ -1,14 +1,16 @@
-/** The rate of a video as a person would call it, judged by the times of its frames and not by what a header claims. */
+/** The rate of a video as a person would call it, judged by the times of its frames and not by what a header
+ * claims.
+ */
 
 /** The most frames a second that a film may have. Times that say more say nothing. */
 export const RATE_MAX = 1000;
 
 /**
- * Frames a second. `times` are those of consecutive frames, seconds, in any order; `claimed` is the container's word, which
- * counts only where the times allow it or are too few to tell. Null: unknown.
+ * Frames a second. `times` are those of consecutive frames, seconds, in any order; `claimed` is the
+ * container's word, which counts only where the times allow it or are too few to tell. Null: unknown.
  *
- * Gaps (a camera that dropped frames) do not count: 24 frames a second with a pause are 24. Where no interval is typical the
- * rate varies, and the average is meant.
+ * Gaps (a camera that dropped frames) do not count: 24 frames a second with a pause are 24. Where no interval
+ * is typical the rate varies, and the average is meant.
  */
 export function frameRate(times: readonly number[], claimed: number | null): number | null {
   const rate = rateOf(times, claimed);
@@ -31,8 +33,9 @@ function rateOf(times: readonly number[], claimed: number | null): number | null
 }
 
 /**
- * The slope of a straight line through the times, as a camera's times are never quite right, and those at the ends alone would
- * decide where only intervals are added. Frames that were lost leave a place free; behind a pause a line of the same slope begins.
+ * The slope of a straight line through the times, as a camera's times are never quite right, and those at the
+ * ends alone would decide where only intervals are added. Frames that were lost leave a place free; behind a
+ * pause a line of the same slope begins.
  *
  * ```
  *   time │               ⋰
@@ -66,7 +69,10 @@ function steadyRate(times: Float64Array, typicalS: number): number {
   return frames2 / framesByTime;
 }
 
-/** Intervals that one gap may have for its frames to count as lost, and how far it may be from a whole number of them. */
+/**
+ * Intervals that one gap may have for its frames to count as lost, and how far it may be from a whole number
+ * of them.
+ */
 const [LOST_MAX, LOST_SLACK] = [10, 0.25];
 /** A claim above this without frames that show it is a time base in the place of a rate. */
 const CLAIM_MAX = 240;
@@ -77,14 +83,19 @@ const TICK_S = 0.001;
 /** The part of a rate by which a measured one may be wrong, as clocks are. */
 const SLACK = 0.0002;
 
-/** The average of the frames that were seen, or the claim, if it is an average that those frames could have. */
+/**
+ * The average of the frames that were seen, or the claim, if it is an average that those frames could have.
+ */
 function variableRate(intervals: Float64Array, claimed: number | null): number {
   const average = intervals.length / intervals.reduce((sum, interval) => sum + interval, 0);
   const isCredible = claimed !== null && Math.abs(claimed - average) < average / 4;
   return isCredible ? claimed : rounded(average);
 }
 
-/** The usual rate next to the measured one, as far as the measurement tells; else the claim if it fits; else the measured rate. */
+/**
+ * The usual rate next to the measured one, as far as the measurement tells; else the claim if it fits; else
+ * the measured rate.
+ */
 function called(measured: number, claimed: number | null, tolerance: number): number {
   const whole = Math.round(measured);
   const usual = [whole, whole * 1000 / 1001, ...HALVES].filter((rate) => rate > 0);

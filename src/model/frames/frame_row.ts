@@ -101,8 +101,9 @@ export interface RowSemantics {
 }
 
 /**
- * What was measured of the frames, as `deriveMarkers` takes it. The event types are those after the label map. `cutsMs` are the
- * rounded times of all cuts, rising: of several since the row before, each is a frame with the number of the row.
+ * What was measured of the frames, as `deriveMarkers` takes it. The event types are those after the label
+ * map. `cutsMs` are the rounded times of all cuts, rising: of several since the row before, each is a frame
+ * with the number of the row.
  */
 export function* typedFrames(
   { frameIndex, signals, gate }: RowColumns,
@@ -150,7 +151,9 @@ export function* saidFrames(
   }
 }
 
-/** Row number `row` of the response. The order of the keys is fixed, so the same input gives the same bytes. */
+/**
+ * Row number `row` of the response. The order of the keys is fixed, so the same input gives the same bytes.
+ */
 export function frameRow(
   context: RowContext,
   frames: RowColumns,

@@ -8,7 +8,9 @@ const LABELS = z.record(z.string(), z.string().min(1));
 const MAP = z.strictObject({ events: LABELS.optional(), objects: LABELS.optional() });
 const MAPS = z.strictObject({ default: MAP.optional(), tenants: z.record(z.string(), MAP).optional() });
 
-/** The file of SERVICE_TENANT_LABEL_MAPS_PATH; `tenants` is by principal key. See docs/frames.md#label-maps. */
+/**
+ * The file of SERVICE_TENANT_LABEL_MAPS_PATH; `tenants` is by principal key. See docs/frames.md#label-maps.
+ */
 export type LabelMaps = z.infer<typeof MAPS>;
 
 /** Reads label maps. Throws an Error that names all faults of the text in one line. */

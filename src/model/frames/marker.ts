@@ -71,12 +71,12 @@ export interface MarkerOwner {
 }
 
 /**
- * Takes frames one by one, so that the caller can give others a turn in between. Markers are in the order of their segments;
- * a correction follows the provisional marker that it supersedes.
+ * Takes frames one by one, so that the caller can give others a turn in between. Markers are in the order of
+ * their segments; a correction follows the provisional marker that it supersedes.
  *
- * With k for keyframe_keep, o for context_observation, and the confidence in tenths, "k6 k6 o9" gives
- * `k 0-1 provisional`, `o 2-2 exact`. Two neighbouring segments can have the same type only when there is a gap in the
- * frame numbers between them, or where both are cuts.
+ * With k for keyframe_keep, o for context_observation, and the confidence in tenths, "k6 k6 o9" gives `k 0-1
+ * provisional`, `o 2-2 exact`. Two neighbouring segments can have the same type only when there is a gap in
+ * the frame numbers between them, or where both are cuts.
  */
 export class MarkerBuilder {
   readonly #owner: MarkerOwner;

@@ -87,8 +87,9 @@ export interface RangeMarkerOptions {
 }
 
 /**
- * The markers of a pass with those of its ranges behind them. The ranges' ids count on after the last segment, so that the ids
- * of segments are the same with every choice of detectors. See docs/frames.md#ranges.
+ * The markers of a pass with those of its ranges behind them. The ranges' ids count on after the last
+ * segment, so that the ids of segments are the same with every choice of detectors. See
+ * docs/frames.md#ranges.
  */
 export function withRangeMarkers(
   segments: readonly Marker[],

@@ -48,7 +48,10 @@ export function plannedEndMs(
   return Math.round(Math.min(durationMs, maxFrames / sampleFps * 1000));
 }
 
-/** The canonical name of a policy, in any case; `adaptive` is an alias, no name means the default. Null: unknown. */
+/**
+ * The canonical name of a policy, in any case; `adaptive` is an alias, no name means the default. Null:
+ * unknown.
+ */
 export function parseSamplingPolicy(name: string | null | undefined): SamplingPolicy | null {
   switch (name?.toLowerCase()) {
     case undefined:
@@ -63,8 +66,8 @@ export function parseSamplingPolicy(name: string | null | undefined): SamplingPo
 }
 
 /**
- * Whether every decoded frame is taken. Otherwise frames are dropped to keep to the rate: for a fixed policy, and for a
- * source whose rate is unknown or too high. No frame is ever taken twice.
+ * Whether every decoded frame is taken. Otherwise frames are dropped to keep to the rate: for a fixed policy,
+ * and for a source whose rate is unknown or too high. No frame is ever taken twice.
  */
 export function takesEveryFrame({ policy, sourceFps }: SamplingPlan): boolean {
   return policy === "source_fps_adaptive" && sourceFps !== null && sourceFps <= LIMITS.sampling.fps.maximum;

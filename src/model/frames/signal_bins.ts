@@ -1,4 +1,6 @@
-/** Signals of many frames in few bins: the least, the greatest and the mean value of each, so that a plot of hours costs kilobytes. */
+/** Signals of many frames in few bins: the least, the greatest and the mean value of each, so that a plot of
+ * hours costs kilobytes.
+ */
 
 import type { ContextScores, SignalColumns } from "./signals.ts";
 

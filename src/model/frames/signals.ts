@@ -1,8 +1,8 @@
 /** The data of the deterministic analysis: columns of signals, and columns of the gate's decisions. */
 
 /**
- * Signals of consecutive sampled frames, one array for each signal, all of length `count`. Columns instead of objects,
- * because a file has up to 500,000 sampled frames. See docs/frames.md#signals.
+ * Signals of consecutive sampled frames, one array for each signal, all of length `count`. Columns instead of
+ * objects, because a file has up to 500,000 sampled frames. See docs/frames.md#signals.
  */
 export interface SignalColumns {
   readonly count: number;
@@ -18,9 +18,14 @@ export interface SignalColumns {
   readonly ghostingScore: Float32Array;
   /** The variance of the luma as a score: min(1, luma variance / 4096). */
   readonly noiseVarianceScore: Float32Array;
-  /** How likely a new shot has begun since the sampled frame before, [0,1]; absent when it was not measured. */
+  /**
+   * How likely a new shot has begun since the sampled frame before, [0,1]; absent when it was not measured.
+   */
   readonly cutScore?: Float32Array;
-  /** Media time of the cut behind `cutScore`, milliseconds from the first frame; NaN below `CUT_SCORE_THRESHOLD`. */
+  /**
+   * Media time of the cut behind `cutScore`, milliseconds from the first frame; NaN below
+   * `CUT_SCORE_THRESHOLD`.
+   */
   readonly cutPtsMs?: Float64Array;
   /** How likely the frame is faulty, [0,1]; absent when it was not measured. */
   readonly artifactScore?: Float32Array;
@@ -53,7 +58,10 @@ export interface GateThresholds {
   readonly noiseVarianceThreshold: number;
 }
 
-/** The results of the gate and of the context pass for each frame. Columns of length `count`. See docs/frames.md#context-pass. */
+/**
+ * The results of the gate and of the context pass for each frame. Columns of length `count`. See
+ * docs/frames.md#context-pass.
+ */
 export interface GateColumns {
   readonly count: number;
   /** The reason of each frame: an index into GATE_REASONS. */
@@ -76,5 +84,7 @@ export interface ContextScores {
 /** A frame with at least this cut score has the reason `scene_cut`. See docs/frames.md#cut-score. */
 export const CUT_SCORE_THRESHOLD = 0.5;
 
-/** A frame with at least this artifact score has the reason `temporal_fault`. See docs/detection/faults.md. */
+/**
+ * A frame with at least this artifact score has the reason `temporal_fault`. See docs/detection/faults.md.
+ */
 export const ARTIFACT_SCORE_THRESHOLD = 0.5;

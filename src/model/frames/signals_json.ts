@@ -1,4 +1,6 @@
-/** `frames_decoded.signals[]` as JSON text and back without loss: 64-bit hashes are never converted to doubles. */
+/** `frames_decoded.signals[]` as JSON text and back without loss: 64-bit hashes are never converted to
+ * doubles.
+ */
 
 import { artifactCode, type ArtifactKind, artifactKindOf } from "./detected_range.ts";
 import type { SignalColumns } from "./signals.ts";
@@ -37,7 +39,10 @@ function artifactJson({ artifactScore, artifactKind }: SignalColumns, row: numbe
   return `,"artifact_score":${compact(artifactScore[row]!)}` + (kind ? `,"artifact_kind":"${kind}"` : "");
 }
 
-/** The signals as they are read back from the log, so that an analysis gives the same result with and without the log. */
+/**
+ * The signals as they are read back from the log, so that an analysis gives the same result with and without
+ * the log.
+ */
 export function asStored(signals: SignalColumns): SignalColumns {
   const { count, cutScore, cutPtsMs, artifactScore, artifactKind } = signals;
   const scores = (column: Float32Array) => column.subarray(0, count).map(compact);
@@ -91,8 +96,9 @@ export function columnsOf(rows: readonly SignalRow[]): FrameColumns {
 }
 
 /**
- * Reads the payload of `frames_decoded` as it comes, in pieces of any length: a long decode has a hundred megabytes of it.
- * All digits of the hashes are kept. Rows have no objects and no free texts in them, so `},{` stands between two rows only.
+ * Reads the payload of `frames_decoded` as it comes, in pieces of any length: a long decode has a hundred
+ * megabytes of it. All digits of the hashes are kept. Rows have no objects and no free texts in them, so
+ * `},{` stands between two rows only.
  */
 export class StoredSignals {
   /** The payload without its rows; null until its pieces have come. */
@@ -104,7 +110,8 @@ export class StoredSignals {
     this.#left += piece;
     if (this.head === null) {
       const key = '"signals":[';
-      const start = this.#left.indexOf(key) + key.length; // no text has this key in it, as quotes in texts are escaped
+      // no text has this key in it, as quotes in texts are escaped
+      const start = this.#left.indexOf(key) + key.length;
       if (start < key.length) return [];
       this.head = JSON.parse(`${this.#left.slice(0, start)}]}`);
       this.#left = this.#left.slice(start);

@@ -1,4 +1,6 @@
-/** Non-drop SMPTE timecodes of media times: at which rates there are any, and which one a time has. See docs/api/reading.md#edl. */
+/** Non-drop SMPTE timecodes of media times: at which rates there are any, and which one a time has. See
+ * docs/api/reading.md#edl.
+ */
 
 /** A rate at which timecodes can count. */
 export interface TimecodeRate {
@@ -27,7 +29,10 @@ export function timecodeRate(fps: number | null): TimecodeRate | null {
   return secondMs === undefined ? null : { nominal, secondMs };
 }
 
-/** The number of the frame that is next to the time: times are rounded to milliseconds, and a frame lasts at least ten. */
+/**
+ * The number of the frame that is next to the time: times are rounded to milliseconds, and a frame lasts at
+ * least ten.
+ */
 export function frameAt(ms: number, { nominal, secondMs }: TimecodeRate): number {
   return Math.round(ms * nominal / secondMs);
 }

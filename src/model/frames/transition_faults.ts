@@ -1,4 +1,6 @@
-/** Faults that are none, because the picture only becomes another one step by step: docs/detection/faults.md#faults-in-transitions. */
+/** Faults that are none, because the picture only becomes another one step by step:
+ * docs/detection/faults.md#faults-in-transitions.
+ */
 
 import type { DetectedRange } from "./detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD, GATE_REASONS, type SignalColumns } from "./signals.ts";
@@ -23,7 +25,10 @@ interface Scores {
   readonly artifactScore: ArrayLike<number>;
 }
 
-/** Makes faults that begin inside of a gradual transition, or just before it, no faults; `ranges` may have others. Certain faults stay. */
+/**
+ * Makes faults that begin inside of a gradual transition, or just before it, no faults; `ranges` may have
+ * others. Certain faults stay.
+ */
 export function clearTransitionFaults(
   rows: Scores & Required<Pick<SignalColumns, "artifactScore" | "artifactKind">>,
   ranges: readonly Transition[],

@@ -50,7 +50,10 @@ export interface BackendFile {
 
 export const NO_BACKENDS: BackendFile = { backends: [], restrictedZone: null };
 
-/** Everything that is wrong, one line for each fault, without values of variables, keys, and URLs with a password. */
+/**
+ * Everything that is wrong, one line for each fault, without values of variables, keys, and URLs with a
+ * password.
+ */
 export class BackendFaults extends Error {
   override readonly name = "BackendFaults";
 

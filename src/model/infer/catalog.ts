@@ -53,7 +53,10 @@ export interface ServedCatalog {
   readonly alarmed: ReadonlySet<ProviderKind>;
 }
 
-/** The whole catalog, then the models outside of it, of which this service does not know how well they describe pictures. */
+/**
+ * The whole catalog, then the models outside of it, of which this service does not know how well they
+ * describe pictures.
+ */
 export function catalogEntries({ others, reachable, alarmed }: ServedCatalog): CatalogEntry[] {
   const outside = others.map((id) => ({ id, tier: "experimental", aliases: [] }) as const);
   return [...CATALOG, ...outside].map((model) => {

@@ -1,11 +1,13 @@
-/** JSON Schema as Gemini accepts it: a subset of OpenAPI, with types in upper case. See docs/models.md#gemini. */
+/** JSON Schema as Gemini accepts it: a subset of OpenAPI, with types in upper case. See
+ * docs/models.md#gemini.
+ */
 
 type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * The schema in the form of `responseSchema`. Rules that Gemini does not know are left out. Null when the rest does not
- * describe the shape (a recursive schema, an object of unknown fields, more than one type at once); the request then asks
- * for JSON without a schema.
+ * The schema in the form of `responseSchema`. Rules that Gemini does not know are left out. Null when the
+ * rest does not describe the shape (a recursive schema, an object of unknown fields, more than one type at
+ * once); the request then asks for JSON without a schema.
  */
 export function geminiSchema(schema: Schema): Schema | null {
   try {
@@ -22,7 +24,10 @@ interface ConversionScope {
   readonly root: Schema;
   /** The references that are being resolved, innermost last. */
   readonly references: readonly string[];
-  /** Nodes of the whole schema and characters behind references so far, which are bounded because references can expand to any number. */
+  /**
+   * Nodes of the whole schema and characters behind references so far, which are bounded because references
+   * can expand to any number.
+   */
   readonly count: { nodes: number; characters: number };
 }
 

@@ -12,8 +12,8 @@ export interface ModelList {
 }
 
 /**
- * The list in an answer to `GET /v1/models`. Null where the answer has none: an empty list, or another shape. That means that the
- * models of the server are not known, not that it has none.
+ * The list in an answer to `GET /v1/models`. Null where the answer has none: an empty list, or another shape.
+ * That means that the models of the server are not known, not that it has none.
  */
 export function modelListOf(answer: unknown): ModelList | null {
   const entries = entriesOf(answer);
@@ -28,7 +28,10 @@ export function modelListOf(answer: unknown): ModelList | null {
   return ids.size === 0 ? null : { ids: [...ids], isComplete };
 }
 
-/** The spelling in `list` of what `model` means: the id itself, in another case, by an alias, or without `:latest`. */
+/**
+ * The spelling in `list` of what `model` means: the id itself, in another case, by an alias, or without
+ * `:latest`.
+ */
 export function spellingIn({ ids }: ModelList, model: string): string | undefined {
   if (ids.includes(model)) return model;
   const wanted = asciiLowerCase(model);

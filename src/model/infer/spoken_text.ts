@@ -1,4 +1,6 @@
-/** What a model says to whoever asked: its text without its thinking and without the tokens of its chat format. */
+/** What a model says to whoever asked: its text without its thinking and without the tokens of its chat
+ * format.
+ */
 
 import { jsonSizeFault } from "../json_size.ts";
 

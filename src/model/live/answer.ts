@@ -1,4 +1,6 @@
-/** The answer to a WHIP offer. It is written here and not by a library, so that it promises only what is implemented. */
+/** The answer to a WHIP offer. It is written here and not by a library, so that it promises only what is
+ * implemented.
+ */
 
 import type { Offer, OfferedSection, ServedCodec } from "./offer.ts";
 

@@ -144,8 +144,8 @@ export const ATTACH = z.strictObject({
 export type AttachBody = z.infer<typeof ATTACH>;
 
 /**
- * The first step with the header, before the offer is read: encoding, JSON, fields and types. Errors: 400; the message names the field
- * and the rule, never the prompt.
+ * The first step with the header, before the offer is read: encoding, JSON, fields and types. Errors: 400;
+ * the message names the field and the rule, never the prompt.
  */
 export function parseAttach(header: string | null): AttachBody {
   if (header === null) return {};

@@ -26,7 +26,9 @@ export interface TrickleFragment {
   readonly isEnd: boolean;
 }
 
-/** Candidates that are used of one text. For each one, checks are sent to an address that the publisher chose. */
+/**
+ * Candidates that are used of one text. For each one, checks are sent to an address that the publisher chose.
+ */
 export const CANDIDATES_MAX = 32;
 
 const CANDIDATE =

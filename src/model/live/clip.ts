@@ -18,16 +18,16 @@ const EARLY_MS = 1;
 const ROUNDING = 1e-9;
 
 /**
- * The frames of the last `clipSeconds`, thinned to `targetFps`, or further so that a clip has at most 64 frames. With 30
- * frames a second, clips of 0.5 s, 6 fps and a delay of 0.5 s:
+ * The frames of the last `clipSeconds`, thinned to `targetFps`, or further so that a clip has at most 64
+ * frames. With 30 frames a second, clips of 0.5 s, 6 fps and a delay of 0.5 s:
  *
  * ```
  *   pts   0   33   67  100  133  167 …  333   367 … 500 … 667 … 833  867
  *   taken 0                      1      2           3     4     5
  *                                       ▲ clip 0-2              ▲ clip 3-5
  * ```
- * With a delay shorter than a clip, clips overlap; with a longer one, the frames between them are in none. A caller that
- * is too busy to `take` a clip gets a later one, as old frames are dropped.
+ * With a delay shorter than a clip, clips overlap; with a longer one, the frames between them are in none. A
+ * caller that is too busy to `take` a clip gets a later one, as old frames are dropped.
  */
 export class ClipWindow<Frame> {
   readonly #clipMs: number;

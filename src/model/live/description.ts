@@ -1,4 +1,6 @@
-/** The descriptions of a live session: whether a new one differs from the last, and whether the state changed. */
+/** The descriptions of a live session: whether a new one differs from the last, and whether the state
+ * changed.
+ */
 
 import { truncatedUtf8 } from "../../base/bytes.ts";
 

@@ -1,4 +1,6 @@
-/** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live/events.md#descriptions. */
+/** Which models describe live sessions: those of the settings, else the only model of the backend file. See
+ * docs/live/events.md#descriptions.
+ */
 
 import type { Config } from "../../contract/config.ts";
 import type { BackendSettings } from "../infer/backend_file.ts";
@@ -39,7 +41,10 @@ export function liveModels(
   };
 }
 
-/** The model that all backends serve; null where they serve several, or where one of them serves what its server has. */
+/**
+ * The model that all backends serve; null where they serve several, or where one of them serves what its
+ * server has.
+ */
 function onlyModel(backends: readonly BackendSettings[]): string | null {
   const models = new Set(backends.map(({ model }) => model));
   const [only] = models;

@@ -1,4 +1,6 @@
-/** Loop detection: whether the kept frames of a live stream look like those before. See docs/live/events.md#loop-detector. */
+/** Loop detection: whether the kept frames of a live stream look like those before. See
+ * docs/live/events.md#loop-detector.
+ */
 
 /** How many frames back a frame is compared with. */
 const RING_FRAMES = 8;
@@ -14,7 +16,8 @@ const DISTANCE_END = 6;
  *           ◀──────────────────────────────────────────────────           no event
  *              fewer than 3 are
  * ```
- * The ring starts with hashes of all ones, so a stream that starts with such hashes is in a loop from its first frame.
+ * The ring starts with hashes of all ones, so a stream that starts with such hashes is in a loop from its
+ * first frame.
  */
 export class LoopDetector {
   readonly #low = new Uint32Array(RING_FRAMES).fill(ALL_ONES);
@@ -27,7 +30,10 @@ export class LoopDetector {
     return this.#isLooping;
   }
 
-  /** Adds the 64-bit hash of the next frame, in two halves. True when a loop begins with it. Allocates nothing. */
+  /**
+   * Adds the 64-bit hash of the next frame, in two halves. True when a loop begins with it. Allocates
+   * nothing.
+   */
   step(low: number, high: number): boolean {
     let similar = 0;
     for (let at = 0; at < RING_FRAMES; at++) {

@@ -1,4 +1,6 @@
-/** Semantic novelty: whether a keyframe needs a new description, by its embedding. See docs/live/events.md#novelty. */
+/** Semantic novelty: whether a keyframe needs a new description, by its embedding. See
+ * docs/live/events.md#novelty.
+ */
 
 /** The settings SERVICE_NOVELTY_*. */
 export interface NoveltySettings {
@@ -13,9 +15,9 @@ export interface NoveltySettings {
 }
 
 /**
- * `run`: the picture is new, ask the model. `forced`: it looks the same, but the description is too old or the drift too
- * large, so ask the model. `reuse`: keep the description. `shadow`: a reuse, but the model is asked for comparison and its
- * answer is not written.
+ * `run`: the picture is new, ask the model. `forced`: it looks the same, but the description is too old or
+ * the drift too large, so ask the model. `reuse`: keep the description. `shadow`: a reuse, but the model is
+ * asked for comparison and its answer is not written.
  */
 export type NoveltyVerdict = "run" | "forced" | "reuse" | "shadow";
 
@@ -75,9 +77,9 @@ function isSampled(reuse: number, rate: number): boolean {
 }
 
 /**
- * The direction of an embedding in 8 bits for each number, scaled so that the largest becomes 127. Without scaling most
- * of the 768 numbers of a unit vector would be below 5, and rounding alone would come near the usual threshold. Null for
- * an embedding without a direction and for one with a number that is not finite.
+ * The direction of an embedding in 8 bits for each number, scaled so that the largest becomes 127. Without
+ * scaling most of the 768 numbers of a unit vector would be below 5, and rounding alone would come near the
+ * usual threshold. Null for an embedding without a direction and for one with a number that is not finite.
  */
 export function quantized(embedding: Float32Array): Quantized | null {
   let largest = 0;

@@ -23,7 +23,9 @@ export const CLIP_CONFIDENCE = 0.9;
 export const LOOP_CONFIDENCE = 0.9;
 export const LOOP_DESCRIPTION = "the last frames repeat";
 
-/** The payload of `vlm`, `vlm_tiered`, `clip_vlm`, `clip_vlm_tiered`, `state_transition` and `loop_detected`. */
+/**
+ * The payload of `vlm`, `vlm_tiered`, `clip_vlm`, `clip_vlm_tiered`, `state_transition` and `loop_detected`.
+ */
 export function observationPayload(
   { sessionId, frame, confidence, description }: Observation,
 ): PayloadOf<"vlm"> {

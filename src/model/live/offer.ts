@@ -65,8 +65,8 @@ export interface OfferNeeds {
  * Reads an offer. `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See
  * docs/live/whip.md#codecs.
  *
- * Errors: 400 where there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in the
- * offer can be served, or it has more than one video.
+ * Errors: 400 where there is no offer, it is not SDP, or not the SDP of a WebRTC publisher. 415: nothing in
+ * the offer can be served, or it has more than one video.
  */
 export function readOffer(text: string, decodes: ReadonlySet<VideoCodec>, needs: OfferNeeds = {}): Offer {
   if (text.trim() === "") throw emptyOffer();
@@ -161,7 +161,9 @@ function midOf(session: SdpSession, media: SdpMedia): string {
   return mid;
 }
 
-/** The attributes of the transport, from the media section or else from the session. A missing one is a fault. */
+/**
+ * The attributes of the transport, from the media section or else from the session. A missing one is a fault.
+ */
 function transportOf(session: SdpSession, media: SdpMedia): Pick<Offer, "ice" | "fingerprints" | "setup"> {
   const value = (name: string) => media.attributes.first(name) ?? session.attributes.first(name);
   const ufrag = value("ice-ufrag");

@@ -22,7 +22,8 @@ export const PICTURE_DEFAULT: PictureBound = { width: 1920, height: 1080 };
  * | the same, with `level-asymmetry-allowed=1`     | that, but at least the default              |
  * | none                                           | the default                                 |
  *
- * With asymmetry allowed the level applies to what the publisher decodes: browsers offer level 3.1 and send 1080p.
+ * With asymmetry allowed the level applies to what the publisher decodes: browsers offer level 3.1 and send
+ * 1080p.
  */
 export function pictureBound(offer: Offer): PictureBound {
   if (!offer.video) return { width: 0, height: 0 };
@@ -99,7 +100,10 @@ function imageBound(imageattr: string | null): PictureBound | null {
   return blocksOf(first) > blocksOf(LARGEST_PICTURE) ? LARGEST_PICTURE : first;
 }
 
-/** The largest number in `x=1280` or `x=[320:16:1280]`; a list `x=[320,640]` never gets here, as its bracket ends the set. */
+/**
+ * The largest number in `x=1280` or `x=[320:16:1280]`; a list `x=[320,640]` never gets here, as its bracket
+ * ends the set.
+ */
 function largest(set: string, axis: "x" | "y"): number {
   const value = new RegExp(`\\b${axis}=([\\d:]+)`).exec(set)?.[1] ?? "";
   return Math.max(0, ...value.split(":").map(Number).filter((number) => number <= 16_384));

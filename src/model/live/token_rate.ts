@@ -10,8 +10,9 @@ const WINDOW_MS = 1_000;
 const ANSWERS_MAX = 4_096;
 
 /**
- * Counts the tokens of the answers of the last second. The cost of an answer is known only when it has arrived, so a
- * request is admitted while the cap is not reached; after one long answer there is none until it is a second old.
+ * Counts the tokens of the answers of the last second. The cost of an answer is known only when it has
+ * arrived, so a request is admitted while the cap is not reached; after one long answer there is none until
+ * it is a second old.
  */
 export class TokenRate {
   readonly #perSecond: number;

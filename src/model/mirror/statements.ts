@@ -1,4 +1,6 @@
-/** The tables of the mirror database, and the SQL that makes, fills and asks them. See docs/deployment/mirror.md. */
+/** The tables of the mirror database, and the SQL that makes, fills and asks them. See
+ * docs/deployment/mirror.md.
+ */
 
 import type { MirrorTable } from "./rows.ts";
 

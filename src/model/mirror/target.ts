@@ -30,7 +30,10 @@ export function mirrorTarget(url: string): MirrorTarget {
   };
 }
 
-/** Names the place of the rows: it differs when they go to another database or schema, and has no secret in it. */
+/**
+ * Names the place of the rows: it differs when they go to another database or schema, and has no secret in
+ * it.
+ */
 export function placeOf({ hostname, port, database }: MirrorTarget, schema: string): string {
   return JSON.stringify([hostname, port, database, schema]);
 }

@@ -1,4 +1,6 @@
-/** Policy revisions of a run: the fold of their events, and the allowed transitions. See docs/triggers-policies.md#policy-stages. */
+/** Policy revisions of a run: the fold of their events, and the allowed transitions. See
+ * docs/triggers-policies.md#policy-stages.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 import { LIMITS } from "../../contract/limits.ts";

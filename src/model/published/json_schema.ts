@@ -78,9 +78,13 @@ export function bare({ $schema: _, ...schema }: JsonSchema): JsonSchema {
   return schema;
 }
 
-/** A published schema as the text of its file: two blanks of indent, every digit of 2^64-1, a final line break. */
+/**
+ * A published schema as the text of its file: two blanks of indent, every digit of 2^64-1, a final line
+ * break.
+ */
 export function schemaText(schema: object): string {
-  // A double cannot hold the largest unsigned 64-bit integer, so it is kept as 2^64 and written digit by digit.
+  // A double cannot hold the largest unsigned 64-bit integer, so it is kept as 2^64 and written digit by
+  // digit.
   const exact = exactNumber("18446744073709551615");
   return JSON.stringify(schema, (_key, value) => value === U64_END ? exact : value, 2) + "\n";
 }

@@ -1,4 +1,6 @@
-/** The published shape of a processing profile, and the profile of each mode. No route reads them. See docs/frames.md#modes. */
+/** The published shape of a processing profile, and the profile of each mode. No route reads them. See
+ * docs/frames.md#modes.
+ */
 
 import * as z from "zod";
 import { type Mode } from "../mode.ts";

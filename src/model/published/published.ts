@@ -9,8 +9,9 @@ import { triggerProgram } from "../triggers/program.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "./processing_config.ts";
 
 /**
- * Every published schema by file name, draft 2020-12, in a stable order. Each call generates them anew, which takes some
- * milliseconds, so the caller keeps them. Only `schemaText` of json_schema.ts writes one correctly.
+ * Every published schema by file name, draft 2020-12, in a stable order. Each call generates them anew, which
+ * takes some milliseconds, so the caller keeps them. Only `schemaText` of json_schema.ts writes one
+ * correctly.
  */
 export function publishedSchemas(): ReadonlyMap<string, object> {
   const schemas = new Map<string, object>();

@@ -1,4 +1,6 @@
-/** Parsing the answer of a model about a chunk: the JSON in it, its validity and its confidence. See docs/reason.md#model-answers. */
+/** Parsing the answer of a model about a chunk: the JSON in it, its validity and its confidence. See
+ * docs/reason.md#model-answers.
+ */
 
 import { FRAME_EVENT_TYPES, type FrameEventType } from "../frames/frame_row.ts";
 import { jsonValues, strictJson } from "./json_object.ts";
@@ -102,7 +104,10 @@ export function answerIn<Value extends { readonly rawOutput: unknown }>(
 /** How many objects and lists around the answer the model may have added: `{"observation": {…}}`, `[{…}]`. */
 const WRAPPERS_MAX = 4;
 
-/** The answer in a value: itself, the last one in a list, or the only one in an object. A text that is JSON as a whole counts as its value. */
+/**
+ * The answer in a value: itself, the last one in a list, or the only one in an object. A text that is JSON as
+ * a whole counts as its value.
+ */
 function answerWithin<Value>(
   value: unknown,
   fits: (value: unknown) => Value | null,

@@ -1,4 +1,6 @@
-/** A JSON Schema of a caller as it came: plain JSON of bounded size and depth. What is made of it is made where it can be ended. */
+/** A JSON Schema of a caller as it came: plain JSON of bounded size and depth. What is made of it is made
+ * where it can be ended.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { LIMITS } from "../../contract/limits.ts";

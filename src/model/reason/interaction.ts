@@ -1,4 +1,6 @@
-/** The interactions of a run: the answers of models, chunk by chunk, in order of time. See docs/api/reading.md#interactions. */
+/** The interactions of a run: the answers of models, chunk by chunk, in order of time. See
+ * docs/api/reading.md#interactions.
+ */
 
 import { parseWithRawNumbers } from "../exact_json.ts";
 import { payloadFields } from "../events/payload_json.ts";
@@ -36,12 +38,13 @@ interface InteractionChunk {
 }
 
 /**
- * The interactions of the events, which are given in sequence order; with `index` only those of chunks of that index. The
- * results are for JSON.stringify: the numbers of a model's output are kept as text.
+ * The interactions of the events, which are given in sequence order; with `index` only those of chunks of
+ * that index. The results are for JSON.stringify: the numbers of a model's output are kept as text.
  *
- * A chunk has two events: `semantic_chunk_inferred` with the answer of the model, and later `semantic_chunk_generated`
- * with the costs. The interactions come from the first one with an answer, the media times from the first one with
- * times. A chunk without media times gets the time at which its first event was written.
+ * A chunk has two events: `semantic_chunk_inferred` with the answer of the model, and later
+ * `semantic_chunk_generated` with the costs. The interactions come from the first one with an answer, the
+ * media times from the first one with times. A chunk without media times gets the time at which its first
+ * event was written.
  */
 export function interactionsOf(events: Iterable<ChunkEvent>, index?: string): object[] {
   const chunks = new Map<string, InteractionChunk>();

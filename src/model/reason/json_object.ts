@@ -1,10 +1,15 @@
-/** Finds the objects and lists in the text of a model, also where their JSON is only nearly right. Takes linear time for every text. */
+/** Finds the objects and lists in the text of a model, also where their JSON is only nearly right. Takes
+ * linear time for every text.
+ */
 
 /** The deepest JSON that is accepted, because later code may recurse into it. */
 export const MAX_JSON_DEPTH = 64;
 
 export interface FoundValues {
-  /** The objects and lists that are part of no other one, in the order of the text; none of a text that is cut, too deep or too broken. */
+  /**
+   * The objects and lists that are part of no other one, in the order of the text; none of a text that is
+   * cut, too deep or too broken.
+   */
   readonly values: readonly unknown[];
   /**
    * Whether the text ends in the middle of an object or a list: then it is not known what the model wanted to
@@ -53,7 +58,9 @@ function valuesIn(text: string): FoundValues {
   return { values, isCut: false };
 }
 
-/** The value of a text that is JSON as a whole; undefined where it is none, and where it is nested too deeply. */
+/**
+ * The value of a text that is JSON as a whole; undefined where it is none, and where it is nested too deeply.
+ */
 export function strictJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(wholePairs(text.toWellFormed()));

@@ -1,10 +1,12 @@
-/** What small models write otherwise than they were asked to, read as it was meant and without a guess. See docs/reason.md#model-answers. */
+/** What small models write otherwise than they were asked to, read as it was meant and without a guess. See
+ * docs/reason.md#model-answers.
+ */
 
 import { normalForm } from "../../base/normal_form.ts";
 
 /**
- * The value as the schema has it, where it says the same in other forms: names in another case, numbers and truth values in quotes,
- * choices in another case, one value for a list, and null for nothing.
+ * The value as the schema has it, where it says the same in other forms: names in another case, numbers and
+ * truth values in quotes, choices in another case, one value for a list, and null for nothing.
  */
 export function mendedBy(schema: unknown, value: unknown, root: unknown = schema): unknown {
   const { known, mayBeNull } = plainSchema(schema, root);

@@ -1,4 +1,6 @@
-/** Moments of a clip: those that a model reports, and their comparison with local audio. See docs/reason.md#local-audio. */
+/** Moments of a clip: those that a model reports, and their comparison with local audio. See
+ * docs/reason.md#local-audio.
+ */
 
 import type { z } from "zod";
 import { chunkMoment } from "../events/analysis_payloads.ts";

@@ -1,4 +1,6 @@
-/** Compiles the JSON Schema of a caller into a check with a budget. For a Worker, as both may take long. See docs/reason.md#output-schema. */
+/** Compiles the JSON Schema of a caller into a check with a budget. For a Worker, as both may take long. See
+ * docs/reason.md#output-schema.
+ */
 
 import {
   _,
@@ -24,14 +26,15 @@ export interface CompiledSchema extends AnswerCheck {
 }
 
 /**
- * Draft 2020-12, or draft-07 when `$schema` names it or when only that fits. Formats are not checked, and references must
- * stay within the schema. Throws {@link SchemaFault}.
+ * Draft 2020-12, or draft-07 when `$schema` names it or when only that fits. Formats are not checked, and
+ * references must stay within the schema. Throws {@link SchemaFault}.
  *
- * The compiler generates code from the schema, but never from its texts: ajv quotes every name and value. How long it takes is bounded
- * by the size of the schema, as references are calls and are never copied into the code. What a check costs is counted while it
- * runs: `uniqueItems`, `contains`, lists of values, patterns and references that branch all multiply, so no size bounds it. The same
- * value always costs the same. Patterns are executed by RE2, which does not backtrack, and the sum of their programs is bounded.
- * Compiler, code and counters belong to the result and are freed with it.
+ * The compiler generates code from the schema, but never from its texts: ajv quotes every name and value. How
+ * long it takes is bounded by the size of the schema, as references are calls and are never copied into the
+ * code. What a check costs is counted while it runs: `uniqueItems`, `contains`, lists of values, patterns and
+ * references that branch all multiply, so no size bounds it. The same value always costs the same. Patterns
+ * are executed by RE2, which does not backtrack, and the sum of their programs is bounded. Compiler, code and
+ * counters belong to the result and are freed with it.
  */
 export function compileOutputSchema(schema: Record<string, unknown>): CompiledSchema {
   const draft = schema.$schema;
@@ -163,7 +166,10 @@ const KEYWORD_UNITS = 60;
 const PART_UNITS = 2;
 const CHOICES = ["anyOf", "oneOf"];
 
-/** What each item, name or character of the value costs the keywords that look at all of them, beside what is below them. */
+/**
+ * What each item, name or character of the value costs the keywords that look at all of them, beside what is
+ * below them.
+ */
 const ENTRY_UNITS: Readonly<Record<string, number>> = {
   ...{ items: 1, prefixItems: 1, additionalItems: 1, unevaluatedItems: 1, contains: KEYWORD_UNITS },
   ...{

@@ -1,4 +1,6 @@
-/** The JSON Schemas of the requested answers, and the two passes that use them. See docs/reason.md#model-answers. */
+/** The JSON Schemas of the requested answers, and the two passes that use them. See
+ * docs/reason.md#model-answers.
+ */
 
 import type { InferenceRequest } from "../infer/inference.ts";
 import { FRAME_EVENT_TYPES } from "../frames/frame_row.ts";

@@ -32,7 +32,10 @@ export class PreparedPayload implements Disposable {
     for (const piece of pieces) this.add(piece);
   }
 
-  /** The text in order. A piece may change when the next one is taken, and one reading ends before another begins. */
+  /**
+   * The text in order. A piece may change when the next one is taken, and one reading ends before another
+   * begins.
+   */
   get pieces(): Iterable<Uint8Array> {
     if (this.#isReleased) throw new TypeError("Cannot read a payload that was released");
     return this.#pieces;
@@ -84,8 +87,8 @@ export type FoldedState = "pending" | "processing" | "completed" | "failed" | "c
 export type RunStatus = FoldedState | "expired";
 
 /**
- * A run as it follows from its events. The object is live: it changes with the next commit, so a value that was read
- * before an `await` may be outdated after it. A text that no event gave is the empty string.
+ * A run as it follows from its events. The object is live: it changes with the next commit, so a value that
+ * was read before an `await` may be outdated after it. A text that no event gave is the empty string.
  */
 export interface RunView {
   readonly runId: string;

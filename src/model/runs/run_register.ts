@@ -25,7 +25,10 @@ export interface TimelineView {
   runsOf(principalKey: string, order?: RunOrder): Iterable<RunView>;
   /** The number of the principal's runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
-  /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
+  /**
+   * Runs whose live session has no terminal record: it is running, or the process ended before it was
+   * written.
+   */
   openLiveRuns(): Iterable<RunView>;
   /** Every run that has an owner, deleted and removed ones included. */
   everyRun(): Iterable<RunView>;
@@ -148,8 +151,9 @@ function heldBytesOf({ onHold, logBytes }: Run): number {
 }
 
 /**
- * One principal's runs. `#candidates` holds the runs that may be active, so that counting does not visit 100,000 old
- * runs: an expired run is removed from it and added again with its next event, which makes it active again.
+ * One principal's runs. `#candidates` holds the runs that may be active, so that counting does not visit
+ * 100,000 old runs: an expired run is removed from it and added again with its next event, which makes it
+ * active again.
  */
 class PrincipalRuns {
   /** The runs by creation time. */

@@ -1,4 +1,6 @@
-/** Lists in request bodies whose faults are bounded: ten thousand wrong items cost no more than the first few. */
+/** Lists in request bodies whose faults are bounded: ten thousand wrong items cost no more than the first
+ * few.
+ */
 
 import * as z from "zod";
 import type { ZodType } from "zod";
@@ -21,8 +23,8 @@ export function itemsOf(
 }
 
 /**
- * A list of `item`. A list of more than `maximum` items passes without a look at them: whoever reads it refuses it for its
- * length, in its own words and its own order; so does one of fewer than `minimum`.
+ * A list of `item`. A list of more than `maximum` items passes without a look at them: whoever reads it
+ * refuses it for its length, in its own words and its own order; so does one of fewer than `minimum`.
  */
 export function boundedList<T>(item: ZodType<T>, maximum = Infinity, minimum = 0) {
   const list = z.array(z.unknown());

@@ -1,4 +1,5 @@
-/** How request bodies are named, and their fields with what schemas say of them; the flows check the rules. */
+/** How request bodies are named, and their fields with what schemas say of them; the flows check the rules.
+ */
 
 import * as z from "zod";
 import { LIMITS, type Range } from "../../contract/limits.ts";
@@ -21,8 +22,8 @@ export function countWithin(range: Range, unlessGiven: string | number, meaning 
 }
 
 /**
- * A text whose length in bytes belongs to the range. The published bounds are characters, of which each has at least one byte; the rule
- * itself is checked by the flow.
+ * A text whose length in bytes belongs to the range. The published bounds are characters, of which each has
+ * at least one byte; the rule itself is checked by the flow.
  */
 export function textWithin(bytes: Range, meaning: string) {
   return z.string().meta({ minLength: bytes.minimum, maxLength: bytes.maximum }).describe(meaning);

@@ -1,4 +1,6 @@
-/** Names of shapes that stand in several others: the API description has each of them once, and generated clients one class of it. */
+/** Names of shapes that stand in several others: the API description has each of them once, and generated
+ * clients one class of it.
+ */
 
 import * as z from "zod";
 import type { ZodType } from "zod";

@@ -1,4 +1,6 @@
-/** The binary protocol between the service and the audio sidecar; both sides use this file. See docs/protocols.md#audio-sidecar. */
+/** The binary protocol between the service and the audio sidecar; both sides use this file. See
+ * docs/protocols.md#audio-sidecar.
+ */
 
 import { errorText } from "../../base/log.ts";
 import { decode, encode } from "@msgpack/msgpack";
@@ -88,7 +90,10 @@ export function encodeAnalyze(request: Omit<AnalyzeRequest, "operation">, wav: U
   return [new Uint8Array(header.buffer), wav];
 }
 
-/** The whole request for a spoken text of at most 16 KiB of UTF-8. Profile and engine have no meaning but must be valid. */
+/**
+ * The whole request for a spoken text of at most 16 KiB of UTF-8. Profile and engine have no meaning but must
+ * be valid.
+ */
 export function encodeSynthesize(text: string): Uint8Array[] {
   const header = requestHeader(SYNTHESIZE, "screen_recording", "lfm2_5_audio");
   header.setUint32(24, utf8Length(text));
@@ -182,7 +187,10 @@ export function encodeResponse(
   return [new Uint8Array(header.buffer), packed, audio];
 }
 
-/** Reads the 16 bytes of a header; the reserved bytes are ignored. Throws a {@link ProtocolFault} that names the field. */
+/**
+ * Reads the 16 bytes of a header; the reserved bytes are ignored. Throws a {@link ProtocolFault} that names
+ * the field.
+ */
 export function decodeResponseHeader(bytes: Uint8Array): ResponseHeader {
   const view = viewOf(bytes);
   expect(view.getUint32(0), RESPONSE_MAGIC, "the magic");

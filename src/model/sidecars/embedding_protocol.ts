@@ -1,9 +1,12 @@
-/** The binary protocol between the service and the embedding sidecar; both sides use this file. See docs/protocols.md#embedding-sidecar. */
+/** The binary protocol between the service and the embedding sidecar; both sides use this file. See
+ * docs/protocols.md#embedding-sidecar.
+ */
 
 import { LIMITS } from "../../contract/limits.ts";
 
 /*
- * Request: 12 bytes, then a JPEG. Response: 12 bytes, then the embedding or a text. Numbers of headers big-endian.
+ * Request: 12 bytes, then a JPEG. Response: 12 bytes, then the embedding or a text. Numbers of headers
+ * big-endian.
  *
  *   0  V X E M                     0  V X E R
  *   4  version 1                   4  version 1
@@ -86,7 +89,10 @@ export interface EmbeddingResponseHeader {
   readonly payloadBytes: number;
 }
 
-/** Reads the 12 bytes of a header; the dimensions of a failure are ignored. Throws an {@link EmbeddingProtocolFault}. */
+/**
+ * Reads the 12 bytes of a header; the dimensions of a failure are ignored. Throws an {@link
+ * EmbeddingProtocolFault}.
+ */
 export function decodeEmbeddingResponse(bytes: Uint8Array): EmbeddingResponseHeader {
   const view = viewOf(bytes);
   expect(view.getUint32(0), RESPONSE_MAGIC, "the magic");

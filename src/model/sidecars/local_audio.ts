@@ -1,4 +1,6 @@
-/** The analysis of a window of audio by the sidecar: profiles, engines, results, failures. See docs/protocols.md#audio-analysis. */
+/** The analysis of a window of audio by the sidecar: profiles, engines, results, failures. See
+ * docs/protocols.md#audio-analysis.
+ */
 
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
@@ -8,7 +10,9 @@ import { LIMITS } from "../../contract/limits.ts";
 export const AUDIO_PROFILES = ["general", "gameplay", "screen_recording", "physical_world"] as const;
 export type AudioProfile = typeof AUDIO_PROFILES[number];
 
-/** The engines that turn speech into text, named as in JSON. The index in the list is the number on the wire. */
+/**
+ * The engines that turn speech into text, named as in JSON. The index in the list is the number on the wire.
+ */
 export const SPEECH_ENGINES = [
   "none",
   "auto",
@@ -65,7 +69,10 @@ export const audioObservation = z.strictObject({
 );
 export type AudioObservation = z.infer<typeof audioObservation>;
 
-/** The whole answer about one window. Closed, because it comes from outside and is written to events unchanged. */
+/**
+ * The whole answer about one window. Closed, because it comes from outside and is written to events
+ * unchanged.
+ */
 export const localAudioAnswer = z.strictObject({
   profile: z.enum(AUDIO_PROFILES),
   speech_engine: z.enum(SPEECH_ENGINES),

@@ -11,8 +11,9 @@ export interface WavShape {
 }
 
 /**
- * Finds the samples of a 16-bit PCM WAV. A data chunk with a wrong length (0, or beyond the end, from programs that do
- * not know the length when they write the header) extends to the end of the file. A text result says what is wrong.
+ * Finds the samples of a 16-bit PCM WAV. A data chunk with a wrong length (0, or beyond the end, from
+ * programs that do not know the length when they write the header) extends to the end of the file. A text
+ * result says what is wrong.
  */
 export function readWav(bytes: Uint8Array): WavShape | string {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

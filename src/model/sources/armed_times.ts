@@ -1,4 +1,6 @@
-/** When a source is armed by its schedule: times of the week in a time zone, as a person writes them. See docs/cameras.md#armed-times. */
+/** When a source is armed by its schedule: times of the week in a time zone, as a person writes them. See
+ * docs/cameras.md#armed-times.
+ */
 
 import { LIMITS } from "../../contract/limits.ts";
 import type { TomlTable } from "../toml_table.ts";

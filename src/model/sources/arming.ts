@@ -1,4 +1,6 @@
-/** Whether a camera is armed: what its schedule says, and what a call has said since. See docs/cameras.md#armed-times. */
+/** Whether a camera is armed: what its schedule says, and what a call has said since. See
+ * docs/cameras.md#armed-times.
+ */
 
 import { type ArmedTimes, scheduledAt } from "./armed_times.ts";
 

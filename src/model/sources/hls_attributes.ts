@@ -1,7 +1,8 @@
 /** The attributes of a tag of an HLS playlist, read as loosely as players do. */
 
 /**
- * By their names, in capitals and in the order of the tag; of equal ones the last counts. Quotes are taken away, and need not be there:
+ * By their names, in capitals and in the order of the tag; of equal ones the last counts. Quotes are taken
+ * away, and need not be there:
  *
  *     URI="a b.mp4",NAME=x     →  URI: a b.mp4, NAME: x
  *     uri = "a.mp4             →  URI: a.mp4

@@ -1,9 +1,11 @@
-/** What a part of an HLS source may be, judged by its first bytes: media, and nothing that names other addresses. */
+/** What a part of an HLS source may be, judged by its first bytes: media, and nothing that names other
+ * addresses.
+ */
 
 /**
- * ffmpeg reads the parts of a source as one stream, and takes what follows an ID3 tag for the beginning. So `#EXTM3U` cut in
- * two, or behind a tag, would be a playlist whose addresses nobody has replaced. A part must therefore begin with what media
- * begins with, and a tag must end in the part itself, before sound:
+ * ffmpeg reads the parts of a source as one stream, and takes what follows an ID3 tag for the beginning. So
+ * `#EXTM3U` cut in two, or behind a tag, would be a playlist whose addresses nobody has replaced. A part must
+ * therefore begin with what media begins with, and a tag must end in the part itself, before sound:
  *
  *     G…             MPEG-TS                     ID3 + tag + FF E0, 0B 77 or G    sound with its time
  *     ....moof       MP4, and its other boxes    FF E0, 0B 77                     bare sound: MP3, AAC, AC-3
@@ -67,7 +69,8 @@ const PICTURES: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * What the tables at the beginning of a part of MPEG-TS say that its video is; null where they say neither of these, or are not there.
+ * What the tables at the beginning of a part of MPEG-TS say that its video is; null where they say neither of
+ * these, or are not there.
  *
  *     program association table, PID 0    names the PID of the program map table
  *     program map table                   names the type of each stream
@@ -92,7 +95,10 @@ function typesOf(head: Uint8Array): readonly number[] | null {
   return null;
 }
 
-/** The section that begins in the packet, without its checksum; null where none does, or it is longer than the packet. */
+/**
+ * The section that begins in the packet, without its checksum; null where none does, or it is longer than the
+ * packet.
+ */
 function sectionIn(packet: Uint8Array): Uint8Array | null {
   const isBegin = (packet[1]! & 0x40) !== 0;
   const payload = 4 + ((packet[3]! & 0x20) === 0 ? 0 : packet[4]! + 1);
@@ -126,7 +132,10 @@ function hasTag(head: Uint8Array): boolean {
   return head[0] === 0x49 && head[1] === 0x44 && head[2] === 0x33;
 }
 
-/** Where a tag of ID3v2 ends; undefined for one on whose end programs do not agree: without a version, with a footer. */
+/**
+ * Where a tag of ID3v2 ends; undefined for one on whose end programs do not agree: without a version, with a
+ * footer.
+ */
 function tagEnd(head: Uint8Array): number | undefined {
   const [version = 0, revision = 0, flags = 0, ...size] = head.subarray(3, 10);
   const isPlain = version >= 2 && version <= 4 && revision === 0 && (flags & 0x10) === 0 &&

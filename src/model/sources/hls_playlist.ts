@@ -1,4 +1,5 @@
-/** HLS playlists (RFC 8216): every address in one is replaced, so that its reader requests no other address. */
+/** HLS playlists (RFC 8216): every address in one is replaced, so that its reader requests no other address.
+ */
 
 import { attributesOf, withAttributes } from "./hls_attributes.ts";
 
@@ -13,8 +14,10 @@ export function isPlaylist(head: Uint8Array): boolean {
 }
 
 /**
- * The lines of the playlist, each with its line break, with each URI resolved against `base` and replaced by the result of
- * `replace`, which is told whether it is that of a part, or of a variant, and not of a tag. They come one by one, so that a long playlist can be rewritten in pieces. Only tags that a player needs are kept:
+ * The lines of the playlist, each with its line break, with each URI resolved against `base` and replaced by
+ * the result of `replace`, which is told whether it is that of a part, or of a variant, and not of a tag.
+ * They come one by one, so that a long playlist can be rewritten in pieces. Only tags that a player needs are
+ * kept:
  *
  *     seg1.ts                            →  replace(https://host/seg1.ts)
  *     #EXT-X-MAP:URI="init.mp4"          →  #EXT-X-MAP:URI="…"

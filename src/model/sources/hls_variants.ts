@@ -22,8 +22,9 @@ export interface HlsVariant {
 }
 
 /**
- * The variants, the best one first: most pixels, then the highest bandwidth. Those without a picture and those in a codec that
- * ffmpeg may not know are left out, unless there are no others. Empty for a playlist of parts.
+ * The variants, the best one first: most pixels, then the highest bandwidth. Those without a picture and
+ * those in a codec that ffmpeg may not know are left out, unless there are no others. Empty for a playlist of
+ * parts.
  */
 export function variantsOf(playlist: string): readonly HlsVariant[] {
   if (!playlist.includes(VARIANT)) return [];
@@ -56,7 +57,10 @@ export function variantsOf(playlist: string): readonly HlsVariant[] {
     .toSorted((one, other) => other.pixels - one.pixels || other.bandwidth - one.bandwidth);
 }
 
-/** The playlist with this variant alone, with one playlist of sound for it where it has any, and with all of its pictures. */
+/**
+ * The playlist with this variant alone, with one playlist of sound for it where it has any, and with all of
+ * its pictures.
+ */
 export function withVariantOnly(playlist: string, variant: HlsVariant): string {
   const lines = linesOf(playlist);
   const address = addressLine(lines, variant.line);

@@ -140,8 +140,8 @@ export class JpegParts {
 }
 
 /**
- * The head at the beginning of the bytes, with its empty line; empty lines before it are left out. Null while it is not complete, for which
- * `searched` bytes were searched before.
+ * The head at the beginning of the bytes, with its empty line; empty lines before it are left out. Null while
+ * it is not complete, for which `searched` bytes were searched before.
  */
 function headAt(
   bytes: Uint8Array,

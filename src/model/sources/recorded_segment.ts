@@ -1,8 +1,12 @@
-/** A segment of a camera's continuous recording: its facts, and the file name that carries them all. See docs/cameras.md#recording. */
+/** A segment of a camera's continuous recording: its facts, and the file name that carries them all. See
+ * docs/cameras.md#recording.
+ */
 
 import type { ClipSoundState } from "../live/recording/record_plan.ts";
 
-/** What a decoder has to know of each stream, as 8 hex digits: segments of the same formats fit into one file. */
+/**
+ * What a decoder has to know of each stream, as 8 hex digits: segments of the same formats fit into one file.
+ */
 export interface StreamFormats {
   readonly video: string;
   /** The format of the sound; null without sound. */

@@ -1,4 +1,6 @@
-/** The field `recording` of a named source: how long its video is kept, and how much memory a session needs for it. */
+/** The field `recording` of a named source: how long its video is kept, and how much memory a session needs
+ * for it.
+ */
 
 import type { Extent } from "../frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
@@ -12,8 +14,8 @@ export interface RecordingPlan {
 }
 
 /**
- * The most encoded bytes of one segment: of the rate that evidence clips are made for, and as much again for what comes until the next
- * key frame.
+ * The most encoded bytes of one segment: of the rate that evidence clips are made for, and as much again for
+ * what comes until the next key frame.
  */
 export function segmentBytesMax({ width, height }: Extent): number {
   const { keptBytesPerSecondMin, keptBytesPerSecondPerPixel } = LIMITS.evidence;

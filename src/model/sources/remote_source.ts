@@ -1,4 +1,6 @@
-/** Remote media sources: which `source_uri` names one, and which ones the operator admits. See docs/api/ingest.md#sources. */
+/** Remote media sources: which `source_uri` names one, and which ones the operator admits. See
+ * docs/api/ingest.md#sources.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../contract/refusal.ts";

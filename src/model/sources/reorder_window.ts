@@ -1,4 +1,6 @@
-/** Jitter buffer: puts the packets of one stream in order, waits for missing ones, asks for them again, and gives up. */
+/** Jitter buffer: puts the packets of one stream in order, waits for missing ones, asks for them again, and
+ * gives up.
+ */
 
 /** Packets that may wait at the same time. A power of two that divides the range of sequence numbers. */
 const WINDOW = 512;
@@ -7,7 +9,9 @@ const MASK = WINDOW - 1;
 export interface ReorderOptions {
   /** How long to wait for the oldest missing packet. */
   readonly gapWaitMs: number;
-  /** How long the first packets wait, because the first one to arrive may not be the first one that was sent. */
+  /**
+   * How long the first packets wait, because the first one to arrive may not be the first one that was sent.
+   */
   readonly startHoldMs: number;
   /** When missing packets are asked for; null is never. */
   readonly nack: { readonly firstMs: number; readonly retryMinMs: number; readonly triesMax: number } | null;
@@ -24,8 +28,8 @@ export type Taken<Packet> = Packet | "gap" | null;
  *  ───────┴─────┴─────┴─────┴─────┴─────┘
  * ```
  *
- * A packet whose sequence number is far outside the window is used only if the next packet follows it: then the sender has
- * restarted, or was disconnected for long, and the window begins there.
+ * A packet whose sequence number is far outside the window is used only if the next packet follows it: then
+ * the sender has restarted, or was disconnected for long, and the window begins there.
  */
 export class ReorderWindow<Packet extends object> {
   duplicates = 0;

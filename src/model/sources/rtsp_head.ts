@@ -1,4 +1,6 @@
-/** Heads of RTSP messages as cameras write them, read as loosely as players do: what they mean, never how they are spelled. */
+/** Heads of RTSP messages as cameras write them, read as loosely as players do: what they mean, never how
+ * they are spelled.
+ */
 
 /** The first line of a message of a server. */
 export type RtspStart =

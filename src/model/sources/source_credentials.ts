@@ -1,4 +1,5 @@
-/** The user name and password of a source, and the answers to a server that asks for them: Basic and Digest. */
+/** The user name and password of a source, and the answers to a server that asks for them: Basic and Digest.
+ */
 
 import { createHash } from "node:crypto";
 
@@ -33,8 +34,9 @@ type Challenge = { readonly scheme: "basic" } | {
 };
 
 /**
- * The answers to the challenges of one server on one connection, or over several requests. Credentials are sent only after the
- * server asked for them, and Digest goes before Basic. RFC 7616, RFC 2617, RFC 2326 section 14.4.
+ * The answers to the challenges of one server on one connection, or over several requests. Credentials are
+ * sent only after the server asked for them, and Digest goes before Basic. RFC 7616, RFC 2617, RFC 2326
+ * section 14.4.
  */
 export class Authorization {
   readonly #credentials: SourceCredentials;
@@ -58,8 +60,8 @@ export class Authorization {
   }
 
   /**
-   * Reads the challenges of an answer with 401. Whether the request should be sent again: not where the server has refused the
-   * same credentials just before, or asks for something else.
+   * Reads the challenges of an answer with 401. Whether the request should be sent again: not where the
+   * server has refused the same credentials just before, or asks for something else.
    */
   take(challenges: readonly string[]): boolean {
     const challenge = strongest(challenges);

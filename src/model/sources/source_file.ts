@@ -1,4 +1,6 @@
-/** The file of named sources: which cameras and streams callers may name, who may, and which are always watched. See docs/cameras.md. */
+/** The file of named sources: which cameras and streams callers may name, who may, and which are always
+ * watched. See docs/cameras.md.
+ */
 
 import { ATTACH, type AttachBody, type AttachContext, checkAttach } from "../live/attach.ts";
 import { shapeMessage } from "../shape_message.ts";
@@ -54,7 +56,9 @@ export interface SourceWatch {
   readonly recording: RecordingPlan | null;
 }
 
-/** Everything that is wrong, one line for each fault, without addresses, credentials and values of variables. */
+/**
+ * Everything that is wrong, one line for each fault, without addresses, credentials and values of variables.
+ */
 export class SourceFaults extends Error {
   override readonly name = "SourceFaults";
 

@@ -1,4 +1,6 @@
-/** Compiles a source to a program object, which is then validated like any other. See docs/triggers-policies.md#trigger-program. */
+/** Compiles a source to a program object, which is then validated like any other. See
+ * docs/triggers-policies.md#trigger-program.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../contract/refusal.ts";

@@ -1,4 +1,6 @@
-/** Reads the source of a trigger line by line and names the position of each fault. See docs/triggers-policies.md#trigger-source. */
+/** Reads the source of a trigger line by line and names the position of each fault. See
+ * docs/triggers-policies.md#trigger-source.
+ */
 
 import { type FieldFault, refuse } from "../../contract/refusal.ts";
 import { quoted } from "../field_rules.ts";
@@ -90,7 +92,9 @@ type Keyword = typeof KEYWORDS[number];
 
 /** Reads the lines in order and collects their contents. */
 class SourceReader {
-  /** The position of the header, even a faulty one: the lines after it are then not reported as out of order. */
+  /**
+   * The position of the header, even a faulty one: the lines after it are then not reported as out of order.
+   */
   #header: SourcePosition | undefined;
   #programId: Located<string> | undefined;
   #version: Located<number> | undefined;

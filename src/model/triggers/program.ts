@@ -1,4 +1,6 @@
-/** The shape of a trigger program in JSON: signals, instructions, the program. See docs/triggers-policies.md#trigger-program. */
+/** The shape of a trigger program in JSON: signals, instructions, the program. See
+ * docs/triggers-policies.md#trigger-program.
+ */
 
 import * as z from "zod";
 import { LIMITS } from "../../contract/limits.ts";

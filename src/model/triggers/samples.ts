@@ -1,4 +1,6 @@
-/** The samples on which a program is evaluated, and the values of its signals in them. See docs/triggers-policies.md#trigger-semantics. */
+/** The samples on which a program is evaluated, and the values of its signals in them. See
+ * docs/triggers-policies.md#trigger-semantics.
+ */
 
 import * as z from "zod";
 import { boundedList } from "../schemas/bounded_list.ts";
@@ -31,8 +33,8 @@ const SAMPLE_SCORES = [
 type SampleScore = typeof SAMPLE_SCORES[number];
 
 /**
- * Writes the time of each sample and a row with the values of `signals`, NaN for a missing one. Both arrays are large
- * enough.
+ * Writes the time of each sample and a row with the values of `signals`, NaN for a missing one. Both arrays
+ * are large enough.
  */
 export function fillColumns(
   samples: readonly TriggerSample[],

@@ -1,4 +1,6 @@
-/** How signals are written in a source: `motion_score`, `object_count:person@bay`. See docs/triggers-policies.md#trigger-source. */
+/** How signals are written in a source: `motion_score`, `object_count:person@bay`. See
+ * docs/triggers-policies.md#trigger-source.
+ */
 
 import { quoted } from "../field_rules.ts";
 import { didYouMean } from "./near_miss.ts";

@@ -1,4 +1,6 @@
-/** The results of a live trigger that fires: its event, and a datagram for a local program. See docs/triggers-policies.md#live-triggers. */
+/** The results of a live trigger that fires: its event, and a datagram for a local program. See
+ * docs/triggers-policies.md#live-triggers.
+ */
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { TriggerProgram } from "./program.ts";

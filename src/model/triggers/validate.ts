@@ -1,4 +1,6 @@
-/** Which programs may run. A valid program never traps, loops or exceeds its bounds. See docs/triggers-policies.md#trigger-validation. */
+/** Which programs may run. A valid program never traps, loops or exceeds its bounds. See
+ * docs/triggers-policies.md#trigger-validation.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 import { LIMITS, type Range } from "../../contract/limits.ts";

@@ -1,4 +1,6 @@
-/** Which events a webhook wants, as a request or the file of sources says it: the shape; the rules are checked behind it. */
+/** Which events a webhook wants, as a request or the file of sources says it: the shape; the rules are
+ * checked behind it.
+ */
 
 import * as z from "zod";
 import { LIMITS } from "../../contract/limits.ts";

@@ -1,4 +1,6 @@
-/** The cooldown of a webhook: which events it withholds, and the state that follows from that. See docs/events/webhooks.md#cooldown. */
+/** The cooldown of a webhook: which events it withholds, and the state that follows from that. See
+ * docs/events/webhooks.md#cooldown.
+ */
 
 import type { FieldRules } from "../field_rules.ts";
 import { LIMITS } from "../../contract/limits.ts";
@@ -67,8 +69,9 @@ export function cooldownKey({ per }: Cooldown, { kind, facts, sourceUri }: Cooli
 }
 
 /**
- * The cooldowns of one webhook by key. What they decide depends on the events alone, on their order and on the times at which they
- * were written: after a restart the same events are withheld again. The key that was unused longest goes beyond the limit.
+ * The cooldowns of one webhook by key. What they decide depends on the events alone, on their order and on
+ * the times at which they were written: after a restart the same events are withheld again. The key that was
+ * unused longest goes beyond the limit.
  */
 export class Cooldowns {
   readonly #entries = new Map<string, CooldownEntry>();
@@ -107,7 +110,9 @@ export class Cooldowns {
     return this.#entries.get(key)?.withheld ?? 0;
   }
 
-  /** How the key stands after an event with it: one that was given up ends the cooldown, and has told nothing. */
+  /**
+   * How the key stands after an event with it: one that was given up ends the cooldown, and has told nothing.
+   */
   after(key: string, ptsMs: number, outcome: "delivered" | "dead_letter"): CooldownEntry {
     return outcome === "delivered"
       ? { key, since_ms: ptsMs, withheld: 0 }

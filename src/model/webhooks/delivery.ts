@@ -4,7 +4,8 @@ import { LIMITS } from "../../contract/limits.ts";
 import { type CooldownEntry, Cooldowns } from "./cooldown.ts";
 
 /**
- * One record of the delivery log. The right column has the additional fields of a state. See docs/protocols.md#delivery-log.
+ * One record of the delivery log. The right column has the additional fields of a state. See
+ * docs/protocols.md#delivery-log.
  *
  *   retry        an attempt failed and will be repeated         attempts, withheld
  *   delivered    the receiver accepted the event                attempts, took_ms, kind, withheld
@@ -14,8 +15,8 @@ import { type CooldownEntry, Cooldowns } from "./cooldown.ts";
  *   checkpoint   no event up to seq needs a delivery; with the totals it replaces the whole state before it
  *   redeliver    matching events from seq to to_seq are sent again  to_seq
  *
- * A record that moves the cursor of a webhook with a cooldown also has `cooldowns` and `withheld_total`. A checkpoint has `gone` where
- * the receiver is gone.
+ * A record that moves the cursor of a webhook with a cooldown also has `cooldowns` and `withheld_total`. A
+ * checkpoint has `gone` where the receiver is gone.
  */
 export interface DeliveryRecord {
   readonly webhook_id: string;
@@ -75,7 +76,10 @@ export interface Delivery {
   readonly error: string | null;
   /** When each attempt began, epoch milliseconds. */
   readonly attempts: readonly number[];
-  /** How long the last attempt took; null where there was none, and in records of versions that did not write it. */
+  /**
+   * How long the last attempt took; null where there was none, and in records of versions that did not write
+   * it.
+   */
   readonly tookMs: number | null;
   /** How many withheld events the delivery told of. */
   readonly withheld: number;

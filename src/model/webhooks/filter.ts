@@ -1,4 +1,6 @@
-/** The conditions of a webhook on the content of events: what may be asked for, and whether an event meets it. See docs/events/webhooks.md#filters. */
+/** The conditions of a webhook on the content of events: what may be asked for, and whether an event meets
+ * it. See docs/events/webhooks.md#filters.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
@@ -108,7 +110,10 @@ export function mayBeDisarmed(kind: string): boolean {
   return kind === "restricted_zone_activity_entered" || kind.startsWith("trigger.");
 }
 
-/** Whether the event meets every condition. `sourceUri` is that of the event's source, null where it is not known. */
+/**
+ * Whether the event meets every condition. `sourceUri` is that of the event's source, null where it is not
+ * known.
+ */
 export function meets(filter: WebhookFilter, facts: EventFacts, sourceUri: string | null): boolean {
   const { labels, zones, sources, min_confidence: least, armed = "armed" } = filter;
   if (armed !== "any" && (facts.armed === false) !== (armed === "disarmed")) return false;

@@ -1,11 +1,13 @@
-/** Signatures of webhook deliveries: the key of each webhook, and the signed headers of a body. See docs/events/webhooks.md#webhook-signatures. */
+/** Signatures of webhook deliveries: the key of each webhook, and the signed headers of a body. See
+ * docs/events/webhooks.md#webhook-signatures.
+ */
 
 import { createHmac } from "node:crypto";
 
 /**
- * The 32 bytes with which the deliveries of a webhook are signed. Each webhook has its own key, so that no receiver can
- * forge deliveries of another one: HMAC-SHA256(root, "service-webhook-v1" NUL run_id NUL webhook_id). In hex it is the
- * `signing_secret` of the webhook. It is derived each time and never stored.
+ * The 32 bytes with which the deliveries of a webhook are signed. Each webhook has its own key, so that no
+ * receiver can forge deliveries of another one: HMAC-SHA256(root, "service-webhook-v1" NUL run_id NUL
+ * webhook_id). In hex it is the `signing_secret` of the webhook. It is derived each time and never stored.
  */
 export function signingKey(root: string, runId: string, webhookId: string): Uint8Array {
   return createHmac("sha256", root).update(`service-webhook-v1\0${runId}\0${webhookId}`).digest();
@@ -17,8 +19,8 @@ export function bodySignature(key: Uint8Array, body: Uint8Array): string {
 }
 
 /**
- * The headers of one attempt to deliver `body`, the exact bytes that are sent: those of this service, and those of
- * Standard Webhooks, whose signature covers `<event id>.<seconds>.<body>` with the same key.
+ * The headers of one attempt to deliver `body`, the exact bytes that are sent: those of this service, and
+ * those of Standard Webhooks, whose signature covers `<event id>.<seconds>.<body>` with the same key.
  */
 export function deliveryHeaders(
   key: Uint8Array,

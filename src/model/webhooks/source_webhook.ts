@@ -1,4 +1,6 @@
-/** The webhooks that the file of sources gives to each run of an always-on camera. See docs/cameras.md#webhooks-of-a-source. */
+/** The webhooks that the file of sources gives to each run of an always-on camera. See
+ * docs/cameras.md#webhooks-of-a-source.
+ */
 
 import { Refusal } from "../../contract/refusal.ts";
 import { shapeMessage } from "../shape_message.ts";

@@ -1,4 +1,6 @@
-/** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See docs/events/webhooks.md. */
+/** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See
+ * docs/events/webhooks.md.
+ */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../contract/refusal.ts";
@@ -49,8 +51,9 @@ export function webhookTarget(given: string, allowPrivate: boolean): { url: stri
 }
 
 /**
- * The rule that the target of a webhook breaks, null for none. It must have at most 2048 bytes, be https (or http with `allowPrivate`),
- * and have no user info and no fragment. Whether the host is public is checked later, with its addresses.
+ * The rule that the target of a webhook breaks, null for none. It must have at most 2048 bytes, be https (or
+ * http with `allowPrivate`), and have no user info and no fragment. Whether the host is public is checked
+ * later, with its addresses.
  */
 export function targetFault(url: string, allowPrivate: boolean): string | null {
   const bytes = utf8Length(url);
@@ -96,7 +99,10 @@ export function webhookKinds(given: readonly string[]): string[] {
 /** The kinds of the events that create and remove webhooks. */
 export const WEBHOOK_KINDS: ReadonlySet<string> = new Set(["webhook_registered", "webhook_deleted"]);
 
-/** Folds one event of `WEBHOOK_KINDS`, in sequence order, into the webhooks by id. A malformed payload is ignored. */
+/**
+ * Folds one event of `WEBHOOK_KINDS`, in sequence order, into the webhooks by id. A malformed payload is
+ * ignored.
+ */
 export function foldWebhook(
   hooks: Map<string, Webhook>,
   event: { readonly seq: number; readonly runId: string; readonly kind: string; readonly payload: string },

@@ -49,11 +49,11 @@ export function checkedTarget(url: URL, options: AddressGuardOptions): Promise<r
 }
 
 /**
- * The addresses of a host, if all of them may be called. Connect to these only (`pinnedRequest`), because a second
- * look-up may have another result (DNS rebinding). `hostname` may have brackets, upper case, and any spelling of a
- * number that browsers read as an IPv4 address: `0x7f.1` is 127.0.0.1. A name that does not exist and a name of a
- * private network get the same message. Errors: `AddressRefused`, or the reason of `signal`. See
- * docs/security/sources.md#outbound-addresses.
+ * The addresses of a host, if all of them may be called. Connect to these only (`pinnedRequest`), because a
+ * second look-up may have another result (DNS rebinding). `hostname` may have brackets, upper case, and any
+ * spelling of a number that browsers read as an IPv4 address: `0x7f.1` is 127.0.0.1. A name that does not
+ * exist and a name of a private network get the same message. Errors: `AddressRefused`, or the reason of
+ * `signal`. See docs/security/sources.md#outbound-addresses.
  */
 export async function checkedAddresses(
   hostname: string,
@@ -83,8 +83,8 @@ export async function checkedAddresses(
 }
 
 /**
- * The addresses of a host from the operator's configuration, which may be in any network. Errors: `AddressRefused` for
- * a host without an address, or the reason of `signal`.
+ * The addresses of a host from the operator's configuration, which may be in any network. Errors:
+ * `AddressRefused` for a host without an address, or the reason of `signal`.
  */
 export async function operatorAddresses(
   hostname: string,
@@ -97,9 +97,9 @@ export async function operatorAddresses(
 }
 
 /**
- * The host as the URL parser writes it for http: lower case, numbers as dotted decimals, and without brackets and
- * trailing dots. For other schemes the parser keeps the host as the caller wrote it, so it is parsed again as http
- * here.
+ * The host as the URL parser writes it for http: lower case, numbers as dotted decimals, and without brackets
+ * and trailing dots. For other schemes the parser keeps the host as the caller wrote it, so it is parsed
+ * again as http here.
  */
 export function canonicalHost(hostname: string): string {
   const plain = /^\[(.*:.*)\]$/.exec(hostname)?.[1] ?? hostname;
@@ -142,9 +142,9 @@ async function resolveHost(
 }
 
 /**
- * The system's resolver (getaddrinfo), which reads /etc/hosts and the operator's other settings. `Deno.resolveDns` asks
- * name servers only, so it can have other results than a connection by name. A look-up cannot be cancelled: after the
- * deadline it continues in the background until the system's own time limit.
+ * The system's resolver (getaddrinfo), which reads /etc/hosts and the operator's other settings.
+ * `Deno.resolveDns` asks name servers only, so it can have other results than a connection by name. A look-up
+ * cannot be cancelled: after the deadline it continues in the background until the system's own time limit.
  */
 function systemResolve(hostname: string): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {

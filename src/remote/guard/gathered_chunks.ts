@@ -1,4 +1,6 @@
-/** The chunks of a body as a server sends them, many small ones in one: the runtime's parser takes 15 µs for each, however short it is. */
+/** The chunks of a body as a server sends them, many small ones in one: the runtime's parser takes 15 µs for
+ * each, however short it is.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 

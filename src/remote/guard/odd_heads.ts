@@ -1,4 +1,5 @@
-/** Heads of answers that the runtime's parser refuses and players read are written anew before it sees them. */
+/** Heads of answers that the runtime's parser refuses and players read are written anew before it sees them.
+ */
 
 import { Buffer } from "node:buffer";
 import type { ClientRequest } from "node:http";
@@ -47,7 +48,8 @@ class MendedSocket {
   #ofBody(bytes: Buffer): Buffer {
     if (this.#chunks === null) return bytes;
     const gathered = this.#chunks.take(bytes);
-    // What the connection has read is copied, and nobody else has it: waiting for the garbage collector are tens of megabytes.
+    // What the connection has read is copied, and nobody else has it: waiting for the garbage collector are
+    // tens of megabytes.
     if (gathered !== bytes && bytes.length === bytes.buffer.byteLength) freeMemory([bytes]);
     const { buffer, byteOffset, length } = gathered;
     return Buffer.from(buffer, byteOffset, length);

@@ -1,4 +1,5 @@
-/** Replacements for the resolver, the trusted roots and the target of outbound connections, for tests only. */
+/** Replacements for the resolver, the trusted roots and the target of outbound connections, for tests only.
+ */
 
 import type { Resolve } from "./address_guard.ts";
 
@@ -14,5 +15,8 @@ export interface Outbound {
 /** An {@link Outbound} with a way to the certificates, for code that opens connections. */
 export type TrustedOutbound = Omit<Outbound, "roots"> & { readonly roots: Roots };
 
-/** Gives the PEM certificates of the authorities to trust. They are hundreds, so they are read for the first who asks. */
+/**
+ * Gives the PEM certificates of the authorities to trust. They are hundreds, so they are read for the first
+ * who asks.
+ */
 export type Roots = () => readonly string[];

@@ -1,11 +1,16 @@
-/** TLS connections that are read no faster than their reader takes it: a paused one of Deno 2.9.6 reads on, and fills the memory. */
+/** TLS connections that are read no faster than their reader takes it: a paused one of Deno 2.9.6 reads on,
+ * and fills the memory.
+ */
 
 import { freeMemory } from "../../base/bytes.ts";
 import { connect as connectPlain } from "node:net";
 import { Duplex } from "node:stream";
 import * as tls from "node:tls";
 
-/** Connects to `host`, and speaks TLS through a stream that is read only while the TLS connection is not paused. */
+/**
+ * Connects to `host`, and speaks TLS through a stream that is read only while the TLS connection is not
+ * paused.
+ */
 export function connectPaced(
   { host, port, ...options }: tls.ConnectionOptions & { readonly host: string; readonly port: number },
 ): tls.TLSSocket {

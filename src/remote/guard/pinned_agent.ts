@@ -1,4 +1,6 @@
-/** The connections of outbound requests: each to a checked address, with a certificate verified for the host's name. */
+/** The connections of outbound requests: each to a checked address, with a certificate verified for the
+ * host's name.
+ */
 
 import {
   Agent as HttpAgent,
@@ -31,8 +33,9 @@ export interface PinnedAgentOptions {
 }
 
 /**
- * Keeps connections open for the next request to the same address under the same name. Each request brings the
- * addresses that were checked for it, so a kept connection to an address that is not among them is not used.
+ * Keeps connections open for the next request to the same address under the same name. Each request brings
+ * the addresses that were checked for it, so a kept connection to an address that is not among them is not
+ * used.
  */
 export class PinnedAgent implements Disposable {
   readonly #options: PinnedAgentOptions;
@@ -54,8 +57,8 @@ export class PinnedAgent implements Disposable {
     this.#kept = { keepAlive: true, maxFreeSockets: freeSocketsMax, timeout: IDLE_MS };
   }
 
-  // All of them are made for the first connection, as a start needs none: loading the library, reading the roots and
-  // parsing them take 40 ms.
+  // All of them are made for the first connection, as a start needs none: loading the library, reading the
+  // roots and parsing them take 40 ms.
 
   get #plain(): HttpAgent {
     return this.#plainAgent ??= new HttpAgent(this.#kept);
@@ -69,7 +72,8 @@ export class PinnedAgent implements Disposable {
   get #trusted(): tls.ConnectionOptions {
     const { roots, allowInsecureTls = false } = this.#options;
     return this.#trust ??= {
-      // Parsed once: for every connection, parsing 160 roots would take as long (10 ms) as verifying against them.
+      // Parsed once: for every connection, parsing 160 roots would take as long (10 ms) as verifying against
+      // them.
       secureContext: tls.createSecureContext({ ca: [...roots()] }),
       // Without a list here the library reads the environment for one, which the sandbox does not permit.
       ca: [],
@@ -87,8 +91,8 @@ export class PinnedAgent implements Disposable {
     const target = {
       ...options,
       host: this.#reroute(address),
-      // Small servers end lines with LF alone, fold them and more. Nobody but us reads these answers, so there is nobody who could read
-      // them in another way.
+      // Small servers end lines with LF alone, fold them and more. Nobody but us reads these answers, so
+      // there is nobody who could read them in another way.
       insecureHTTPParser: true,
       port: Number(url.port) || (isSecure ? 443 : 80),
     };
@@ -102,8 +106,8 @@ export class PinnedAgent implements Disposable {
   }
 
   /**
-   * A connection to `address` that is not shared, verified against the host of `url` if `isSecure`. The caller closes
-   * it. Errors: those of the network library (`failureOf`), and the reason of `signal`.
+   * A connection to `address` that is not shared, verified against the host of `url` if `isSecure`. The
+   * caller closes it. Errors: those of the network library (`failureOf`), and the reason of `signal`.
    */
   connect(url: URL, address: string, port: number, isSecure: boolean, signal: AbortSignal): Promise<Socket> {
     const target = { host: this.#reroute(address), port };
@@ -119,7 +123,8 @@ export class PinnedAgent implements Disposable {
       socket.once("close", () => signal.removeEventListener("abort", onAbort));
       socket.once(isSecure ? "secureConnect" : "connect", () => resolve(socket));
       socket.on("error", reject);
-      socket.once("close", () => reject(new Error("closed before it was ready"))); // no effect once it was ready
+      // no effect once it was ready
+      socket.once("close", () => reject(new Error("closed before it was ready")));
     });
   }
 

@@ -21,7 +21,8 @@ export interface PinnedRequest {
   /** The body, sent as given. */
   readonly body?: Uint8Array | string;
   /**
-   * Never sends the request twice, even when a kept connection is found to be closed: for callers that count attempts.
+   * Never sends the request twice, even when a kept connection is found to be closed: for callers that count
+   * attempts.
    */
   readonly isSentOnce?: true;
   /** Time for each address to accept a connection, TLS included; limited by `timeoutMs` only unless given. */
@@ -48,8 +49,8 @@ export interface PinnedResponse {
 }
 
 /**
- * Returns the server's answer whatever its status, redirects and errors included. When a kept connection is found to be
- * closed, the request is sent again on another one; in no other case is a request sent again.
+ * Returns the server's answer whatever its status, redirects and errors included. When a kept connection is
+ * found to be closed, the request is sent again on another one; in no other case is a request sent again.
  * Errors: `RequestFailed`, or the reason of `signal`. See docs/security/sources.md#outbound-addresses.
  */
 export async function pinnedRequest(request: PinnedRequest): Promise<PinnedResponse> {
@@ -92,8 +93,8 @@ class Answer implements PinnedResponse {
 }
 
 /**
- * Ends a request that takes too long, or whose caller aborts. One function at a time is told: first the one that waits for
- * the head of the answer, then the body's.
+ * Ends a request that takes too long, or whose caller aborts. One function at a time is told: first the one
+ * that waits for the head of the answer, then the body's.
  */
 class RequestEnd implements Disposable {
   /** Why the request ended; undefined while it is under way. */
@@ -140,7 +141,8 @@ class RequestEnd implements Disposable {
 const DRAINED_CHUNKS_MAX = 256;
 
 /**
- * The body of an answer, to be read once. Reading rejects with `RequestFailed` when the connection or the time ends.
+ * The body of an answer, to be read once. Reading rejects with `RequestFailed` when the connection or the
+ * time ends.
  */
 export class PinnedBody implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
@@ -177,8 +179,8 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * All chunks, or those up to the first that makes them longer than `maxBytes`, or more than `maxChunks`: then the connection is
-   * closed. It costs less than the loop.
+   * All chunks, or those up to the first that makes them longer than `maxBytes`, or more than `maxChunks`:
+   * then the connection is closed. It costs less than the loop.
    */
   collect(maxBytes: number, maxChunks = Infinity): Promise<Uint8Array[]> {
     const message = this.#message;
@@ -210,7 +212,10 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** Reads and drops the rest, so that the connection can be used again. A rest over `maxBytes`, or in many chunks, closes it instead. */
+  /**
+   * Reads and drops the rest, so that the connection can be used again. A rest over `maxBytes`, or in many
+   * chunks, closes it instead.
+   */
   async drain(maxBytes: number): Promise<void> {
     try {
       await this.collect(maxBytes, DRAINED_CHUNKS_MAX);
@@ -263,8 +268,8 @@ function send(request: PinnedRequest, address: string) {
   let reused = false;
   outgoing.once("socket", (socket) => {
     reused = outgoing.reusedSocket;
-    // If this is true, the runtime itself sends the request again when the connection ends, even when it was destroyed
-    // on purpose (denoland/deno#36786). `exchange` decides whether to try again.
+    // If this is true, the runtime itself sends the request again when the connection ends, even when it was
+    // destroyed on purpose (denoland/deno#36786). `exchange` decides whether to try again.
     outgoing.reusedSocket = false;
     connected = reused;
     if (reused) return;

@@ -1,4 +1,6 @@
-/** The circuit breaker of one backend: after several failures in a row it is skipped for a while, then probed. */
+/** The circuit breaker of one backend: after several failures in a row it is skipped for a while, then
+ * probed.
+ */
 
 /**
  * ```
@@ -29,7 +31,10 @@ export class CircuitBreaker {
     return { state: "half_open", untilMs: 0 };
   }
 
-  /** Starts one call; the caller reports its result. A call that starts although the breaker is open is not a probe. */
+  /**
+   * Starts one call; the caller reports its result. A call that starts although the breaker is open is not a
+   * probe.
+   */
   enter(nowMs: number): CircuitCall {
     const isProbe = this.#open !== null && !this.isOpen(nowMs);
     if (isProbe) this.#isProbing = true;
@@ -53,7 +58,8 @@ export class CircuitBreaker {
   #fail(nowMs: number, isQuotaSpent: boolean, isProbe: boolean): void {
     this.#failures += 1;
     const forMs = this.#open ? Math.min(this.#open.forMs * 2, OPEN_MS_MAX) : OPEN_MS_FIRST;
-    // While it is open, only the probe extends it: the other calls started before, or no other backend was left to ask.
+    // While it is open, only the probe extends it: the other calls started before, or no other backend was
+    // left to ask.
     if (isProbe || (!this.#open && (isQuotaSpent || this.#failures >= FAILURES_MAX))) {
       this.#open = { untilMs: nowMs + forMs, forMs };
     }

@@ -1,4 +1,6 @@
-/** Backends with Google's Gemini protocol: pictures go inside the request, clips are uploaded and later deleted. */
+/** Backends with Google's Gemini protocol: pictures go inside the request, clips are uploaded and later
+ * deleted.
+ */
 
 import * as z from "zod";
 import { NEVER_ABORTED } from "../../base/wait.ts";
@@ -174,7 +176,9 @@ export class Gemini implements Backend {
     throw this.#endpoint.unreadable("its answer to an upload has no URL of its own");
   }
 
-  /** Polls until the model can use the file: after 100 ms, then at growing intervals of at most half a second. */
+  /**
+   * Polls until the model can use the file: after 100 ms, then at growing intervals of at most half a second.
+   */
   async #untilActive(uploaded: UploadedFile, budget: TimeBudget): Promise<ActiveFile> {
     let file = uploaded;
     let pauseMs = POLL_MS_FIRST;

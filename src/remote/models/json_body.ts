@@ -12,9 +12,9 @@ export class Base64 {
 }
 
 /**
- * `value` as JSON, in UTF-8 where it has files. It may have a `Base64` in the place of any string. Undefined fields are left
- * out. A clip of 60 MB takes 60 ms and its own length in memory; with strings it would take 700 ms and five times the memory.
- * A text is written together with the head of its request, at once.
+ * `value` as JSON, in UTF-8 where it has files. It may have a `Base64` in the place of any string. Undefined
+ * fields are left out. A clip of 60 MB takes 60 ms and its own length in memory; with strings it would take
+ * 700 ms and five times the memory. A text is written together with the head of its request, at once.
  */
 export function jsonBody(value: unknown): Uint8Array<ArrayBuffer> | string {
   if (!hasFiles(value)) return JSON.stringify(value);

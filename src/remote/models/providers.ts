@@ -1,4 +1,6 @@
-/** All model backends of the service: which of them are asked for a model, in which order, and which are skipped. */
+/** All model backends of the service: which of them are asked for a model, in which order, and which are
+ * skipped.
+ */
 
 import type { IdentifyModel } from "../../model/field_rules.ts";
 import { utf8Length } from "../../base/bytes.ts";
@@ -36,7 +38,9 @@ import { PinnedAgent } from "../guard/pinned_agent.ts";
 export interface ProvidersOptions {
   readonly backends: readonly BackendSettings[];
   readonly world: World;
-  /** The operator names the backends, so their addresses are not restricted; their certificates are verified. */
+  /**
+   * The operator names the backends, so their addresses are not restricted; their certificates are verified.
+   */
   readonly outbound: TrustedOutbound;
 }
 
@@ -107,8 +111,9 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * The answer of the first backend that gives one. All attempts share one deadline: each has the time that is left.
-   * Errors: `InferenceFailed` of the last attempt, or the reason of `signal`. See docs/models.md#infer.
+   * The answer of the first backend that gives one. All attempts share one deadline: each has the time that
+   * is left. Errors: `InferenceFailed` of the last attempt, or the reason of `signal`. See
+   * docs/models.md#infer.
    */
   async infer(
     asked: InferenceRequest,
@@ -192,7 +197,10 @@ export class Providers implements AsyncDisposable {
     return this.#serving(this.#named(model)).length > 0;
   }
 
-  /** Throws `InferenceFailed` (`no_provider`, `unsupported_model`) unless a backend serves `model` as far as is known. */
+  /**
+   * Throws `InferenceFailed` (`no_provider`, `unsupported_model`) unless a backend serves `model` as far as
+   * is known.
+   */
   requireServed(model: string): void {
     this.#required(this.#named(model));
   }
@@ -209,7 +217,9 @@ export class Providers implements AsyncDisposable {
     return (model) => this.#identified(model);
   }
 
-  /** Asks the servers for their models whose lists are older than a minute. Errors: the reason of `signal`. */
+  /**
+   * Asks the servers for their models whose lists are older than a minute. Errors: the reason of `signal`.
+   */
   async renew(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#candidates.map(({ backend }) => backend.models.renew(signal)));
   }
@@ -220,7 +230,8 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * Every model, with the backends that have it and are reachable now. Errors: the reason of `signal`. See docs/models.md#catalog.
+   * Every model, with the backends that have it and are reachable now. Errors: the reason of `signal`. See
+   * docs/models.md#catalog.
    */
   async catalog(signal: AbortSignal): Promise<CatalogEntry[]> {
     await Promise.all(this.#candidates.map(({ backend }) => backend.models.refresh(signal)));
@@ -263,8 +274,9 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * The model for a question whose caller names none: `usual`, unless the servers say that none of them has it. Then the only model of
-   * the catalog that they have, or the only model at all. See docs/models.md#no-model-named.
+   * The model for a question whose caller names none: `usual`, unless the servers say that none of them has
+   * it. Then the only model of the catalog that they have, or the only model at all. See
+   * docs/models.md#no-model-named.
    */
   choose(usual: string): string {
     if (this.unknown(usual) === null) return usual;
@@ -422,7 +434,8 @@ export class Providers implements AsyncDisposable {
   }
 
   /**
-   * Logs when a backend is skipped from now on, and when it is used again, because a fallback hides that from callers.
+   * Logs when a backend is skipped from now on, and when it is used again, because a fallback hides that from
+   * callers.
    */
   #report({ backend, circuit }: Candidate, report: (nowMs: number) => void, error?: InferenceFailed): void {
     const nowMs = this.#world.monotonicMs();
@@ -480,7 +493,10 @@ const FREE_SOCKETS_MAX = 16;
 /** The shortest fair timeout: a call with a shorter one that misses it is no failure of the backend. */
 const FAIR_TIMEOUT_MS = 1_000;
 
-/** Reports to the circuit breaker whether the failure means that the backend is down, that it works, or neither. */
+/**
+ * Reports to the circuit breaker whether the failure means that the backend is down, that it works, or
+ * neither.
+ */
 function reportFailure(
   error: InferenceFailed,
   call: CircuitCall,

@@ -70,7 +70,10 @@ export class ServedModels {
     await unlessAborted(this.#underWay, signal);
   }
 
-  /** Asks where the last answer is older than a minute, or than five seconds after a failure. Errors: as for `refresh`. */
+  /**
+   * Asks where the last answer is older than a minute, or than five seconds after a failure. Errors: as for
+   * `refresh`.
+   */
   async renew(signal: AbortSignal): Promise<void> {
     const validMs = this.#last?.fault === null ? LIMITS.backend.modelsValidMs : LIMITS.backend.modelsRetryMs;
     const isFresh = this.#last !== null && this.#world.monotonicMs() - this.#atMs < validMs;
@@ -86,7 +89,8 @@ export class ServedModels {
     try {
       const answer = await this.#ask(this.#closing.signal);
       this.#last = answer;
-      // A server that answers without a list has none any more; one that does not answer may have what it had.
+      // A server that answers without a list has none any more; one that does not answer may have what it
+      // had.
       if (answer.fault === null) this.#list = answer.list;
     } catch (error) {
       if (!this.#closing.signal.aborted) throw error;

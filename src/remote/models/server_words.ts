@@ -1,4 +1,6 @@
-/** What a model server says of why it refuses, for the log and the operator, and when it wants to be asked again. */
+/** What a model server says of why it refuses, for the log and the operator, and when it wants to be asked
+ * again.
+ */
 
 import { boundedWait } from "../../base/retry_after.ts";
 
@@ -43,7 +45,10 @@ const HIDING: readonly (readonly [RegExp, string])[] = [
   [/\b(?=\w*\d)(?=\w*[A-Za-z])\w{32,}\b/g, HIDDEN],
 ];
 
-/** The message in the forms of OpenAI, vLLM, Ollama, FastAPI, Google and others; else the text itself, of HTML its words. */
+/**
+ * The message in the forms of OpenAI, vLLM, Ollama, FastAPI, Google and others; else the text itself, of HTML
+ * its words.
+ */
 function wordsOf(text: string): string | null {
   const event = /^(?:event:[^\n]*\n)?data: *([{[][^\n]*)/.exec(text.trimStart())?.[1];
   try {
@@ -93,8 +98,8 @@ function withinText(text: string, depth: number): string {
 }
 
 /**
- * The wait for which a refusal asks in its body: `"retryDelay": "11s"` of Google, `"retry_after": 3`, "try again in 1m2.5s". Null where
- * it asks for none. At most a day.
+ * The wait for which a refusal asks in its body: `"retryDelay": "11s"` of Google, `"retry_after": 3`, "try
+ * again in 1m2.5s". Null where it asks for none. At most a day.
  */
 export function waitMsIn(text: string): number | null {
   const field = FIELD.exec(text);

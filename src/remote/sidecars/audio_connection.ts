@@ -47,7 +47,9 @@ export class AudioConnection implements Disposable {
     }
   }
 
-  /** Whether another exchange is possible: the last one sent its whole request and received its whole answer. */
+  /**
+   * Whether another exchange is possible: the last one sent its whole request and received its whole answer.
+   */
   get isReusable(): boolean {
     return this.#isReusable;
   }

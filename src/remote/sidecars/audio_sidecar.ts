@@ -80,20 +80,21 @@ const CONNECTIONS_MAX = 8;
 const AUDIO_WAITERS_MAX = 64;
 
 /**
- * Refusals that depend on the request: audio that cannot be read, an engine or a voice that is not installed. The sidecar
- * itself works, and other callers must not wait for it.
+ * Refusals that depend on the request: audio that cannot be read, an engine or a voice that is not installed.
+ * The sidecar itself works, and other callers must not wait for it.
  */
 const OF_THE_REQUEST: ReadonlySet<string> = new Set(["decode", "model_load"]);
 
 /**
- * Keeps connections open between calls, with one request at a time on each. An answer that breaks the protocol closes
- * its connection, and so does a call that times out. A sidecar that cannot be reached, closes connections, breaks the
- * protocol, does not answer in a second or more, or answers with a failure is not called for 100 ms, then twice as long each time, at
- * most 5 s; during this back-off calls fail at once, with reason `reconnect`. The answer that a window cannot be decoded
- * starts none: that is a fault of the window, and other callers need not wait for it.
+ * Keeps connections open between calls, with one request at a time on each. An answer that breaks the
+ * protocol closes its connection, and so does a call that times out. A sidecar that cannot be reached, closes
+ * connections, breaks the protocol, does not answer in a second or more, or answers with a failure is not
+ * called for 100 ms, then twice as long each time, at most 5 s; during this back-off calls fail at once, with
+ * reason `reconnect`. The answer that a window cannot be decoded starts none: that is a fault of the window,
+ * and other callers need not wait for it.
  *
- * All calls reject with `SidecarFailed`, or with the reason of their signal. Both close the connection of the call. See
- * docs/protocols.md#audio-sidecar.
+ * All calls reject with `SidecarFailed`, or with the reason of their signal. Both close the connection of the
+ * call. See docs/protocols.md#audio-sidecar.
  */
 export class AudioSidecar implements Disposable {
   readonly #address: Address;
@@ -122,7 +123,10 @@ export class AudioSidecar implements Disposable {
     this.#log = world.log.child("audio_sidecar");
   }
 
-  /** Analyzes a window of audio. The request is sent again, once, when a kept connection is found to be closed. */
+  /**
+   * Analyzes a window of audio. The request is sent again, once, when a kept connection is found to be
+   * closed.
+   */
   async analyze(call: AnalyzeCall): Promise<{ readonly result: LocalAudio; readonly roundTripMs: number }> {
     const metrics = this.#metrics;
     metrics.add("service_pipeline_local_audio_windows_total");
@@ -211,7 +215,9 @@ export class AudioSidecar implements Disposable {
     }
   }
 
-  /** Uses a kept connection if there is one. That the sidecar has closed it is noticed only when it is used. */
+  /**
+   * Uses a kept connection if there is one. That the sidecar has closed it is noticed only when it is used.
+   */
   async #exchange<T>(
     request: readonly Uint8Array[],
     read: (response: AudioResponse) => T,

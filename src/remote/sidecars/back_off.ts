@@ -17,8 +17,8 @@ export class BackOff {
   }
 
   /**
-   * Starts a back-off and returns its length. During a back-off it does nothing and returns 0, so that the failures of
-   * calls that were under way at the same time count once.
+   * Starts a back-off and returns its length. During a back-off it does nothing and returns 0, so that the
+   * failures of calls that were under way at the same time count once.
    */
   failed(nowMs: number): number {
     if (this.remainingMs(nowMs) > 0) return 0;

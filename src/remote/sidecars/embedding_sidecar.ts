@@ -63,8 +63,8 @@ export class EmbeddingSidecar implements Disposable {
   }
 
   /**
-   * The embedding of a JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable},
-   * which a metric counts here, or with the reason of `signal`. Principals take turns.
+   * The embedding of a JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link
+   * EmbeddingUnavailable}, which a metric counts here, or with the reason of `signal`. Principals take turns.
    */
   async embed(jpeg: Uint8Array, signal: AbortSignal, principalKey?: string): Promise<Float32Array> {
     signal.throwIfAborted();

@@ -1,4 +1,6 @@
-/** An answer of an HLS server, unpacked where it is compressed: many servers compress playlists without being asked. */
+/** An answer of an HLS server, unpacked where it is compressed: many servers compress playlists without being
+ * asked.
+ */
 
 import { Readable } from "node:stream";
 import { createUnzip } from "node:zlib";

@@ -1,4 +1,6 @@
-/** A relay on loopback through which ffmpeg reads one HLS source, so that every URL of its playlists is checked. */
+/** A relay on loopback through which ffmpeg reads one HLS source, so that every URL of its playlists is
+ * checked.
+ */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { joinedBytes } from "../../base/bytes.ts";
@@ -29,10 +31,10 @@ import { RequestFailed } from "../guard/request_failed.ts";
  *          ←─ playlists with every URL replaced by one of the relay; media unchanged; nothing else
  * ```
  *
- * The relay is needed because ffmpeg itself (5.1) checks no host, verifies no certificate except the playlist's, and
- * follows redirects of every URL in a playlist. A source cannot use more than a small part of the thread: playlists are bounded
- * and rewritten in pieces, and each request and each address in a playlist lets the following requests wait.
- * See docs/security/sources.md#outbound-addresses.
+ * The relay is needed because ffmpeg itself (5.1) checks no host, verifies no certificate except the
+ * playlist's, and follows redirects of every URL in a playlist. A source cannot use more than a small part of
+ * the thread: playlists are bounded and rewritten in pieces, and each request and each address in a playlist
+ * lets the following requests wait. See docs/security/sources.md#outbound-addresses.
  */
 export class HlsRelay implements AsyncDisposable {
   /** The URL for ffmpeg. */
@@ -53,7 +55,10 @@ export class HlsRelay implements AsyncDisposable {
   readonly #lastParts = new Map<string, { readonly last: string; readonly sinceMs: number }>();
   /** What is known of parts, by their numbers. */
   readonly #parts = new Map<number, PlaylistPart>();
-  /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
+  /**
+   * The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are
+   * removed.
+   */
   readonly #urls = new Map<number, string>();
   /** Characters of all kept URLs together. */
   #urlCharacters = 0;
@@ -111,10 +116,11 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   /**
-   * Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. It listens on the Unix
-   * socket, or without one on a port of the machine's loopback. What was read `before` is left out of the playlists, and a source that has
-   * nothing else is refused, too: a server goes on giving the last playlist of an encoder that has stopped. With `endsStill` a playlist
-   * that has had nothing new for a while is given its end, so that its reader does not wait for ever.
+   * Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. It
+   * listens on the Unix socket, or without one on a port of the machine's loopback. What was read `before` is
+   * left out of the playlists, and a source that has nothing else is refused, too: a server goes on giving
+   * the last playlist of an encoder that has stopped. With `endsStill` a playlist that has had nothing new
+   * for a while is given its end, so that its reader does not wait for ever.
    */
   static async open(
     first: URL,
@@ -201,8 +207,8 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   /**
-   * The best variant that can be read and has a picture. Where none has, it is the best one, and ffmpeg says what is wrong with
-   * it.
+   * The best variant that can be read and has a picture. Where none has, it is the best one, and ffmpeg says
+   * what is wrong with it.
    */
   async #chooseVariant({ text, base }: ReadPlaylist): Promise<void> {
     const variants = variantsOf(text);
@@ -328,8 +334,8 @@ export class HlsRelay implements AsyncDisposable {
   }
 
   /**
-   * An answer of 200 or 206 behind all redirects; every other one is a failure. What may come soon is asked for again, after
-   * each of the pauses.
+   * An answer of 200 or 206 behind all redirects; every other one is a failure. What may come soon is asked
+   * for again, after each of the pauses.
    */
   async #fetch(
     url: URL,
@@ -515,7 +521,10 @@ const PART_MISSING = "its playlist says that a part of it is missing";
 const PART_ENDING =
   /^\.(?:m3u8?|ts|m2t|m2ts|mts|mpegts|mp4|m4s|m4v|m4a|cmf[va]|mov|aac|ac3|eac3|mp3|mpg|mpeg|vtt|webvtt)$/i;
 
-/** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
+/**
+ * The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a
+ * bug.
+ */
 function faultOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (error instanceof AddressRefused || error instanceof PlaylistRefused) return sourceFault(error.message);

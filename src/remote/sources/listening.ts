@@ -1,4 +1,6 @@
-/** Where a relay or a tunnel listens for ffmpeg: on a Unix socket behind the forwarder, or on the loopback of the machine. */
+/** Where a relay or a tunnel listens for ffmpeg: on a Unix socket behind the forwarder, or on the loopback of
+ * the machine.
+ */
 
 import type { Server as HttpServer, ServerResponse } from "node:http";
 import type { AddressInfo, Server } from "node:net";

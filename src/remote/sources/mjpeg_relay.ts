@@ -1,4 +1,6 @@
-/** A relay on loopback through which ffmpeg reads one camera that sends JPEGs over HTTP, picture after picture. */
+/** A relay on loopback through which ffmpeg reads one camera that sends JPEGs over HTTP, picture after
+ * picture.
+ */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Refusal } from "../../contract/refusal.ts";
@@ -19,7 +21,8 @@ import { type FetchContext, sourceRequest } from "./source_request.ts";
  *          ←─ the same JPEGs, each with its length; nothing else of what the camera sent
  * ```
  *
- * Needed for the same reasons as the relay of HLS, and because ffmpeg (5.1) believes any length that a camera states.
+ * Needed for the same reasons as the relay of HLS, and because ffmpeg (5.1) believes any length that a camera
+ * states.
  */
 export class MjpegRelay implements AsyncDisposable {
   /** The URL for ffmpeg. */
@@ -34,7 +37,8 @@ export class MjpegRelay implements AsyncDisposable {
   #end: string | undefined;
 
   private constructor(target: URL, server: Server, host: string, context: FetchContext) {
-    // The path is a secret, so that other programs of this machine cannot look at the camera through the relay.
+    // The path is a secret, so that other programs of this machine cannot look at the camera through the
+    // relay.
     this.url = `http://${host}/${context.world.randomBytes(16).toHex()}`;
     this.#target = target;
     this.#server = server;
@@ -45,8 +49,8 @@ export class MjpegRelay implements AsyncDisposable {
   }
 
   /**
-   * Asks the camera once as a test, so that a failure is refused with its reason: 422 `source_uri`. It listens on the Unix
-   * socket, or without one on a port of the machine's loopback.
+   * Asks the camera once as a test, so that a failure is refused with its reason: 422 `source_uri`. It
+   * listens on the Unix socket, or without one on a port of the machine's loopback.
    */
   static async open(target: URL, context: FetchContext, socket: string | null = null): Promise<MjpegRelay> {
     const server = createServer();

@@ -17,9 +17,9 @@ export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 /**
  * Passes the body to `sink`. It follows redirects, and checks each target like the first one. Refuses (422
- * `source_uri`): a host that may not be called, more than 5 redirects, a redirect to a scheme other than http and https
- * or from https to http, an answer other than 200, a body that is empty or over 256 MiB, and a download that takes
- * longer than 30 s in total. Errors: those of `sink`, and the reason of the signal. See
+ * `source_uri`): a host that may not be called, more than 5 redirects, a redirect to a scheme other than http
+ * and https or from https to http, an answer other than 200, a body that is empty or over 256 MiB, and a
+ * download that takes longer than 30 s in total. Errors: those of `sink`, and the reason of the signal. See
  * docs/security/sources.md#outbound-addresses.
  */
 export async function prefetch(source: RemoteSource, sink: Sink, context: FetchContext): Promise<void> {

@@ -1,4 +1,6 @@
-/** Entry of a relay Worker, which reads the servers of several sources; a failure of one does not end the others. */
+/** Entry of a relay Worker, which reads the servers of several sources; a failure of one does not end the
+ * others.
+ */
 
 import "../../base/worker_globals.ts";
 import process from "node:process";

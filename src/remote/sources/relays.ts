@@ -1,4 +1,6 @@
-/** Whatever stands between ffmpeg and the servers of sources: relays, tunnels and fetches, all opened in one way. */
+/** Whatever stands between ffmpeg and the servers of sources: relays, tunnels and fetches, all opened in one
+ * way.
+ */
 
 import type { IpNetwork } from "../../base/ip_address.ts";
 import type { Refusal } from "../../contract/refusal.ts";

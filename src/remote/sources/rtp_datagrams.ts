@@ -1,4 +1,6 @@
-/** One track of a camera over UDP: two ports that hear this camera alone, and its packets in their order for ffmpeg. */
+/** One track of a camera over UDP: two ports that hear this camera alone, and its packets in their order for
+ * ffmpeg.
+ */
 
 import { numberPair, rtspTransports } from "../../model/sources/rtsp_head.ts";
 import { ReorderWindow } from "../../model/sources/reorder_window.ts";
@@ -34,8 +36,8 @@ export interface RtpDatagramsOptions {
  *          ◀─RTCP─           ◀──── at most one a second ◀──── what ffmpeg reports
  * ```
  *
- * A datagram from another address, or from another port than the one that the camera named, is counted and dropped. See
- * docs/security/sources.md#ffmpeg.
+ * A datagram from another address, or from another port than the one that the camera named, is counted and
+ * dropped. See docs/security/sources.md#ffmpeg.
  */
 export class RtpDatagrams implements Disposable {
   readonly channels: string;

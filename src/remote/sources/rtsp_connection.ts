@@ -1,4 +1,6 @@
-/** One connection of ffmpeg to an RTSP server: its requests with the address and the credentials of the source, and the media back. */
+/** One connection of ffmpeg to an RTSP server: its requests with the address and the credentials of the
+ * source, and the media back.
+ */
 
 import type { Socket } from "node:net";
 import { joinedBytes } from "../../base/bytes.ts";
@@ -52,11 +54,12 @@ interface SentRequest extends RtspRequest {
 }
 
 /**
- * Passes bytes on, with these exceptions: in a request the URL of the tunnel is replaced by that of the source; of the
- * server's answers only what `RtspReplies` lets through reaches ffmpeg; what the server asks is answered here; where it asks for the
- * credentials, the request is sent again with them, and so are all later ones; where it has no track at the address that ffmpeg
- * made out, the others that the description may mean are asked for; where it refuses media inside the connection (461), the track is
- * asked for over UDP, and ffmpeg gets its packets as if they had come inside.
+ * Passes bytes on, with these exceptions: in a request the URL of the tunnel is replaced by that of the
+ * source; of the server's answers only what `RtspReplies` lets through reaches ffmpeg; what the server asks
+ * is answered here; where it asks for the credentials, the request is sent again with them, and so are all
+ * later ones; where it has no track at the address that ffmpeg made out, the others that the description may
+ * mean are asked for; where it refuses media inside the connection (461), the track is asked for over UDP,
+ * and ffmpeg gets its packets as if they had come inside.
  */
 export class RtspConnection {
   readonly #options: RtspConnectionOptions;
@@ -114,7 +117,8 @@ export class RtspConnection {
     const { world, client, upstream } = this.#options;
     const text = this.#playing &&
       this.#withAuthorization(withNumber(teardownOf(this.#playing), ++this.#sequence));
-    // A server that sends over UDP would go on for a minute, as the media has nothing to do with the connection.
+    // A server that sends over UDP would go on for a minute, as the media has nothing to do with the
+    // connection.
     if (text !== null && !upstream.destroyed) {
       const sent = Promise.withResolvers<void>();
       upstream.once("close", sent.resolve);

@@ -53,8 +53,8 @@ export interface RtspRepliesOptions<Request extends RtspRequest> {
   /** Whether the request is sent again, so that its reply does not pass. May throw `RtspRefused`. */
   readonly isAskedAgain?: (reply: RtspReply, request: Request) => boolean;
   /**
-   * The channels of a track for ffmpeg as `0-1`, for what the server says of its transport, null where it says nothing. Or
-   * throws `RtspRefused`.
+   * The channels of a track for ffmpeg as `0-1`, for what the server says of its transport, null where it
+   * says nothing. Or throws `RtspRefused`.
    */
   readonly channels?: (transport: string | null, request: Request) => string;
   /** Called with each description, before it passes. */
@@ -63,9 +63,10 @@ export interface RtspRepliesOptions<Request extends RtspRequest> {
 }
 
 /**
- * The bytes of one connection from the server, in order. ffmpeg reads replies in ways of its own (`RTSP/1.0<tab>302` is a redirect for
- * it, a line that begins with `$` is media), so nothing that a server wrote reaches it as it was written, except the
- * payload of interleaved frames and the bodies of descriptions, whose lengths are counted here:
+ * The bytes of one connection from the server, in order. ffmpeg reads replies in ways of its own
+ * (`RTSP/1.0<tab>302` is a redirect for it, a line that begins with `$` is media), so nothing that a server
+ * wrote reaches it as it was written, except the payload of interleaved frames and the bodies of
+ * descriptions, whose lengths are counted here:
  *
  * ```
  *   $ channel length payload                →  the same bytes; nothing of a payload below 8 bytes
@@ -75,7 +76,8 @@ export interface RtspRepliesOptions<Request extends RtspRequest> {
  *   everything else                         →  nothing; RtspRefused before the first reply, and where too much of it comes
  * ```
  *
- * With no redirect, no `Location` and no request of the server left, ffmpeg has no reason to connect to anything else.
+ * With no redirect, no `Location` and no request of the server left, ffmpeg has no reason to connect to
+ * anything else.
  */
 export class RtspReplies<Request extends RtspRequest = RtspRequest> {
   readonly #options: RtspRepliesOptions<Request>;
@@ -426,7 +428,10 @@ function baseOf(stated: string | null, { uri }: RtspRequest): string | null {
   return URL.parse(text, uri)?.href ?? null;
 }
 
-/** The channels in which the media comes inside the connection: what was asked for where the server does not say them. */
+/**
+ * The channels in which the media comes inside the connection: what was asked for where the server does not
+ * say them.
+ */
 export function interleavedChannels(transport: string | null, { channels: asked }: RtspRequest): string {
   if (transport === null) return asked;
   for (const { protocol, parameters } of rtspTransports(transport)) {
@@ -497,8 +502,8 @@ const REPLIES = ["RTSP/", "rtsp/"].map((text) =>
 const REPLY_BYTES = 5;
 
 /**
- * Where the next reply begins, or a frame that looks like media. `isCut` where the bytes end before it is known, and where there is
- * none at all.
+ * Where the next reply begins, or a frame that looks like media. `isCut` where the bytes end before it is
+ * known, and where there is none at all.
  */
 function nextMessage(
   bytes: Uint8Array,

@@ -1,4 +1,6 @@
-/** What ffmpeg says to an RTSP server, read piece by piece: its requests, and the reports on the media between them. */
+/** What ffmpeg says to an RTSP server, read piece by piece: its requests, and the reports on the media
+ * between them.
+ */
 
 import { joinedBytes } from "../../base/bytes.ts";
 

@@ -1,4 +1,6 @@
-/** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server only. */
+/** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server
+ * only.
+ */
 
 import { createServer, type Server, type Socket } from "node:net";
 import { Refusal } from "../../contract/refusal.ts";
@@ -24,9 +26,10 @@ interface TunnelContext extends FetchContext {
  *   ffmpeg ─rtsp, loopback→ tunnel ─rtsp or rtsps, pinned, verified→ the server
  * ```
  *
- * The tunnel is needed because ffmpeg itself (5.1) does not verify the certificate of an rtsps server, and follows
- * redirects to any host. It also keeps the user name and password of a source, which ffmpeg never gets. Towards ffmpeg media
- * is interleaved in the connection, also that of a server which sends it over UDP. See docs/live.md#pulled-sources.
+ * The tunnel is needed because ffmpeg itself (5.1) does not verify the certificate of an rtsps server, and
+ * follows redirects to any host. It also keeps the user name and password of a source, which ffmpeg never
+ * gets. Towards ffmpeg media is interleaved in the connection, also that of a server which sends it over UDP.
+ * See docs/live.md#pulled-sources.
  */
 export class RtspTunnel implements AsyncDisposable {
   /** The URL for ffmpeg. */
@@ -53,14 +56,15 @@ export class RtspTunnel implements AsyncDisposable {
     this.#target = target;
     this.#context = context;
     this.#budget = new SourceBudget(context.world, context.onChange);
-    // Not with the path of the source, in which there may be a secret: who looks at the processes sees what ffmpeg opens.
+    // Not with the path of the source, in which there may be a secret: who looks at the processes sees what
+    // ffmpeg opens.
     this.url = `rtsp://${host}/source`;
     server.on("connection", (client) => void this.#join(client));
   }
 
   /**
-   * Connects once as a test, so that a failure is refused with its reason: 422 `source_uri`. `url` is rtsp or rtsps. It listens
-   * on the Unix socket, or without one on a port of the machine's loopback.
+   * Connects once as a test, so that a failure is refused with its reason: 422 `source_uri`. `url` is rtsp or
+   * rtsps. It listens on the Unix socket, or without one on a port of the machine's loopback.
    */
   static async open(url: URL, context: TunnelContext, socket: string | null = null): Promise<RtspTunnel> {
     const target = await targetOf(url, context);

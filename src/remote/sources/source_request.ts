@@ -1,4 +1,6 @@
-/** HTTP requests for the media of a source: to checked addresses only, with its user name and password where its server asks for them. */
+/** HTTP requests for the media of a source: to checked addresses only, with its user name and password where
+ * its server asks for them.
+ */
 
 import type { World } from "../../base/world.ts";
 import type { IpNetwork } from "../../base/ip_address.ts";

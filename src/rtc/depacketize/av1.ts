@@ -1,4 +1,6 @@
-/** AV1 over RTP: turns OBU elements, which may be aggregated or fragmented, into temporal units whose OBUs have size fields. */
+/** AV1 over RTP: turns OBU elements, which may be aggregated or fragmented, into temporal units whose OBUs
+ * have size fields.
+ */
 
 import type { Depacketizer, UnitFacts } from "./depacketizer.ts";
 import { UnitBuffer } from "./unit_buffer.ts";
@@ -59,7 +61,10 @@ export class Av1Depacketizer implements Depacketizer {
     return { isKeyframe: this.#isKeyframe, width: null, height: null };
   }
 
-  /** Writes the OBU with a size field. RTP has no temporal delimiters, so one is added at the start of each unit. */
+  /**
+   * Writes the OBU with a size field. RTP has no temporal delimiters, so one is added at the start of each
+   * unit.
+   */
   #endObu(into: UnitBuffer): boolean {
     const { bytes } = this.#obu;
     if (bytes.length === 0 || this.#obu.hasOverflowed) return false;

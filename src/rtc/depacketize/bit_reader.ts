@@ -1,4 +1,6 @@
-/** Reads the bits of codec headers, most significant first. After the end they are zero, and `isPastEnd` is set. */
+/** Reads the bits of codec headers, most significant first. After the end they are zero, and `isPastEnd` is
+ * set.
+ */
 
 export class BitReader {
   isPastEnd = false;

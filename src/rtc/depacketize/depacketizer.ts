@@ -1,4 +1,6 @@
-/** What the assembler needs for a codec: makes access units out of RTP payloads, and reads facts from their headers. */
+/** What the assembler needs for a codec: makes access units out of RTP payloads, and reads facts from their
+ * headers.
+ */
 
 import type { UnitBuffer } from "./unit_buffer.ts";
 

@@ -1,4 +1,6 @@
-/** H.264 (RFC 6184) and H.265 (RFC 7798) over RTP: turns single, aggregated and fragmented NAL units into Annex B. */
+/** H.264 (RFC 6184) and H.265 (RFC 7798) over RTP: turns single, aggregated and fragmented NAL units into
+ * Annex B.
+ */
 
 import type { Depacketizer, UnitFacts } from "./depacketizer.ts";
 import { h264Size, h265Size } from "./sequence_size.ts";

@@ -74,7 +74,10 @@ function readCrop(bits: BitReader): { horizontal: number; vertical: number } {
   return { horizontal, vertical: bits.readGolomb() + bits.readGolomb() };
 }
 
-/** Reads from `chroma_format_idc` to the end of the scaling lists; returns `chroma_format_idc`, or 0 for separate planes. */
+/**
+ * Reads from `chroma_format_idc` to the end of the scaling lists; returns `chroma_format_idc`, or 0 for
+ * separate planes.
+ */
 function readChroma(bits: BitReader): number {
   const chroma = bits.readGolomb();
   const isSeparate = chroma === 3 && bits.read(1) === 1;

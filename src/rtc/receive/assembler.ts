@@ -65,8 +65,8 @@ const REORDERING = {
  *                   └─gap─▶ drop to the next keyframe, ask for one
  * ```
  *
- * The stream starts with its first keyframe. Has no clock: `push` and `poll` get the time, and `poll` must be called every few
- * milliseconds while `isWaiting`.
+ * The stream starts with its first keyframe. Has no clock: `push` and `poll` get the time, and `poll` must be
+ * called every few milliseconds while `isWaiting`.
  */
 export class Assembler {
   readonly counts: AssemblerCounts = { units: 0, incomplete: 0, oversize: 0, malformed: 0 };
@@ -77,7 +77,10 @@ export class Assembler {
   readonly #clock = new Unwrapper(32);
   readonly #startsKeyframe: (packet: VideoPacket) => boolean;
   #needsKeyframe = true;
-  /** Whether the next packet certainly begins a unit: no packet is missing between it and the end of the last unit. */
+  /**
+   * Whether the next packet certainly begins a unit: no packet is missing between it and the end of the last
+   * unit.
+   */
   #isBoundary = false;
   /** Timestamp of the current unit; -1 without one. */
   #timestamp = -1;

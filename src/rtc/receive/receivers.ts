@@ -1,4 +1,6 @@
-/** The receiving side of one media section: its current RTP stream, its reception statistics, and the units that it gives. */
+/** The receiving side of one media section: its current RTP stream, its reception statistics, and the units
+ * that it gives.
+ */
 
 import type { RtpPacket } from "werift";
 import type { OfferedSection } from "../../model/live/offer.ts";

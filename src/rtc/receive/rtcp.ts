@@ -1,4 +1,6 @@
-/** Writes the RTCP packets that a receiver sends (RFC 3550, 4585, 5104 and REMB), and finds the one that it needs. */
+/** Writes the RTCP packets that a receiver sends (RFC 3550, 4585, 5104 and REMB), and finds the one that it
+ * needs.
+ */
 
 const SENDER_REPORT = 200;
 const RECEIVER_REPORT = 201;

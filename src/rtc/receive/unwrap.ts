@@ -1,6 +1,8 @@
 /** Turns counters that wrap into numbers that do not: sequence numbers of 16 bits, RTP times of 32 bits. */
 
-/** Follows a counter of `bits` bits. A step of less than half its range, forward or back, is taken as it is. */
+/**
+ * Follows a counter of `bits` bits. A step of less than half its range, forward or back, is taken as it is.
+ */
 export class Unwrapper {
   readonly #range: number;
   #last: number | undefined;

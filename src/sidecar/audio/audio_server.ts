@@ -1,4 +1,6 @@
-/** The server of the reference audio sidecar: it works on a few requests at once, lets a few wait and refuses the rest. */
+/** The server of the reference audio sidecar: it works on a few requests at once, lets a few wait and refuses
+ * the rest.
+ */
 
 import { PermitQueue } from "../../sharing/permit_queue.ts";
 import { Refusal } from "../../contract/refusal.ts";
@@ -25,7 +27,7 @@ export interface AudioServerOptions {
   readonly inFlight: number;
   /** Requests that may wait. */
   readonly queue: number;
-  /** Of one request, its wait included. */
+  /** Deadline of one request, its wait included. */
   readonly timeoutMs: number;
 }
 
@@ -110,7 +112,10 @@ export class AudioServer implements AsyncDisposable {
     }
   }
 
-  /** The permit is released before the answer is encoded, so that the capacity in it is the one for the next request. */
+  /**
+   * The permit is released before the answer is encoded, so that the capacity in it is the one for the next
+   * request.
+   */
   async #admitted(
     signal: AbortSignal,
     work: () => Promise<(queueWaitMs: number) => Uint8Array[]>,

@@ -10,7 +10,7 @@ export interface AudioSettings {
   readonly inFlight: number;
   /** Requests that may wait. */
   readonly queue: number;
-  /** Of one request, its wait included. */
+  /** Deadline of one request, its wait included. */
   readonly timeoutMs: number;
   readonly espeakProgram: string;
   readonly asrUrl: string | undefined;

@@ -50,7 +50,7 @@ export function detect(samples: Int16Array, profile: AudioProfile, monotonicMs: 
   return { voice, sounds, voiceMs: measuredMs - startedMs, soundsMs };
 }
 
-/** Of the observations with enough confidence the `maxEvents` most important ones, in order of time. */
+/** The `maxEvents` most important observations among those with enough confidence, in order of time. */
 export function selected(
   observations: readonly AudioObservation[],
   { maxEvents, minConfidence }: { readonly maxEvents: number; readonly minConfidence: number },

@@ -7,7 +7,10 @@ export const SAMPLE_RATE_HZ = 16_000;
 /** One frame every 10 ms. */
 export const FRAME_MS = 10;
 const HOP = SAMPLE_RATE_HZ * FRAME_MS / 1000;
-/** 64 ms under a Hann window: long enough to separate the harmonics of a deep voice, short enough not to mix syllables. */
+/**
+ * 64 ms under a Hann window: long enough to separate the harmonics of a deep voice, short enough not to mix
+ * syllables.
+ */
 const WINDOW = 1024;
 const BIN_HZ = SAMPLE_RATE_HZ / WINDOW;
 /** Up to 4 kHz; higher frequencies count for the level only. */
@@ -24,7 +27,7 @@ export interface Features {
   readonly snrDb: Float32Array;
   /** 0 to 1: how well the frame without its noise floor repeats itself at one pitch between 70 and 400 Hz. */
   readonly harmonicity: Float32Array;
-  /** That pitch, Hz. */
+  /** The pitch of the voice, Hz. */
   readonly pitchHz: Float32Array;
   /** 0 to 1: how much of the power up to 4 kHz lies in narrow lines. */
   readonly tonality: Float32Array;
@@ -81,7 +84,7 @@ function emptyFeatures(frames: number): Features {
 interface Spectra {
   /** Power of each bin, frame by frame; a full-scale sine gives 1. */
   readonly power: Float32Array;
-  /** The same in dB, at least -100. */
+  /** A power in dB, at least -100. */
   readonly powerDb: Float32Array;
 }
 
@@ -122,8 +125,9 @@ function decibels(power: number): number {
 }
 
 /**
- * For each bin the minimum of its smoothed power within a second before and after: the power of what sounds all the
- * time, such as noise, a hum or a held note. Speech does not raise it, because of the gaps between and within words.
+ * For each bin the minimum of its smoothed power within a second before and after: the power of what sounds
+ * all the time, such as noise, a hum or a held note. Speech does not raise it, because of the gaps between
+ * and within words.
  */
 function noiseFloor(powerDb: Float32Array, frames: number): Float32Array {
   const blocks = Math.ceil(frames / FLOOR_BLOCK);
@@ -212,7 +216,10 @@ function interpolatedPeak(spectrum: Float32Array, k: number): number {
   return bend < 0 ? k + (left - right) / (2 * bend) : k;
 }
 
-/** The autocorrelation of the power above the floor, compressed so that one strong formant does not hide the others. */
+/**
+ * The autocorrelation of the power above the floor, compressed so that one strong formant does not hide the
+ * others.
+ */
 function measurePitch(
   features: Features,
   frame: number,
@@ -236,7 +243,8 @@ function measurePitch(
   for (let lag = LAG_MIN; lag <= LAG_MAX; lag += 1) {
     const value = fourier.real[lag]!;
     if (value <= fourier.real[lag - 1]! || value < fourier.real[lag + 1]!) continue;
-    // A multiple of the right lag fits as well as the lag itself, so a longer lag must fit better to be chosen.
+    // A multiple of the right lag fits as well as the lag itself, so a longer lag must fit better to be
+    // chosen.
     const weighted = value / atZero * (1 - LAG_PENALTY * lag / LAG_MAX);
     if (weighted > best) [best, bestLag] = [weighted, lag];
   }

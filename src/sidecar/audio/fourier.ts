@@ -1,6 +1,8 @@
 /** The Fourier transform of real samples, for one size; allocates only in its constructor. */
 
-/** Iterative, radix 2: the samples are packed as half as many complex numbers and separated again afterwards. */
+/**
+ * Iterative, radix 2: the samples are packed as half as many complex numbers and separated again afterwards.
+ */
 export class RealFourier {
   readonly size: number;
   /** `size/2 + 1` bins, up to half the sample rate. */

@@ -1,4 +1,6 @@
-/** Sounds that can be told apart by loudness and tonality alone; others would need a trained model and are not named. */
+/** Sounds that can be told apart by loudness and tonality alone; others would need a trained model and are
+ * not named.
+ */
 
 import { type Features, FRAME_MS } from "./features.ts";
 
@@ -30,8 +32,8 @@ interface FrameRange {
 }
 
 /**
- * All sounds of a window, in order of their start. `voice` is the probability of speech in each frame; where an alarm
- * sounds it is set to 0, because a siren rises and falls much like a voice.
+ * All sounds of a window, in order of their start. `voice` is the probability of speech in each frame; where
+ * an alarm sounds it is set to 0, because a siren rises and falls much like a voice.
  */
 export function soundEvents(features: Features, voice: Float32Array): SoundEvent[] {
   const alarms = alarmEvents(features);
@@ -144,8 +146,8 @@ function isAlone(levelDb: Float32Array, { start, end }: FrameRange): boolean {
 }
 
 /**
- * How well a range of lines and gaps repeats itself after 0.2 to 2 s, 0 to 1. A line with a constant pitch repeats
- * itself after any time and counts as 0.
+ * How well a range of lines and gaps repeats itself after 0.2 to 2 s, 0 to 1. A line with a constant pitch
+ * repeats itself after any time and counts as 0.
  */
 function repetitionOf(
   peakHz: Float32Array,

@@ -67,7 +67,10 @@ interface SpeechPart {
 }
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
-/** Segments with a shorter pause between them are transcribed together: a recognizer works better on whole sentences. */
+/**
+ * Segments with a shorter pause between them are transcribed together: a recognizer works better on whole
+ * sentences.
+ */
 const JOIN_MS = 700;
 const PART_MS_MAX = 30_000;
 /** Added before and after each part, so that its first and last sounds are not cut off. */
@@ -98,7 +101,9 @@ export interface EndpointOptions {
 
 const ANSWER_BYTES_MAX = 2 ** 20;
 
-/** Sends a multipart form as OpenAI's API defines it. Asks for segments and accepts an answer without them. */
+/**
+ * Sends a multipart form as OpenAI's API defines it. Asks for segments and accepts an answer without them.
+ */
 export class EndpointRecognizer implements Recognizer {
   readonly engine;
   readonly model;

@@ -18,8 +18,8 @@ export interface SynthesisOptions {
 }
 
 /**
- * The text as a mono WAV. The header is written anew, as espeak-ng writes its header before it knows the length. The text goes
- * through stdin and is read as plain text, without markup and phonemes.
+ * The text as a mono WAV. The header is written anew, as espeak-ng writes its header before it knows the
+ * length. The text goes through stdin and is read as plain text, without markup and phonemes.
  */
 export async function synthesize(
   text: string,

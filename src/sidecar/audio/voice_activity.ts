@@ -1,4 +1,6 @@
-/** Voice activity: properties that distinguish speech from noise, tones and music, weighed by a small fitted model. */
+/** Voice activity: properties that distinguish speech from noise, tones and music, weighed by a small fitted
+ * model.
+ */
 
 import { type Features, FRAME_MS } from "./features.ts";
 import { VOICE_WEIGHTS } from "./voice_weights.ts";
@@ -11,8 +13,9 @@ export interface VoiceSegment {
 }
 
 /**
- * The segments with speech, in order. A pause below 300 ms belongs to its segment; a segment shorter than 200 ms is
- * dropped. A segment begins where the probability of speech is at least 0.6 and continues while it is at least 0.45.
+ * The segments with speech, in order. A pause below 300 ms belongs to its segment; a segment shorter than 200
+ * ms is dropped. A segment begins where the probability of speech is at least 0.6 and continues while it is
+ * at least 0.45.
  */
 export function voiceSegments(probabilities: Float32Array, durationMs: number): VoiceSegment[] {
   const segments: VoiceSegment[] = [];
@@ -70,7 +73,10 @@ function probability(evidence: Float32Array): number {
   return 1 / (1 + Math.exp(-sum));
 }
 
-/** The inputs of the model, each about 0 to 1: of the frame and its neighbours, and of half a second to both sides. */
+/**
+ * The inputs of the model, each about 0 to 1: of the frame and its neighbours, and of half a second to both
+ * sides.
+ */
 export const EVIDENCE = [
   "signal-to-noise ratio",
   "signal-to-noise ratio, squared",
@@ -195,7 +201,7 @@ class RunningMean {
     for (let frame = 0; frame < frames; frame += 1) this.#sums[frame + 1] = this.#sums[frame]! + value(frame);
   }
 
-  /** Of `reach` frames to both sides, or as many as there are. */
+  /** The mean over `reach` frames to both sides, or as many as there are. */
   around(frame: number, reach: number): number {
     const from = Math.max(0, frame - reach);
     const to = Math.min(this.#sums.length - 1, frame + reach + 1);

@@ -1,4 +1,6 @@
-/** The server of the reference embedding sidecar: it works on one picture, lets a few wait and refuses the rest. */
+/** The server of the reference embedding sidecar: it works on one picture, lets a few wait and refuses the
+ * rest.
+ */
 
 import { PermitQueue } from "../../sharing/permit_queue.ts";
 import { Refusal } from "../../contract/refusal.ts";
@@ -23,7 +25,7 @@ export interface EmbeddingServerOptions {
   readonly bindAddr: Address;
   /** Pictures that may wait. */
   readonly queue: number;
-  /** Of one request, its wait included. */
+  /** Deadline of one request, its wait included. */
   readonly timeoutMs: number;
 }
 

@@ -7,7 +7,7 @@ export interface EmbeddingSettings {
   readonly bindAddr: Address;
   /** Requests that may wait for the one that is worked on. */
   readonly queue: number;
-  /** Of one request, its wait included. */
+  /** Deadline of one request, its wait included. */
   readonly timeoutMs: number;
 }
 

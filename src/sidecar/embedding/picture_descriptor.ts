@@ -1,7 +1,8 @@
 /** A small picture as 768 numbers: the colours and edges of each of its cells, by arithmetic alone. */
 
 /*
- * A classical descriptor without training: it finds that pictures look alike, and not that two views show the same object.
+ * A classical descriptor without training: it finds that pictures look alike, and not that two views show the
+ * same object.
  */
 
 /** The picture that is described: RGB, 8 bits a channel, row by row. */

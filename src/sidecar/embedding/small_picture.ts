@@ -39,7 +39,10 @@ function decoded(file: Uint8Array) {
   }
 }
 
-/** For each row or column of the small picture those of a large one below it, with the share that each has in it. */
+/**
+ * For each row or column of the small picture those of a large one below it, with the share that each has in
+ * it.
+ */
 function samplesBelow(length: number): [sample: number, share: number][][] {
   const step = length / PICTURE_EDGE;
   return Array.from({ length: PICTURE_EDGE }, (_, at) => {

@@ -128,7 +128,10 @@ export function dropAnswer(path: string, headBytes: number): number {
   return headBytes + end.length;
 }
 
-/** `bytes` of the body, in pieces; `crc32` is checked at the end, where it is given. Throws when the file does not have them. */
+/**
+ * `bytes` of the body, in pieces; `crc32` is checked at the end, where it is given. Throws when the file does
+ * not have them.
+ */
 export async function* answerPieces(
   path: string,
   headBytes: number,

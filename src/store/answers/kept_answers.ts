@@ -1,4 +1,6 @@
-/** The idempotency keys in use and the answers to them, each key in a file of its own. See docs/api.md#idempotency-keys. */
+/** The idempotency keys in use and the answers to them, each key in a file of its own. See
+ * docs/api.md#idempotency-keys.
+ */
 
 import { join } from "node:path";
 import { RateLimited } from "../../sharing/rate_limit.ts";
@@ -80,7 +82,8 @@ const SWEEP_MS = 10 * 60_000;
 const HELD_BYTES_MAX = 256 * 1024;
 
 /**
- * Each step is in the file before the caller goes on, so that a process that is killed leaves a key whose state is known:
+ * Each step is in the file before the caller goes on, so that a process that is killed leaves a key whose
+ * state is known:
  *
  *     begin ─→ running ─keep→ answered ─room for others→ dropped
  *                 │ └─the process stops→ interrupted
@@ -151,9 +154,9 @@ export class KeptAnswers implements AsyncDisposable {
   }
 
   /**
-   * Keeps the answer to a running key, unless its run was deleted meanwhile. Resolves when it is kept, with the body to be
-   * sent. An answer that is too long, or that the disk or the quota refuses, is sent all the same, and the key is dropped.
-   * What `body` throws is rethrown, and the key is interrupted.
+   * Keeps the answer to a running key, unless its run was deleted meanwhile. Resolves when it is kept, with
+   * the body to be sent. An answer that is too long, or that the disk or the quota refuses, is sent all the
+   * same, and the key is dropped. What `body` throws is rethrown, and the key is interrupted.
    */
   async keep(running: KeptKey, status: number, body: Pieces): Promise<Pieces> {
     const key = this.#own(running);
@@ -245,7 +248,9 @@ export class KeptAnswers implements AsyncDisposable {
     this.#removeFile(this.#pathOf(key));
   }
 
-  /** Removes the answers that concern a deleted run. One whose request is still running is removed at its end. */
+  /**
+   * Removes the answers that concern a deleted run. One whose request is still running is removed at its end.
+   */
   forgetRun(runId: string): void {
     for (const key of [...this.#ofRun.get(runId) ?? []]) if (key.state.kind !== "running") this.remove(key);
   }

@@ -1,4 +1,6 @@
-/** Makes a backup of a data directory while a service may run on it: consistent, and only of what the place does not have yet. */
+/** Makes a backup of a data directory while a service may run on it: consistent, and only of what the place
+ * does not have yet.
+ */
 
 import { createHash } from "node:crypto";
 import type { World } from "../../base/world.ts";
@@ -23,7 +25,10 @@ import { planBackup, type PlannedFile, removedSince } from "./backup_plan.ts";
 
 export interface BackupResult {
   readonly head: BackupHead;
-  /** The backup that seems to be of a later time, behind which this one is named so that it is the newest; null as a rule. */
+  /**
+   * The backup that seems to be of a later time, behind which this one is named so that it is the newest;
+   * null as a rule.
+   */
   readonly namedBehind: string | null;
   /** Objects that the place did not have, and their bytes. */
   readonly newObjects: number;
@@ -146,7 +151,8 @@ class Backup {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound && !isNeeded) return null;
       if (!(error instanceof Deno.errors.NotCapable)) throw error;
-      // A link to a file, not to a folder of another disk: whoever writes here is not to read what the operator may.
+      // A link to a file, not to a folder of another disk: whoever writes here is not to read what the
+      // operator may.
       throw new Error(`${path} is a link to a file elsewhere; put the file in its place, or run repair`);
     }
   }

@@ -1,4 +1,6 @@
-/** What one backup consists of: its head, which is written last, and the list of its files, which the head names. */
+/** What one backup consists of: its head, which is written last, and the list of its files, which the head
+ * names.
+ */
 
 import { createHash } from "node:crypto";
 import { type BackupHead, type BackupPart, parseHead } from "../../model/backup_head.ts";
@@ -42,9 +44,9 @@ export async function backupIds(storage: BackupStorage): Promise<string[]> {
 }
 
 /**
- * The id of a backup that begins now. Names have to sort in the order in which backups are made, for each counts on that: which
- * one is dropped, and which one is the newest. A clock that was ahead, or is behind, must not change it. Errors: no time comes after
- * the newest one.
+ * The id of a backup that begins now. Names have to sort in the order in which backups are made, for each
+ * counts on that: which one is dropped, and which one is the newest. A clock that was ahead, or is behind,
+ * must not change it. Errors: no time comes after the newest one.
  */
 export function nextId(ids: readonly string[], nowMs: number): string {
   const newest = newestOf(ids);

@@ -1,4 +1,6 @@
-/** The lock file of a folder with backups: a backup that drops others runs into it alone. See docs/backup.md#backup. */
+/** The lock file of a folder with backups: a backup that drops others runs into it alone. See
+ * docs/backup.md#backup.
+ */
 
 import { join } from "node:path";
 

@@ -100,8 +100,8 @@ function planLog(
 }
 
 /**
- * Whether events or media were removed after the log ends in the backup. Then blobs may be gone that its events name, although they were there
- * when it was planned.
+ * Whether events or media were removed after the log ends in the backup. Then blobs may be gone that its
+ * events name, although they were there when it was planned.
  */
 export function removedSince(dataDir: string, { logEnd }: BackupPlan): boolean {
   const directory = join(dataDir, "timeline");
@@ -125,7 +125,9 @@ export function removedSince(dataDir: string, { logEnd }: BackupPlan): boolean {
 
 const REMOVAL_KINDS: ReadonlySet<string> = new Set([EVENTS_REMOVED, MEDIA_REMOVED]);
 
-/** Where the last whole commit ends, and the number of its last event. Damage before it belongs to the copy. */
+/**
+ * Where the last whole commit ends, and the number of its last event. Damage before it belongs to the copy.
+ */
 function wholeCommits(path: string, sizeBytes: number): { readonly bytes: number; readonly seq: number } {
   using file = Deno.openSync(path, { read: true });
   let end = { bytes: 0, seq: 0 };

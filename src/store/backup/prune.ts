@@ -20,9 +20,10 @@ export interface PrunedBackups {
  *   lists of the kept ones read ──► heads of the others go, the oldest first ──► objects that no list names go
  * ```
  *
- * Whatever is broken off leaves each backup that has a head whole; objects that are left over then go the next time. No other backup
- * may be made in the place meanwhile: it counts on objects that no head names yet. Errors: a list of a kept backup cannot be read, and
- * nothing was removed; or the place does not remove an object.
+ * Whatever is broken off leaves each backup that has a head whole; objects that are left over then go the
+ * next time. No other backup may be made in the place meanwhile: it counts on objects that no head names yet.
+ * Errors: a list of a kept backup cannot be read, and nothing was removed; or the place does not remove an
+ * object.
  *
  * `made` was made just now, and is kept whatever the names of the others say.
  */

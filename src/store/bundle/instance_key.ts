@@ -1,4 +1,6 @@
-/** The Ed25519 key of this instance, with which it signs what it hands out: a file of the data directory, made when it is first needed. */
+/** The Ed25519 key of this instance, with which it signs what it hands out: a file of the data directory,
+ * made when it is first needed.
+ */
 
 import {
   createHash,

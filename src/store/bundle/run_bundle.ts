@@ -1,4 +1,6 @@
-/** Writes the evidence bundle of a run: a folder with its events, markers, pictures, clips and sound, and a signed manifest. */
+/** Writes the evidence bundle of a run: a folder with its events, markers, pictures, clips and sound, and a
+ * signed manifest.
+ */
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -46,7 +48,10 @@ export interface BundleManifest {
   readonly missing: readonly MissingBlob[];
   /** Blobs that were removed on purpose, as a `media_removed` among the events says. */
   readonly removed: readonly RemovedBlob[];
-  /** Numbers between its first and its last event that damage took from the log: whose events they were is not known. */
+  /**
+   * Numbers between its first and its last event that damage took from the log: whose events they were is not
+   * known.
+   */
   readonly lost_seqs: readonly (readonly [from: number, to: number])[];
   /** All other files of the bundle, by path: not the manifest and its signature. */
   readonly files: readonly BundleFile[];
@@ -64,8 +69,9 @@ const COPY_BYTES = 1024 * 1024;
 const FOLDERS: Readonly<Record<string, string>> = { jpg: "pictures", mp4: "clips", wav: "sound" };
 
 /**
- * All but the signature's and the manifest's time follows from the log, so two bundles of the same run have the same files. The
- * signature comes last: a bundle that was broken off has none. Errors: there is no such run, or the target is not empty.
+ * All but the signature's and the manifest's time follows from the log, so two bundles of the same run have
+ * the same files. The signature comes last: a bundle that was broken off has none. Errors: there is no such
+ * run, or the target is not empty.
  */
 export function writeBundle({ dataDir, runId, target, world }: BundleOptions): BundleManifest {
   const run = findRun(dataDir, runId);

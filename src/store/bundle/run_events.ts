@@ -62,7 +62,10 @@ export function findRun(dataDir: string, runId: string): FoundRun {
   return { runId, segments, lastSeq: committedSeq, events, lost };
 }
 
-/** Calls `each` for every event of the run, in order. Errors: some of them have left the log since the run was found. */
+/**
+ * Calls `each` for every event of the run, in order. Errors: some of them have left the log since the run was
+ * found.
+ */
 export function readRun(
   dataDir: string,
   { runId, segments, lastSeq, events }: FoundRun,

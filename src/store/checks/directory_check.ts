@@ -1,4 +1,6 @@
-/** Checks a whole data directory: every record, every blob by its hash, every reference. Writes nothing and takes no lock. */
+/** Checks a whole data directory: every record, every blob by its hash, every reference. Writes nothing and
+ * takes no lock.
+ */
 
 import { join } from "node:path";
 import { HEADER_BYTES, ParsedRecord } from "../timeline/record.ts";

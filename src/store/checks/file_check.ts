@@ -36,7 +36,10 @@ export function checkPrincipalSecret(dataDir: string, format: number, findings: 
   }
 }
 
-/** The highest sequence number that the snapshot knows of; 0 where it says nothing. Call it before the log is read. */
+/**
+ * The highest sequence number that the snapshot knows of; 0 where it says nothing. Call it before the log is
+ * read.
+ */
 export function checkSnapshot(dataDir: string, findings: Findings): number {
   try {
     return seqOfSnapshot(join(dataDir, "timeline")) ?? 0;

@@ -1,4 +1,6 @@
-/** What a check of a data directory found: damage, and notes of what is harmless; a bounded list of each, all of them counted. */
+/** What a check of a data directory found: damage, and notes of what is harmless; a bounded list of each, all
+ * of them counted.
+ */
 
 /** Kinds of damage: something is lost, or is not what was written. */
 export type DamageKind =

@@ -1,4 +1,6 @@
-/** Checks the recordings of a data directory: that each segment has the size that its name says, and begins as an MP4 does. */
+/** Checks the recordings of a data directory: that each segment has the size that its name says, and begins
+ * as an MP4 does.
+ */
 
 import { join } from "node:path";
 import { errorText } from "../../base/log.ts";

@@ -1,4 +1,6 @@
-/** Makes a damaged data directory sound: what is damaged is set aside, what is lost is written down, nothing is deleted. */
+/** Makes a damaged data directory sound: what is damaged is set aside, what is lost is written down, nothing
+ * is deleted.
+ */
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";

@@ -1,4 +1,6 @@
-/** The format version of a data directory: one that a newer program has written is not opened, so that nothing of it is misread. */
+/** The format version of a data directory: one that a newer program has written is not opened, so that
+ * nothing of it is misread.
+ */
 
 import { join } from "node:path";
 
@@ -32,14 +34,18 @@ const BYTES_MAX = 16;
 export const RESTORING = "restoring";
 
 /**
- * Writes the first version into a directory that has none. Call it with the directory locked, and before anything in it is read.
- * Errors: the directory's version is higher than {@link DATA_FORMAT}, or its file holds none.
+ * Writes the first version into a directory that has none. Call it with the directory locked, and before
+ * anything in it is read. Errors: the directory's version is higher than {@link DATA_FORMAT}, or its file
+ * holds none.
  */
 export function requireKnownFormat(dataDir: string): void {
   if (knownFormat(dataDir) === null) writeFormat(dataDir, FIRST_FORMAT);
 }
 
-/** The version of the directory; null where it has no file of it. Writes nothing. Errors: as {@link requireKnownFormat}. */
+/**
+ * The version of the directory; null where it has no file of it. Writes nothing. Errors: as {@link
+ * requireKnownFormat}.
+ */
 export function knownFormat(dataDir: string): number | null {
   if (readShort(join(dataDir, RESTORING)) !== null) {
     throw new Error(

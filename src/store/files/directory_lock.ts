@@ -1,4 +1,6 @@
-/** The lock file of a data directory: only one process at a time may own it. See docs/deployment/data-directory.md. */
+/** The lock file of a data directory: only one process at a time may own it. See
+ * docs/deployment/data-directory.md.
+ */
 
 import { join } from "node:path";
 

@@ -62,8 +62,8 @@ export function syncFolder(path: string): void {
 export const RECORDINGS_FOLDER = "recordings";
 
 /**
- * The real paths of the folders of a data directory that are links, such as to a larger disk: those right in it, and those of single sources
- * in its recordings. Deno asks for the right to these, too.
+ * The real paths of the folders of a data directory that are links, such as to a larger disk: those right in
+ * it, and those of single sources in its recordings. Deno asks for the right to these, too.
  */
 export function linkedFolders(dataDir: string): string[] {
   return ["", RECORDINGS_FOLDER].flatMap((folder) => linksIn(join(dataDir, folder)));

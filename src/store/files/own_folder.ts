@@ -1,4 +1,5 @@
-/** Folders in which the service writes and deletes: nobody else may be able to put something in their place. */
+/** Folders in which the service writes and deletes: nobody else may be able to put something in their place.
+ */
 
 import { join } from "node:path";
 
@@ -15,9 +16,9 @@ export class FolderFault extends Error {
 }
 
 /**
- * Makes `path` with mode 0700, or checks that the folder there is ours alone: a folder that somebody else made, or may
- * write into, could be replaced under the service. `setting` names another folder. Returns its real path. Errors:
- * {@link FolderFault}, and those of the operating system.
+ * Makes `path` with mode 0700, or checks that the folder there is ours alone: a folder that somebody else
+ * made, or may write into, could be replaced under the service. `setting` names another folder. Returns its
+ * real path. Errors: {@link FolderFault}, and those of the operating system.
  */
 export function claimFolder(path: string, setting: string): string {
   const elsewhere = `set ${setting} to`;
@@ -31,8 +32,9 @@ export function claimFolder(path: string, setting: string): string {
 }
 
 /**
- * Makes the data directory, or checks the one there, which may be a link. It may belong to root and be open to a group, as volumes of
- * containers are: what is made in it has mode 0700. Returns its real path. Errors: as above.
+ * Makes the data directory, or checks the one there, which may be a link. It may belong to root and be open
+ * to a group, as volumes of containers are: what is made in it has mode 0700. Returns its real path. Errors:
+ * as above.
  */
 export function claimDataDir(path: string): string {
   Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -46,7 +48,10 @@ export function claimDataDir(path: string): string {
   return Deno.realPathSync(path);
 }
 
-/** Makes the folder for temporary files, or takes the one there and closes it to others. The service empties it. Errors: as above. */
+/**
+ * Makes the folder for temporary files, or takes the one there and closes it to others. The service empties
+ * it. Errors: as above.
+ */
 export function claimTempFolder(dataDir: string): string {
   const path = join(dataDir, "tmp");
   const elsewhere = "set SERVICE_DATA_DIR to another folder";

@@ -1,4 +1,6 @@
-/** A file with a hidden name until it is complete, so that its final name always shows a complete file or none. */
+/** A file with a hidden name until it is complete, so that its final name always shows a complete file or
+ * none.
+ */
 
 import { dirname, join } from "node:path";
 import { refuse } from "../../contract/refusal.ts";
@@ -16,9 +18,9 @@ export interface GrowingBytes extends Disposable {
  *                    └────────── dispose ──→ gone
  * ```
  *
- * The hidden name begins like that of an upload, but with no owner before the two underscores, so no caller can open it. When
- * the disk is full or fails, the refusal is `storage_unavailable` (503), and the reason is logged. See
- * docs/deployment/data-directory.md#durability.
+ * The hidden name begins like that of an upload, but with no owner before the two underscores, so no caller
+ * can open it. When the disk is full or fails, the refusal is `storage_unavailable` (503), and the reason is
+ * logged. See docs/deployment/data-directory.md#durability.
  */
 export class PartialFile implements Disposable {
   readonly path: string;
@@ -36,8 +38,8 @@ export class PartialFile implements Disposable {
   }
 
   /**
-   * Creates an empty file in `folder`, and the folder if it is missing; mode 0600, locked while it is written. Its bytes are
-   * added to `growing`, which ends with the file.
+   * Creates an empty file in `folder`, and the folder if it is missing; mode 0600, locked while it is
+   * written. Its bytes are added to `growing`, which ends with the file.
    */
   static create(folder: string, world: World, growing?: GrowingBytes): Promise<PartialFile> {
     return onDisk(world, async () => {
@@ -93,7 +95,10 @@ export class PartialFile implements Disposable {
   }
 }
 
-/** Removes the partial files of killed processes from `folder`. A file that is being written is locked, and stays. */
+/**
+ * Removes the partial files of killed processes from `folder`. A file that is being written is locked, and
+ * stays.
+ */
 export function removeLeftovers(folder: string): void {
   for (const { name, isFile } of Deno.readDirSync(folder)) {
     if (!isFile || !name.startsWith(PARTIAL_PREFIX)) continue;
@@ -102,7 +107,8 @@ export function removeLeftovers(folder: string): void {
       using file = Deno.openSync(path, { write: true });
       if (file.tryLockSync(true)) Deno.removeSync(path);
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error; // NotFound: its writer has published or removed it meanwhile
+      // NotFound: its writer has published or removed it meanwhile
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
     }
   }
 }

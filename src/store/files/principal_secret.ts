@@ -1,4 +1,6 @@
-/** The secret behind the names of principals: a file of the data directory, made at the first start with an API key. */
+/** The secret behind the names of principals: a file of the data directory, made at the first start with an
+ * API key.
+ */
 
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -13,9 +15,9 @@ export const PRINCIPAL_SECRET_FILE = "principal-secret";
 const SECRET_BYTES = 32;
 
 /**
- * The names of principals in this directory. Call it with the directory locked and its format checked, and before anything in it is
- * read. When it resolves, the secret is on the disk and the format says so: then a start without the secret is refused. Errors: as
- * {@link readPrincipalSecret}.
+ * The names of principals in this directory. Call it with the directory locked and its format checked, and
+ * before anything in it is read. When it resolves, the secret is on the disk and the format says so: then a
+ * start without the secret is refused. Errors: as {@link readPrincipalSecret}.
  */
 export async function openPrincipalNames(
   dataDir: string,

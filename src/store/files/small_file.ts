@@ -1,4 +1,6 @@
-/** Small files of the data directory that are replaced as a whole: a crash leaves the old text or the new one. */
+/** Small files of the data directory that are replaced as a whole: a crash leaves the old text or the new
+ * one.
+ */
 
 import { join } from "node:path";
 

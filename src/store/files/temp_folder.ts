@@ -1,4 +1,6 @@
-/** The folder for files that are needed only during one request; those of a process that was killed are removed. */
+/** The folder for files that are needed only during one request; those of a process that was killed are
+ * removed.
+ */
 
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
@@ -10,8 +12,9 @@ import type { Log } from "../../base/log.ts";
 const MADE = /^(?:(?:media|clip|trial)-[0-9a-f]{24}\.(?:fifo|mp4)|m-[0-9a-f]{16}\.s|\.part__[0-9a-f]{32})$/;
 
 /**
- * Removes what the service made in `folder`, and says what else is there: a folder of somebody's own may have been named as the data
- * directory. Call it only as the owner of the data directory, before the first file is put there.
+ * Removes what the service made in `folder`, and says what else is there: a folder of somebody's own may have
+ * been named as the data directory. Call it only as the owner of the data directory, before the first file is
+ * put there.
  */
 export function emptyTempFolder(folder: string, log: Log): void {
   let foreign = 0;

@@ -43,8 +43,9 @@ const EVENTS_PER_TURN = 65_536;
  *   names of all files ──► minus each hash that an event has, those that are written meanwhile too ──► the rest, if old enough
  * ```
  *
- * A blob is written before the event that names it, so a young file is left alone, and so is one that is stored again: that
- * makes it young (see Blobs.put). Whether it is young is looked at in the same turn in which it goes.
+ * A blob is written before the event that names it, so a young file is left alone, and so is one that is
+ * stored again: that makes it young (see Blobs.put). Whether it is young is looked at in the same turn in
+ * which it goes.
  *
  * Nothing is removed while the log may have events that cannot be read: they may name any blob.
  */

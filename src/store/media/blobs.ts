@@ -6,7 +6,9 @@ import type { World } from "../../base/world.ts";
 import { PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
 import { type GrowingBytes, onDisk, PartialFile, removeLeftovers } from "../files/partial_file.ts";
 
-/** Kinds of blobs: folder under the data directory, extension, media type. See docs/protocols.md#blob-store. */
+/**
+ * Kinds of blobs: folder under the data directory, extension, media type. See docs/protocols.md#blob-store.
+ */
 const KINDS = {
   jpeg: { folder: "keyframes/blobs", extension: "jpg", mediaType: "image/jpeg" },
   mp4: { folder: "media/blobs", extension: "mp4", mediaType: "video/mp4" },
@@ -18,8 +20,8 @@ export type BlobKind = keyof typeof KINDS;
 declare const WRITTEN: unique symbol;
 
 /**
- * A blob that is on the disk. Only `Blobs.put` creates one, so an event that takes its reference from here cannot name
- * a blob that was not written.
+ * A blob that is on the disk. Only `Blobs.put` creates one, so an event that takes its reference from here
+ * cannot name a blob that was not written.
  */
 export interface BlobRef {
   readonly [WRITTEN]: true;
@@ -64,12 +66,13 @@ export class Blobs {
   }
 
   /**
-   * Stores `content`, which is read only as fast as the disk takes it. A new blob counts for the principal. Refuses with
-   * `storage_unavailable` when the disk is full or fails, and with `storage_quota`; then no partial file stays.
+   * Stores `content`, which is read only as fast as the disk takes it. A new blob counts for the principal.
+   * Refuses with `storage_unavailable` when the disk is full or fails, and with `storage_quota`; then no
+   * partial file stays.
    *
-   * Exception: where the path of the blob cannot be looked up, for example because a file stands in the place of its
-   * folder, the error of the operating system is thrown as it is (`Deno.errors.NotADirectory`). Only somebody who
-   * changes the data directory by hand can cause that.
+   * Exception: where the path of the blob cannot be looked up, for example because a file stands in the place
+   * of its folder, the error of the operating system is thrown as it is (`Deno.errors.NotADirectory`). Only
+   * somebody who changes the data directory by hand can cause that.
    */
   async put(
     content: Uint8Array | AsyncIterable<Uint8Array>,
@@ -133,7 +136,8 @@ export class Blobs {
       const path = join(this.#dataDir, refOf(kind, sha256));
       const { isFile, size } = await Deno.lstat(path);
       if (!isFile || size !== sizeBytes) return false;
-      // Young from now on, so that it is not removed as one that no event names before the event that names it.
+      // Young from now on, so that it is not removed as one that no event names before the event that names
+      // it.
       const now = new Date(this.#world.now());
       await Deno.utime(path, now, now);
       return true;

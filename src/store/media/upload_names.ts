@@ -1,4 +1,6 @@
-/** What is known of uploads besides their bytes: the name that each one had, and the hash by which equal ones are one file. */
+/** What is known of uploads besides their bytes: the name that each one had, and the hash by which equal ones
+ * are one file.
+ */
 
 import { ownerPrefixIn } from "../../model/identifiers.ts";
 import { join } from "node:path";
@@ -31,7 +33,10 @@ export class UploadNames {
     this.#path = path;
   }
 
-  /** Reads the records of the root. Those of uploads that are gone are left out, and so is a line that was cut by a crash. */
+  /**
+   * Reads the records of the root. Those of uploads that are gone are left out, and so is a line that was cut
+   * by a crash.
+   */
   static open(root: string): UploadNames {
     const names = new UploadNames(join(root, FILE));
     const present = new Set(filesOf(root));

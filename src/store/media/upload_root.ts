@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { isOurs, lookAt } from "../files/own_folder.ts";
 
 /**
- * Moves the uploads in `former`, where earlier versions kept them, into the empty folder `uploadRoot`, and returns how
- * many there were. A folder that is a link or another user's is left alone, and so is every file in it that is not a
- * regular file of ours with a single name.
+ * Moves the uploads in `former`, where earlier versions kept them, into the empty folder `uploadRoot`, and
+ * returns how many there were. A folder that is a link or another user's is left alone, and so is every file
+ * in it that is not a regular file of ours with a single name.
  */
 export function adoptFormerUploads(former: string, uploadRoot: string): number {
   const folder = lookAt(former);

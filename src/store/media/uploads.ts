@@ -66,8 +66,9 @@ export class Uploads {
   }
 
   /**
-   * Gives the file its place: its name, or another one where an upload of other bytes has that. Bytes that are there already stay one
-   * file, under a second name where that is another one. `bytes` is by how much the disk has more.
+   * Gives the file its place: its name, or another one where an upload of other bytes has that. Bytes that
+   * are there already stay one file, under a second name where that is another one. `bytes` is by how much
+   * the disk has more.
    */
   async #publish(
     file: PartialFile,
@@ -80,7 +81,8 @@ export class Uploads {
     }
     const { name, path, there, isSame } = place;
     const twin = this.#names.withBytes(name, sha256);
-    this.#names.add({ name, label, sha256 }); // first, so that a disk that has no room for it refuses the upload as a whole
+    // first, so that a disk that has no room for it refuses the upload as a whole
+    this.#names.add({ name, label, sha256 });
     if (isSame) {
       const now = new Date(this.#world.now());
       await Deno.utime(path, now, now); // it counts as new for retention
@@ -98,7 +100,10 @@ export class Uploads {
     return { path, bytes: file.sizeBytes - (there?.size ?? 0) };
   }
 
-  /** What is under a name: `there` is null for nothing, and for what is no file; `isSame`: it has the bytes of `file`. */
+  /**
+   * What is under a name: `there` is null for nothing, and for what is no file; `isSame`: it has the bytes of
+   * `file`.
+   */
   async #look(name: string, { sizeBytes }: PartialFile, sha256: string) {
     const path = join(this.#root, name);
     const there = await regularFile(path);

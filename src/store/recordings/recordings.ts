@@ -1,4 +1,6 @@
-/** The continuous recordings of cameras on the disk: a folder for each source and day, a file for each segment. See docs/protocols.md#recordings. */
+/** The continuous recordings of cameras on the disk: a folder for each source and day, a file for each
+ * segment. See docs/protocols.md#recordings.
+ */
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
@@ -52,8 +54,9 @@ export class Recordings {
   }
 
   /**
-   * Stores a segment: its file is synced, and has its name only when it is whole. Where the source has another segment of the same
-   * millisecond, this one begins a millisecond later. Refuses with `storage_unavailable` when the disk is full or fails.
+   * Stores a segment: its file is synced, and has its name only when it is whole. Where the source has
+   * another segment of the same millisecond, this one begins a millisecond later. Refuses with
+   * `storage_unavailable` when the disk is full or fails.
    */
   async write(source: string, segment: RecordedSegment, mp4: Uint8Array): Promise<RecordedSegment> {
     let placed = segment;

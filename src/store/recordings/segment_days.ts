@@ -1,4 +1,6 @@
-/** The names of recorded segments, day by day: reads a day's folder once, and keeps the names of a few days up to date. */
+/** The names of recorded segments, day by day: reads a day's folder once, and keeps the names of a few days
+ * up to date.
+ */
 
 import { firstIndexWhere } from "../../base/sorted.ts";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Reads and writes numbers and text of a file in order, with a CRC-32 over everything read or written so far. */
+/** Reads and writes numbers and text of a file in order, with a CRC-32 over everything read or written so
+ * far.
+ */
 
 import { Buffer } from "node:buffer";
 import { crc32 } from "node:zlib";

@@ -1,4 +1,6 @@
-/** Distinct texts, each stored once and numbered from 0, because a camera often gives the same description all day. */
+/** Distinct texts, each stored once and numbered from 0, because a camera often gives the same description
+ * all day.
+ */
 
 import { Buffer } from "node:buffer";
 import { foldedText } from "../../model/events/folded_text.ts";
@@ -9,8 +11,8 @@ const FIRST_SLOTS = 32;
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
- * The form in which descriptions and queries are compared: `foldedText` as UTF-8 with one byte in each character of the
- * string. Half a surrogate pair counts as U+FFFD.
+ * The form in which descriptions and queries are compared: `foldedText` as UTF-8 with one byte in each
+ * character of the string. Half a surrogate pair counts as U+FFFD.
  */
 export function comparableText(text: string): string {
   const folded = foldedText(text);
@@ -63,8 +65,8 @@ export class DistinctTexts {
   }
 
   /**
-   * Sets a bit in `matches` for each text that contains the needle. Yields after each segment how many characters it
-   * read.
+   * Sets a bit in `matches` for each text that contains the needle. Yields after each segment how many
+   * characters it read.
    */
   *search(needle: Needle, matches: Uint32Array): Iterable<number> {
     for (const [number, segment] of this.segments.entries()) {

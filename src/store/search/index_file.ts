@@ -21,8 +21,8 @@ import { DistinctTexts } from "./distinct_texts.ts";
  *                          the texts that are in no block, then the blocks, one byte for each character
  *        last 4      CRC-32 of everything before
  *
- * All numbers have 4 bytes and are little-endian. The file may be deleted at any time: the next start then reads the
- * whole log. See docs/protocols.md#search-index.
+ * All numbers have 4 bytes and are little-endian. The file may be deleted at any time: the next start then
+ * reads the whole log. See docs/protocols.md#search-index.
  */
 const MAGIC = "searches";
 const FORMAT_VERSION = 3;
@@ -48,8 +48,9 @@ export interface SearchIndexState {
 }
 
 /**
- * Reads the file. Awaits `yieldOrStop` regularly, so that other requests are served meanwhile; what that throws ends
- * the reading. Errors: `NotFound` when there is no file, and an Error with the reason when it cannot be used.
+ * Reads the file. Awaits `yieldOrStop` regularly, so that other requests are served meanwhile; what that
+ * throws ends the reading. Errors: `NotFound` when there is no file, and an Error with the reason when it
+ * cannot be used.
  */
 export async function loadIndex(path: string, yieldOrStop: () => Promise<void>): Promise<SearchIndexState> {
   using file = Deno.openSync(path, { read: true });

@@ -1,4 +1,6 @@
-/** The described events of one principal's runs, apart from those of others, so that no search can find another's. */
+/** The described events of one principal's runs, apart from those of others, so that no search can find
+ * another's.
+ */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { Column } from "./column.ts";

@@ -97,8 +97,8 @@ export class SearchIndex implements AsyncDisposable {
   }
 
   /**
-   * How many of the principal's events match, and the sequence numbers of the first ones, ascending. Refuses with
-   * `storage_unavailable` when the index was closed before it had read the log.
+   * How many of the principal's events match, and the sequence numbers of the first ones, ascending. Refuses
+   * with `storage_unavailable` when the index was closed before it had read the log.
    */
   async find(principalKey: string, { text, runId, limit }: DescriptionQuery): Promise<SearchMatches> {
     await this.#caughtUp;
@@ -159,7 +159,8 @@ export class SearchIndex implements AsyncDisposable {
         path: this.#path,
         reason: String(error),
       });
-      // Removed, because the new log could grow until its event under that number passes for the one of the file.
+      // Removed, because the new log could grow until its event under that number passes for the one of the
+      // file.
       await Deno.remove(this.#path).catch(() => {});
     }
   }

@@ -1,4 +1,6 @@
-/** Up to 8,192 texts to search: their bytes, and a signature that says which blocks of texts can contain a match. */
+/** Up to 8,192 texts to search: their bytes, and a signature that says which blocks of texts can contain a
+ * match.
+ */
 
 import { Column } from "./column.ts";
 
@@ -15,9 +17,9 @@ import { Column } from "./column.ts";
  *     class of "truc"         1 0 1 0    1
  *     class of "ruck"         0 0 1 1    1
  *
- * Texts are UTF-8 with one byte in each character of the string, so a string takes one byte a character in memory and
- * the engine's own search is as fast as the memory. In UTF-8 a search for bytes finds exactly the matches of
- * characters.
+ * Texts are UTF-8 with one byte in each character of the string, so a string takes one byte a character in
+ * memory and the engine's own search is as fast as the memory. In UTF-8 a search for bytes finds exactly the
+ * matches of characters.
  */
 export const SEGMENT_TEXTS = 8192;
 export const BLOCK_TEXTS = 64;
@@ -75,8 +77,8 @@ export class TextSegment {
   }
 
   /**
-   * Calls `found` with the number of every text that contains the needle, in order. Returns how many characters it
-   * searched, as a measure of the time.
+   * Calls `found` with the number of every text that contains the needle, in order. Returns how many
+   * characters it searched, as a measure of the time.
    */
   search({ text: needle, rows }: Needle, found: (number: number) => void): number {
     let searched = 0;
@@ -133,8 +135,8 @@ export class TextSegment {
 }
 
 /**
- * The blocks of a segment as parts of one long string, which saves memory: the garbage collector never moves a string
- * of that length, but copies each short one twice, and reserves as much memory again for that.
+ * The blocks of a segment as parts of one long string, which saves memory: the garbage collector never moves
+ * a string of that length, but copies each short one twice, and reserves as much memory again for that.
  */
 export function blocksOf(whole: string, ends: Uint32Array): string[] {
   const blocks: string[] = [];
@@ -147,7 +149,10 @@ export function blocksOf(whole: string, ends: Uint32Array): string[] {
 
 /** The text to search for. */
 export class Needle {
-  /** The signature rows of its characters; empty when it has fewer than three, and then every block is searched. */
+  /**
+   * The signature rows of its characters; empty when it has fewer than three, and then every block is
+   * searched.
+   */
   readonly rows: readonly number[];
 
   constructor(readonly text: string) {
@@ -173,7 +178,8 @@ function searchBlock(
   for (let at = block.indexOf(needle); at >= 0;) {
     while (ends[text]! <= at) text++;
     const end = ends[text]!;
-    // A match across the end of a text is in neither text, and every later one that starts in it crosses that end too.
+    // A match across the end of a text is in neither text, and every later one that starts in it crosses that
+    // end too.
     if (at + needle.length <= end) found(text);
     at = block.indexOf(needle, end);
   }

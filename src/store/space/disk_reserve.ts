@@ -1,4 +1,6 @@
-/** A file of the data directory that only takes room, so that something small can be written when the disk is full. */
+/** A file of the data directory that only takes room, so that something small can be written when the disk is
+ * full.
+ */
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
@@ -19,8 +21,8 @@ export interface DiskReserveOptions {
  *      └──────────────── there is room again ──────────────────────┘
  * ```
  *
- * Its length is all that it says, so a process may be killed at any step. It is given up in steps, as others may take what is given up
- * before the one for whom it was.
+ * Its length is all that it says, so a process may be killed at any step. It is given up in steps, as others
+ * may take what is given up before the one for whom it was.
  */
 export class DiskReserve {
   readonly #path: string;

@@ -1,4 +1,6 @@
-/** How much the files of the service take, by what they are for: counted in the background, and again after a while. */
+/** How much the files of the service take, by what they are for: counted in the background, and again after a
+ * while.
+ */
 
 import { join, resolve } from "node:path";
 import { hasEndedWithin } from "../../base/wait.ts";
@@ -46,7 +48,10 @@ export class DiskUse implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** The last count, which may be a minute old; null where the first one takes longer than a caller should wait. */
+  /**
+   * The last count, which may be a minute old; null where the first one takes longer than a caller should
+   * wait.
+   */
   async look(): Promise<UsedBytes | null> {
     const { world } = this.#options;
     const isOld = this.#last === null || world.monotonicMs() - this.#lastMs >= LIMITS.diskUse.recountMs;

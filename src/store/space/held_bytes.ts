@@ -1,4 +1,6 @@
-/** What the runs on hold of one principal may have: retention cannot remove them, so they have a bound. See docs/retention.md#holds. */
+/** What the runs on hold of one principal may have: retention cannot remove them, so they have a bound. See
+ * docs/retention.md#holds.
+ */
 
 import { refuse } from "../../contract/refusal.ts";
 import { LIMITS } from "../../contract/limits.ts";

@@ -1,4 +1,6 @@
-/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security/load.md#storage-quota. */
+/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See
+ * docs/security/load.md#storage-quota.
+ */
 
 import { ownerPrefix, ownerPrefixIn } from "../../model/identifiers.ts";
 import { join } from "node:path";
@@ -22,7 +24,10 @@ export interface StoredBytesOptions {
   readonly metrics: Metrics;
 }
 
-/** Who stored a blob cannot be seen from its file, so this file in the data directory has a line for each: bytes, principal. */
+/**
+ * Who stored a blob cannot be seen from its file, so this file in the data directory has a line for each:
+ * bytes, principal.
+ */
 const LEDGER = "stored-blobs";
 /**
  * The least time between two counts of the uploads, where a principal has met its quota: an operator may have
@@ -129,8 +134,8 @@ export class StoredBytes implements Disposable {
   }
 
   /**
-   * Counts the blobs again, after some were removed: those that events name, each for the run that named it first, and what is
-   * stored meanwhile. Rejects with the reason of `signal`.
+   * Counts the blobs again, after some were removed: those that events name, each for the run that named it
+   * first, and what is stored meanwhile. Rejects with the reason of `signal`.
    */
   async recountBlobs(signal: AbortSignal): Promise<void> {
     if (this.#ledger === undefined) return;
@@ -150,7 +155,10 @@ export class StoredBytes implements Disposable {
     }
   }
 
-  /** The bytes of the blobs of each run that has any: those that it named first. Rejects with the reason of `signal`. */
+  /**
+   * The bytes of the blobs of each run that has any: those that it named first. Rejects with the reason of
+   * `signal`.
+   */
   async blobBytesOfRuns(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const counts = new Map<string, number>();
     for (const batch of blobsByRun(this.#options)) {
@@ -256,7 +264,10 @@ interface BlobOfRun {
   readonly bytes: number;
 }
 
-/** The size of every blob that an event names, once, with the run that named it first; an array for each batch of events. */
+/**
+ * The size of every blob that an event names, once, with the run that named it first; an array for each batch
+ * of events.
+ */
 function* blobsByRun({ dataDir, timeline }: StoredBytesOptions): Iterable<BlobOfRun[]> {
   const seen = new Set<string>();
   const kinds = (kind: string) => (findEvent(kind)?.blobs.length ?? 0) > 0;

@@ -1,4 +1,6 @@
-/** What a repair could not bring back and the operator accepted: events and blobs that later checks do not call damage again. */
+/** What a repair could not bring back and the operator accepted: events and blobs that later checks do not
+ * call damage again.
+ */
 
 import { join } from "node:path";
 

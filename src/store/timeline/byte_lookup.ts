@@ -1,4 +1,6 @@
-/** A map whose keys are bytes in a buffer, so that a replay does millions of look-ups without creating strings. */
+/** A map whose keys are bytes in a buffer, so that a replay does millions of look-ups without creating
+ * strings.
+ */
 
 export class ByteLookup<T> {
   readonly #buckets = new Map<number, Entry<T>>();

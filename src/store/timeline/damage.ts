@@ -1,4 +1,6 @@
-/** Damage in a log: counts and reports it, and copies the damaged bytes to a file that an operator can look at. */
+/** Damage in a log: counts and reports it, and copies the damaged bytes to a file that an operator can look
+ * at.
+ */
 
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";

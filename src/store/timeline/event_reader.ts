@@ -1,4 +1,5 @@
-/** Reads events from the log with the help of the index: those of one run, of all runs, or one by its number. */
+/** Reads events from the log with the help of the index: those of one run, of all runs, or one by its number.
+ */
 
 import { crc32 } from "node:zlib";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -71,7 +72,10 @@ const PIECE_BYTES = 256 * 1024;
 export class EventReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #record = new ParsedRecord();
-  /** Sequence numbers of damaged records that were reported, so that each is reported once and not at every read. */
+  /**
+   * Sequence numbers of damaged records that were reported, so that each is reported once and not at every
+   * read.
+   */
   readonly #reported = new Set<number>();
   readonly #index: EventIndex;
   readonly #segments: SegmentReader;
@@ -114,7 +118,9 @@ export class EventReader {
     return undefined;
   }
 
-  /** Like `readRun`, for long readings: what is not in the file cache is read into it first, without blocking. */
+  /**
+   * Like `readRun`, for long readings: what is not in the file cache is read into it first, without blocking.
+   */
   async *readRunAhead(
     run: Run,
     query: EventQuery,
@@ -128,7 +134,9 @@ export class EventReader {
     }
   }
 
-  /** Like `readRunAhead`, but an event that is longer than a batch may be comes alone, to be read in pieces. */
+  /**
+   * Like `readRunAhead`, but an event that is longer than a batch may be comes alone, to be read in pieces.
+   */
   async *readRunInPieces(
     run: Run,
     query: EventQuery,
@@ -177,8 +185,8 @@ export class EventReader {
   }
 
   /**
-   * The payload of one event in pieces of text, however long it is, with turns for others in between; no piece when the log
-   * does not have the event. It is read twice, as its checksum is known only at its end.
+   * The payload of one event in pieces of text, however long it is, with turns for others in between; no
+   * piece when the log does not have the event. It is read twice, as its checksum is known only at its end.
    */
   async *readPieces(seq: number): AsyncIterable<string> {
     const record = await this.#longRecord(seq);
@@ -218,7 +226,9 @@ export class EventReader {
     };
   }
 
-  /** Where the payload of a long and whole record is in its segment. Any other record is left to `readOne`. */
+  /**
+   * Where the payload of a long and whole record is in its segment. Any other record is left to `readOne`.
+   */
   async #longRecord(seq: number, shortMax = PIECE_BYTES): Promise<LongRecord | undefined> {
     const position = Number.isSafeInteger(seq) && seq > 0 ? this.#index.positionOf(seq) : -1;
     if (position < 0) return undefined;
@@ -325,7 +335,8 @@ export class EventReader {
   }
 
   /**
-   * Adds the record to the last planned read when it is near, else as a new one; returns about how many bytes it has.
+   * Adds the record to the last planned read when it is near, else as a new one; returns about how many bytes
+   * it has.
    */
   #addRead(plan: PlannedRead[], seq: number): number {
     const position = this.#index.positionOf(seq);
@@ -396,7 +407,10 @@ export class EventReader {
       this.#record.seq === seq;
   }
 
-  /** Takes the run id and the kind from the index where possible, because decoding them for each event takes time. */
+  /**
+   * Takes the run id and the kind from the index where possible, because decoding them for each event takes
+   * time.
+   */
   #event(bytes: Uint8Array, record: ParsedRecord, runId?: string): StoredEvent {
     const { payloadStart, payloadEnd } = record;
     const payload = this.#decoder.decode(bytes.subarray(payloadStart, payloadEnd));

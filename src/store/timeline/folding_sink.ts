@@ -81,13 +81,19 @@ export class FoldingSink implements RecordSink {
     this.#into.damage.add(damage, (bytesMax) => this.#bytes(from, Math.min(to - from, bytesMax)));
   }
 
-  /** Folds the pending records; call it when they are known not to be an incomplete commit at the end of the log. */
+  /**
+   * Folds the pending records; call it when they are known not to be an incomplete commit at the end of the
+   * log.
+   */
   flush(): void {
     for (const record of this.#pending) this.#fold(record);
     this.#pending.length = 0;
   }
 
-  /** The commit whose last record was not read: where it starts, its first sequence number, how many records miss. */
+  /**
+   * The commit whose last record was not read: where it starts, its first sequence number, how many records
+   * miss.
+   */
   openCommit(): { offset: number; seq: number; left: number } | undefined {
     const first = this.#pending[0];
     return first && { offset: first.offset, seq: first.seq, left: this.#pendingLeft };

@@ -1,4 +1,6 @@
-/** The record that stands for removed events in a segment: their numbers were used, and nothing of them is left. */
+/** The record that stands for removed events in a segment: their numbers were used, and nothing of them is
+ * left.
+ */
 
 import { type ParsedRecord, writeRecord } from "./record.ts";
 

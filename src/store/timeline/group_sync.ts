@@ -56,7 +56,10 @@ export class GroupSync {
     }
   }
 
-  /** Waits for the last sync before the files are closed. A failure is reported to the callers of `synced` only. */
+  /**
+   * Waits for the last sync before the files are closed. A failure is reported to the callers of `synced`
+   * only.
+   */
   async close(): Promise<void> {
     await this.synced().catch(() => {});
   }

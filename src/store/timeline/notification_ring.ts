@@ -82,8 +82,8 @@ export interface DrainedEvents {
 }
 
 /**
- * One reader of the ring. To miss no event: subscribe, then read the log from the cursor to its end, then repeat
- * `await changed()` and `drain()`, and skip the events that were already read from the log.
+ * One reader of the ring. To miss no event: subscribe, then read the log from the cursor to its end, then
+ * repeat `await changed()` and `drain()`, and skip the events that were already read from the log.
  *
  *   using subscription = timeline.subscribe(runId);
  *   for (const batch of timeline.read(runId, { fromSeq: cursor + 1 })) send(batch);
@@ -125,8 +125,8 @@ export class Subscription implements Disposable {
   }
 
   /**
-   * Resolves with true as soon as there is something to drain, with false when the subscription or the timeline is
-   * closed; rejects with the signal's reason when it aborts.
+   * Resolves with true as soon as there is something to drain, with false when the subscription or the
+   * timeline is closed; rejects with the signal's reason when it aborts.
    */
   changed(signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted) return Promise.reject(signal.reason);

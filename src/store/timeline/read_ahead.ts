@@ -37,7 +37,9 @@ export class ReadAhead {
     this.#nowMs = nowMs;
   }
 
-  /** Returns when the bytes are likely to be cached. Ignores read errors: the reader finds and reports them. */
+  /**
+   * Returns when the bytes are likely to be cached. Ignores read errors: the reader finds and reports them.
+   */
   async warm(ranges: readonly SegmentRange[]): Promise<void> {
     if (ranges.length < RANGES_MIN || this.#isCached(ranges)) return;
     const share = Math.ceil(ranges.length / LANES);

@@ -1,4 +1,6 @@
-/** The last events of the runs that were written last, in memory: what clients that follow a run read again and again. */
+/** The last events of the runs that were written last, in memory: what clients that follow a run read again
+ * and again.
+ */
 
 import { firstIndexWhere } from "../../base/sorted.ts";
 import { LIMITS } from "../../contract/limits.ts";

@@ -19,14 +19,15 @@ import { PreparedPayload } from "../../model/runs/run.ts";
  *
  *   1 5f0a12cd 000000124 0 7<TAB>run-5b0d...e607<TAB>stream-0<TAB>1763658553000<TAB>keepalive_refreshed<TAB>{...}
  *
- * `left` is how many records of the same commit follow this one. A commit is one write, so a log whose last record
- * has left > 0 ends in a torn commit: the write was interrupted. In run_id, stream_id and kind a backslash, a tab and
- * a line break are written as \\ \t \n. The payload is JSON text without raw tabs or line breaks, so no payload can
- * contain the bytes of a record. Therefore bytes that parse and have the right checksum are a record, at whatever
- * offset of a damaged file they are found. The length gives a record's end even if its line break is damaged.
+ * `left` is how many records of the same commit follow this one. A commit is one write, so a log whose last
+ * record has left > 0 ends in a torn commit: the write was interrupted. In run_id, stream_id and kind a
+ * backslash, a tab and a line break are written as \\ \t \n. The payload is JSON text without raw tabs or
+ * line breaks, so no payload can contain the bytes of a record. Therefore bytes that parse and have the right
+ * checksum are a record, at whatever offset of a damaged file they are found. The length gives a record's end
+ * even if its line break is damaged.
  *
- * The webhook delivery log (webhook_deliveries.ts) consists of the same records: seq is a number of that log, stream_id
- * the webhook_id, kind the state of the delivery.
+ * The webhook delivery log (webhook_deliveries.ts) consists of the same records: seq is a number of that log,
+ * stream_id the webhook_id, kind the state of the delivery.
  */
 export const HEADER_BYTES = 21;
 const MAX_BODY_BYTES = 999_999_999;
@@ -133,7 +134,10 @@ export interface RecordColumns {
   readonly kind: string;
 }
 
-/** Writes the record with this body, at most three bytes a character and its header, at `start`; returns where it ends. */
+/**
+ * Writes the record with this body, at most three bytes a character and its header, at `start`; returns where
+ * it ends.
+ */
 export function writeRecord(encoder: TextEncoder, body: string, target: Uint8Array, start: number): number {
   const { written } = encoder.encodeInto(body, target.subarray(start + HEADER_BYTES));
   const end = start + HEADER_BYTES + written;
@@ -189,8 +193,8 @@ export class ParsedRecord {
   payloadEnd = 0;
 
   /**
-   * Reads the record at `start`; `end` is the end of the known bytes. False when there is no whole record: the header
-   * is invalid, the body goes past `end`, or the checksum is wrong.
+   * Reads the record at `start`; `end` is the end of the known bytes. False when there is no whole record:
+   * the header is invalid, the body goes past `end`, or the checksum is wrong.
    */
   parse(bytes: Uint8Array, start: number, end: number): boolean {
     const length = claimedBodyBytes(bytes, start, end);
@@ -206,8 +210,9 @@ export class ParsedRecord {
   }
 
   /**
-   * Reads what stands before the payload of a record that begins at 0 and is longer than `bytes`. Its checksum is still to
-   * be compared: that of the bytes from offset 11 to `payloadEnd`. Null when there is no record.
+   * Reads what stands before the payload of a record that begins at 0 and is longer than `bytes`. Its
+   * checksum is still to be compared: that of the bytes from offset 11 to `payloadEnd`. Null when there is no
+   * record.
    */
   parseHead(bytes: Uint8Array): { readonly checksum: number } | null {
     const length = claimedBodyBytes(bytes, 0, bytes.length);

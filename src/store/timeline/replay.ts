@@ -1,4 +1,6 @@
-/** Reads the log when it is opened: folds every valid record, reports damage, and determines where the log ends. */
+/** Reads the log when it is opened: folds every valid record, reports damage, and determines where the log
+ * ends.
+ */
 
 import { join } from "node:path";
 import { errorText, type Log } from "../../base/log.ts";
@@ -154,9 +156,9 @@ interface ScannedEnd {
  *
  *   records whose commit is incomplete | whole lines that are not records | bytes without a line break
  *
- * An interrupted write leaves an incomplete commit: all of it is cut, so a commit is in the log completely or not at
- * all. A line that has its line break was written completely and became damaged later: it stays, it is reported, and
- * its sequence number is not used again. See docs/deployment/data-directory.md#durability.
+ * An interrupted write leaves an incomplete commit: all of it is cut, so a commit is in the log completely or
+ * not at all. A line that has its line break was written completely and became damaged later: it stays, it is
+ * reported, and its sequence number is not used again. See docs/deployment/data-directory.md#durability.
  */
 function closeLog({ segment, sizeBytes, file, fold, end, into }: ScannedEnd): Tail {
   const tailFrom = end.tailFrom < 0 ? sizeBytes : end.tailFrom;

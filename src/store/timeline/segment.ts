@@ -7,9 +7,9 @@ import type { RecordBatch } from "./record.ts";
 import { firstSeqOf } from "./segment_scan.ts";
 
 /**
- * One file of the log. The first byte of this one has the position `base`, and no two segments share a position. A segment
- * begins where the one before it ends, except for one that was rewritten without removed events: it has positions of its
- * own above `REWRITTEN_BASE`. See docs/protocols.md#segments.
+ * One file of the log. The first byte of this one has the position `base`, and no two segments share a
+ * position. A segment begins where the one before it ends, except for one that was rewritten without removed
+ * events: it has positions of its own above `REWRITTEN_BASE`. See docs/protocols.md#segments.
  */
 export interface Segment {
   name: string;
@@ -47,7 +47,10 @@ export function seqOfName(name: string): number {
   return Number(SEGMENT_NAME.exec(name)?.[1] ?? 0);
 }
 
-/** Every `*.wal`, ordered by its first event and not by its name, so that a renamed file is read in its right place. */
+/**
+ * Every `*.wal`, ordered by its first event and not by its name, so that a renamed file is read in its right
+ * place.
+ */
 export function findSegments(directory: string): FoundSegment[] {
   const found: FoundSegment[] = [];
   for (const { name } of Deno.readDirSync(directory)) {
@@ -219,8 +222,8 @@ export class SegmentReader implements Disposable {
 }
 
 /**
- * The one segment that records are appended to. An append is all or nothing: when the disk is full or fails, the bytes
- * that were written so far are removed again, so no part of a commit stays in the log. See
+ * The one segment that records are appended to. An append is all or nothing: when the disk is full or fails,
+ * the bytes that were written so far are removed again, so no part of a commit stays in the log. See
  * docs/deployment/data-directory.md#durability.
  */
 export class SegmentWriter implements Disposable {
@@ -240,8 +243,8 @@ export class SegmentWriter implements Disposable {
   }
 
   /**
-   * Continues an existing segment after its last record. `lacksLineBreak`: that record is whole except for its line
-   * break, which the first append writes.
+   * Continues an existing segment after its last record. `lacksLineBreak`: that record is whole except for
+   * its line break, which the first append writes.
    */
   static resume(directory: string, segment: Segment, lacksLineBreak: boolean): SegmentWriter {
     const file = Deno.openSync(join(directory, segment.name), { append: true });
@@ -264,9 +267,9 @@ export class SegmentWriter implements Disposable {
   /**
    * Writes the batch to the file, without a sync; returns its position in the log.
    *
-   * Throws the error of the operating system, such as "No space left on device". Then the file is truncated to its
-   * size before the append, and nothing of the batch is in the log. If the truncation fails too, the next append
-   * repeats it before it writes, and throws when it fails again.
+   * Throws the error of the operating system, such as "No space left on device". Then the file is truncated
+   * to its size before the append, and nothing of the batch is in the log. If the truncation fails too, the
+   * next append repeats it before it writes, and throws when it fails again.
    */
   append(batch: RecordBatch): number {
     if (this.#needsTruncate) this.#truncate();

@@ -49,7 +49,8 @@ export async function copySegment(options: SegmentCopyOptions): Promise<SegmentC
     isKept = copy !== null;
     return copy;
   } finally {
-    if (!isKept) await Deno.remove(to).catch(() => {}); // on a full disk it would take the space that events need
+    // on a full disk it would take the space that events need
+    if (!isKept) await Deno.remove(to).catch(() => {});
   }
 }
 
@@ -187,7 +188,8 @@ class Copying {
   }
 
   #extendGap(fromSeq: number, toSeq: number): true {
-    if (this.#gapFrom > 0 && fromSeq !== this.#gapTo + 1) this.#closeGap(); // a number that damage had destroyed before
+    // a number that damage had destroyed before
+    if (this.#gapFrom > 0 && fromSeq !== this.#gapTo + 1) this.#closeGap();
     if (this.#gapFrom === 0) this.#gapFrom = fromSeq;
     this.#gapTo = toSeq;
     return true;

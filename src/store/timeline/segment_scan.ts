@@ -6,15 +6,17 @@ import { MAX_SEQ } from "./event_index.ts";
 /** Receives each record in order. `bytes` and `record` are reused, so they are valid only during the call. */
 export interface RecordSink {
   record(bytes: Uint8Array, record: ParsedRecord, offset: number): void;
-  /** The bytes from `from` to `to` are not a record; the record after them has the sequence number `nextSeq`. */
+  /**
+   * The bytes from `from` to `to` are not a record; the record after them has the sequence number `nextSeq`.
+   */
   damage(from: number, to: number, nextSeq: number): void;
 }
 
 /** How a segment ends. */
 export interface SegmentEnd {
   /**
-   * Offset of the first byte after the last record's body that is not its line break, which is the file's size where
-   * only the line break is missing; -1 when the file ends with a whole record.
+   * Offset of the first byte after the last record's body that is not its line break, which is the file's
+   * size where only the line break is missing; -1 when the file ends with a whole record.
    */
   readonly tailFrom: number;
   /** Whether the last record is whole except for its line break. */
@@ -110,7 +112,8 @@ class FileWindow {
     const known = this.#end - this.start;
     if (record.parse(this.bytes, offset - this.start, known)) {
       if (offset + record.sizeBytes <= this.#end || this.#end === this.#sizeBytes) return true;
-      // Only the line break is outside. Moving the window changes the offsets of the columns, so it is parsed again.
+      // Only the line break is outside. Moving the window changes the offsets of the columns, so it is parsed
+      // again.
       this.#need(offset, record.sizeBytes);
       return record.parse(this.bytes, 0, this.#end - this.start);
     }

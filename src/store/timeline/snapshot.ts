@@ -20,8 +20,9 @@ import { runOf, type RunRow, type SnapshotRows } from "./snapshot_rows.ts";
  *                    as they are in IndexChunk; n is 65,536, or less in the chunk of lastSeq
  *        last 4      CRC-32 of everything before
  *
- * All numbers are little-endian. The snapshot covers the log up to `sizeBytes` of the last segment in the header. It
- * may be deleted at any time: the next start then reads the whole log. See docs/protocols.md#snapshot.
+ * All numbers are little-endian. The snapshot covers the log up to `sizeBytes` of the last segment in the
+ * header. It may be deleted at any time: the next start then reads the whole log. See
+ * docs/protocols.md#snapshot.
  */
 const MAGIC = "timeline";
 const FORMAT_VERSION = 5;
@@ -29,7 +30,10 @@ const START_BYTES = 16;
 
 interface SnapshotHeader {
   readonly segments: readonly Readonly<Segment>[];
-  /** The highest sequence number that was given to an event; above `lastSeq` where damage destroyed the last events. */
+  /**
+   * The highest sequence number that was given to an event; above `lastSeq` where damage destroyed the last
+   * events.
+   */
   readonly seenSeq: number;
   readonly lastSeq: number;
   readonly events: number;
@@ -58,8 +62,8 @@ export interface SnapshotState {
 }
 
 /**
- * Reads the snapshot. One that is damaged, does not match the segments or may count `accepted` events as lost is not used, with a warning in
- * the log.
+ * Reads the snapshot. One that is damaged, does not match the segments or may count `accepted` events as lost
+ * is not used, with a warning in the log.
  */
 export function loadSnapshot(
   directory: string,
@@ -105,8 +109,9 @@ export function loadSnapshot(
 }
 
 /**
- * Writes the state at the time of the call; commits may continue meanwhile, where `rows.keep` is told of each run before it
- * changes. `syncLog` is awaited first, because a snapshot must not cover events that the disk does not have.
+ * Writes the state at the time of the call; commits may continue meanwhile, where `rows.keep` is told of each
+ * run before it changes. `syncLog` is awaited first, because a snapshot must not cover events that the disk
+ * does not have.
  */
 export async function writeSnapshot(
   directory: string,
@@ -148,8 +153,9 @@ async function writeFile(
     const chunk = index.chunk(number)!;
     const count = entriesOf(number, lastSeq);
     await write(bytesOf(chunk.positions, count));
-    // A copy, because a commit during the write sets the `next` entry of a run's last event. The copy may have such an
-    // entry. It is never followed: in the snapshot, the list of a run ends at the last event that the header has.
+    // A copy, because a commit during the write sets the `next` entry of a run's last event. The copy may
+    // have such an entry. It is never followed: in the snapshot, the list of a run ends at the last event
+    // that the header has.
     await write(bytesOf(chunk.next.slice(0, count), count));
     await write(bytesOf(chunk.kinds, count));
   }
@@ -212,7 +218,10 @@ function bytesOf(column: Float64Array | Uint32Array | Uint16Array, count: number
   return new Uint8Array(column.buffer as ArrayBuffer, column.byteOffset, count * column.BYTES_PER_ELEMENT);
 }
 
-/** The highest sequence number that the snapshot knows of; null without one. Errors: it is damaged, or of another version. */
+/**
+ * The highest sequence number that the snapshot knows of; null without one. Errors: it is damaged, or of
+ * another version.
+ */
 export function seqOfSnapshot(directory: string): number | null {
   try {
     using file = Deno.openSync(join(directory, "snapshot"), { read: true });

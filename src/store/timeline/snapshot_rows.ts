@@ -1,4 +1,6 @@
-/** The folded runs of a snapshot as they were at one moment, made into text in small steps while commits go on. */
+/** The folded runs of a snapshot as they were at one moment, made into text in small steps while commits go
+ * on.
+ */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { MEDIA_KINDS } from "../../model/files/media_kind.ts";

@@ -16,8 +16,9 @@ const FILE_NAME = ".payload";
  *   add ──▶ in memory, up to 1 MiB ──▶ a file of which only this process knows ──commit──▶ the log
  * ```
  *
- * The file is removed as soon as it is open: whatever becomes of the process, nothing of it is left behind. What the disk
- * refuses is refused with `storage_unavailable`. The pieces that are added belong to the payload.
+ * The file is removed as soon as it is open: whatever becomes of the process, nothing of it is left behind.
+ * What the disk refuses is refused with `storage_unavailable`. The pieces that are added belong to the
+ * payload.
  */
 export class StagedPayload extends PreparedPayload {
   readonly #directory: string;

@@ -1,4 +1,6 @@
-/** The timeline: all events of all runs in one order, on disk, and the state of the runs that follows from them. */
+/** The timeline: all events of all runs in one order, on disk, and the state of the runs that follows from
+ * them.
+ */
 
 import { join } from "node:path";
 import { refuse } from "../../contract/refusal.ts";
@@ -52,8 +54,8 @@ export interface TimelineOptions {
   readonly dataDir: string;
   readonly world: World;
   /**
-   * SERVICE_WAL_SYNC: with `none` a request is answered when the operating system has the bytes, with `group` when the
-   * disk has them. See docs/deployment/data-directory.md#durability.
+   * SERVICE_WAL_SYNC: with `none` a request is answered when the operating system has the bytes, with `group`
+   * when the disk has them. See docs/deployment/data-directory.md#durability.
    */
   readonly sync: "none" | "group";
   /** The API keys that are configured; none unless given. The data have other names for their principals. */
@@ -82,8 +84,8 @@ export interface TimelineStats {
 }
 
 /**
- * Called for each event in sequence order, inside the commit that wrote it and after it was folded into its run. It
- * must be fast and must not throw. `json` is the payload as it was written.
+ * Called for each event in sequence order, inside the commit that wrote it and after it was folded into its
+ * run. It must be fast and must not throw. `json` is the payload as it was written.
  */
 export type CommitObserver = (
   run: RunView,
@@ -94,15 +96,15 @@ export type CommitObserver = (
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /**
- * A snapshot is written when the log has grown by this many times the snapshot's size, so that snapshots add at most a
- * quarter to the bytes written.
+ * A snapshot is written when the log has grown by this many times the snapshot's size, so that snapshots add
+ * at most a quarter to the bytes written.
  */
 const SNAPSHOT_GROWTH_MIN = 4;
 
 /**
- * On disk: `${dataDir}/timeline/<number of the first event, 20 digits>.wal` in the format of record.ts, and a snapshot
- * that may be deleted at any time. Only `commit` appends. No two commits overlap. The events that `commit` returned can
- * be read at once. See docs/protocols.md#log-format.
+ * On disk: `${dataDir}/timeline/<number of the first event, 20 digits>.wal` in the format of record.ts, and a
+ * snapshot that may be deleted at any time. Only `commit` appends. No two commits overlap. The events that
+ * `commit` returned can be read at once. See docs/protocols.md#log-format.
  */
 export class Timeline implements AsyncDisposable {
   /** How principals are called in the log, and in all else that is kept. */
@@ -141,8 +143,8 @@ export class Timeline implements AsyncDisposable {
   #snapshotRows: SnapshotRows | undefined;
 
   /**
-   * Reads the snapshot and the part of the log after it, or the whole log without a usable snapshot. Damage is reported
-   * and does not stop it. Throws when another process owns the data directory.
+   * Reads the snapshot and the part of the log after it, or the whole log without a usable snapshot. Damage
+   * is reported and does not stop it. Throws when another process owns the data directory.
    */
   static async open(options: TimelineOptions): Promise<Timeline> {
     const { world, dataDir } = options;
@@ -229,17 +231,17 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * One synchronous step. `decide` sees the current view and returns the events to write. They get consecutive sequence
-   * numbers and the time, are written to the log at once, folded into their runs, and the subscribers are notified.
-   * Nothing can happen in between, so a decision is never stale. What `decide` throws is rethrown, and nothing is
-   * written.
+   * One synchronous step. `decide` sees the current view and returns the events to write. They get
+   * consecutive sequence numbers and the time, are written to the log at once, folded into their runs, and
+   * the subscribers are notified. Nothing can happen in between, so a decision is never stale. What `decide`
+   * throws is rethrown, and nothing is written.
    *
-   * When the disk is full or fails, none of the events is written or folded, no subscriber is notified, and the commit
-   * is refused with `storage_unavailable` (HTTP 503). The next commit tries to write again. See
+   * When the disk is full or fails, none of the events is written or folded, no subscriber is notified, and
+   * the commit is refused with `storage_unavailable` (HTTP 503). The next commit tries to write again. See
    * docs/deployment/data-directory.md#durability.
    *
-   * An event for a run that was deleted is refused with `not_found`, and so are the other events of its commit. See
-   * docs/reference/events.md#kinds.
+   * An event for a run that was deleted is refused with `not_found`, and so are the other events of its
+   * commit. See docs/reference/events.md#kinds.
    */
   commit(decide: (view: TimelineView) => readonly NewEvent[]): readonly CommittedEvent[] {
     const { tracing } = this.#world;
@@ -282,29 +284,34 @@ export class Timeline implements AsyncDisposable {
     return committed;
   }
 
-  /** An empty payload for a text of any length: what is too long for memory waits on the disk for its commit. */
+  /**
+   * An empty payload for a text of any length: what is too long for memory waits on the disk for its commit.
+   */
   newPayload(): PreparedPayload {
     return new StagedPayload(this.#directory, this.#log);
   }
 
   /**
-   * From now on `quota` is asked before events are written, and `heldQuota` for those of runs on hold: what they throw refuses the
-   * commit.
+   * From now on `quota` is asked before events are written, and `heldQuota` for those of runs on hold: what
+   * they throw refuses the commit.
    */
   limitBy(quota: StorageQuota, heldQuota?: StorageQuota): void {
     this.#quota = quota;
     this.#heldQuota = heldQuota;
   }
 
-  /** Refuses with `storage_quota` a principal that may store nothing more; to be asked before work whose result is events. */
+  /**
+   * Refuses with `storage_quota` a principal that may store nothing more; to be asked before work whose
+   * result is events.
+   */
   requireRoom(principalKey: string): void {
     this.#quota?.requireRoom(principalKey, 0);
   }
 
   /**
-   * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks: at once with `none`. With `group`
-   * all callers that wait share one fdatasync; when it fails, they and every later commit are refused with
-   * `storage_unavailable`. See docs/deployment/data-directory.md#durability.
+   * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks: at once with `none`. With
+   * `group` all callers that wait share one fdatasync; when it fails, they and every later commit are refused
+   * with `storage_unavailable`. See docs/deployment/data-directory.md#durability.
    */
   synced(): Promise<void> {
     return this.#sync?.synced() ?? Promise.resolve();
@@ -320,9 +327,9 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * The run's events that are in the log when the reading starts, in sequence order, in batches of at most 256 events
-   * or about 1 MiB, so that the caller can yield to other requests between batches. Empty for an unknown run. A deleted
-   * run is read like any other.
+   * The run's events that are in the log when the reading starts, in sequence order, in batches of at most
+   * 256 events or about 1 MiB, so that the caller can yield to other requests between batches. Empty for an
+   * unknown run. A deleted run is read like any other.
    */
   read(runId: string, query: EventQuery = {}): Iterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
@@ -333,8 +340,8 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * Like `read`, for answers of any length: events that are not in the file cache are read into it many at a time, and
-   * the service is not blocked meanwhile.
+   * Like `read`, for answers of any length: events that are not in the file cache are read into it many at a
+   * time, and the service is not blocked meanwhile.
    */
   readAhead(runId: string, query: EventQuery = {}): AsyncIterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
@@ -350,8 +357,8 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * The first batch of `read`. An event that is longer than a batch may be is not read: it comes alone, as its number, for
-   * `readOneInPieces`.
+   * The first batch of `read`. An event that is longer than a batch may be is not read: it comes alone, as
+   * its number, for `readOneInPieces`.
    */
   readFirst(runId: string, query: BatchQuery = {}): readonly StoredEvent[] | number | undefined {
     const run = this.#register.find(runId);
@@ -362,8 +369,8 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * One event, with its payload in pieces where it is longer than one; undefined when the log does not have it. A piece has at most
-   * `pieceBytes` of UTF-8: 256 KiB unless less is given.
+   * One event, with its payload in pieces where it is longer than one; undefined when the log does not have
+   * it. A piece has at most `pieceBytes` of UTF-8: 256 KiB unless less is given.
    */
   async readOneInPieces(seq: number, pieceBytes?: number): Promise<StoredEvent | LongEvent | undefined> {
     return await this.#reader.longEvent(seq, pieceBytes) ?? this.#reader.readOne(seq);
@@ -394,7 +401,10 @@ export class Timeline implements AsyncDisposable {
     return this.#reader.readNumbers(runId, seqs);
   }
 
-  /** The payload's JSON text as it is in the log, to be parsed in a worker; undefined when the log does not have it. */
+  /**
+   * The payload's JSON text as it is in the log, to be parsed in a worker; undefined when the log does not
+   * have it.
+   */
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
     return this.#reader.readPayload(seq);
   }
@@ -415,8 +425,9 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * Writes the full segments again without the records of removed events, one after the other and in small steps; the service
-   * goes on. A segment that cannot be written again stays as it is. See docs/retention.md#the-log.
+   * Writes the full segments again without the records of removed events, one after the other and in small
+   * steps; the service goes on. A segment that cannot be written again stays as it is. See
+   * docs/retention.md#the-log.
    *
    * ```
    *   copy without the records, synced ──► readers move to the copy ──► the copy gets the name of the segment ──► snapshot
@@ -424,7 +435,8 @@ export class Timeline implements AsyncDisposable {
    *
    * Those of the segment that is written to go, too, where it has 1 MiB, or `isUrgent`.
    *
-   * A process that is killed before the copy has its name leaves the segment as it was, and the next start removes the copy.
+   * A process that is killed before the copy has its name leaves the segment as it was, and the next start
+   * removes the copy.
    */
   removeRecords({ isUrgent = false } = {}): Promise<RemovedRecords> {
     const removing = this.#finishing.then(() => this.#removeRecords(isUrgent));
@@ -536,8 +548,9 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * Appends the batch; returns its position. This is where a full disk becomes the answer `storage_unavailable`: the
-   * append has left nothing of the batch in the log, and the sequence numbers are used for the next commit.
+   * Appends the batch; returns its position. This is where a full disk becomes the answer
+   * `storage_unavailable`: the append has left nothing of the batch in the log, and the sequence numbers are
+   * used for the next commit.
    */
   #write(): number {
     try {

@@ -1,4 +1,6 @@
-/** A week of an always-on camera under a clock that the test moves: a run a day, gaps, a hold, a restart, and what retention leaves of it. */
+/** A week of an always-on camera under a clock that the test moves: a run a day, gaps, a hold, a restart, and
+ * what retention leaves of it.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -21,7 +23,10 @@ const MIB = 2 ** 20;
 const HELD = 1;
 const VLM = JSON.parse(Deno.readTextFileSync(join(PROJECT_ROOT, "fixtures/events/vlm.json"))).valid[0];
 
-/** The hours pass one by one, each with a pass of retention: timers that are due in between end late, as on a busy machine. */
+/**
+ * The hours pass one by one, each with a pass of retention: timers that are due in between end late, as on a
+ * busy machine.
+ */
 async function pass(test: LiveTest, clock: ManualClock, hours: number): Promise<void> {
   const lastPassMs = async () => (await test.call("GET", "/v1/system/retention")).json.last_pass_at_ms;
   for (let hour = 0; hour < hours; hour++) {
@@ -138,7 +143,8 @@ webhooks = [{ name = "all", url = "${receiver.url}", secret = "${
   }
   await pass(test, clock, 6);
 
-  // The run before the restart and the one after it are the third and the fourth; two that have ended stay for 48 hours.
+  // The run before the restart and the one after it are the third and the fourth; two that have ended stay
+  // for 48 hours.
   const isThere = [HELD, 6, 7, 8];
   const listed = async () => {
     const answer = (await test.call("GET", "/v1/runs")).json;

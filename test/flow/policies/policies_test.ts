@@ -25,7 +25,10 @@ const CALLER: Caller = {
   signal: new AbortController().signal,
 };
 
-/** Generation 7 of the run's live session: it records the changes, and acknowledges them when and how the test says. */
+/**
+ * Generation 7 of the run's live session: it records the changes, and acknowledges them when and how the test
+ * says.
+ */
 class Session implements PromptableSession {
   readonly sessionId = "sess-0000000000000007";
   generation = 7;

@@ -1,4 +1,6 @@
-/** Passes of retention under a clock that the test moves: runs by age and size, holds, blobs, uploads, a disk that is full. */
+/** Passes of retention under a clock that the test moves: runs by age and size, holds, blobs, uploads, a disk
+ * that is full.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -283,7 +285,8 @@ Deno.test("media go by their own age and size while their events stay; what is o
   ]);
   assert.equal(manifest.files.filter(({ path }) => path.startsWith("pictures/")).length, 1);
 
-  // When the hold ends, the shared picture goes with its last run; stored again for a new event, it is there again.
+  // When the hold ends, the shared picture goes with its last run; stored again for a new event, it is there
+  // again.
   await using timeline = await bench.open(SMALL);
   const at = place(bench, timeline, rules, { named });
   await using _ = at.retention;

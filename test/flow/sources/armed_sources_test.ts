@@ -1,4 +1,6 @@
-/** Which cameras are armed: schedules are followed, calls hold as long as they say, and both survive a restart. */
+/** Which cameras are armed: schedules are followed, calls hold as long as they say, and both survive a
+ * restart.
+ */
 
 import assert from "node:assert/strict";
 import { Metrics } from "../../../src/contract/metrics.ts";

@@ -190,7 +190,8 @@ testing(
         await Promise.all(sending);
       }
     }
-    // Feedback whose answer did not arrive may be there as well, each under a number of its own: the key forbids a second one.
+    // Feedback whose answer did not arrive may be there as well, each under a number of its own: the key
+    // forbids a second one.
     const rows = await database.rows("feedback", schema.replaceAll('"', '""'));
     assert.equal(new Set(rows.map((row) => row.instance_id)).size, 1);
   },

@@ -22,7 +22,10 @@ const HOOK: Webhook = {
   registeredSeq: 1,
 };
 
-/** A worker on a real timeline and a real delivery log. The test answers each delivery in place of the receiver. */
+/**
+ * A worker on a real timeline and a real delivery log. The test answers each delivery in place of the
+ * receiver.
+ */
 async function start(onSleep: (ms: number) => void = () => {}, hook = HOOK, dataDir?: string) {
   const bench = new Bench(dataDir);
   const world: World = {

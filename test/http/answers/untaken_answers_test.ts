@@ -1,4 +1,6 @@
-/** What is under way to the event streams of a principal is bounded, whoever reads. See docs/events.md#event-stream. */
+/** What is under way to the event streams of a principal is bounded, whoever reads. See
+ * docs/events.md#event-stream.
+ */
 
 import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";

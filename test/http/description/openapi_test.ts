@@ -1,4 +1,6 @@
-/** The API description: every route is in it as its row says, its references and examples hold, and it is served. */
+/** The API description: every route is in it as its row says, its references and examples hold, and it is
+ * served.
+ */
 
 import assert from "node:assert/strict";
 import type { ZodType } from "zod";

@@ -1,4 +1,6 @@
-/** The API description is held to the schema of OpenAPI 3.1 itself, in which JSON Schema 2020-12 is the dialect. */
+/** The API description is held to the schema of OpenAPI 3.1 itself, in which JSON Schema 2020-12 is the
+ * dialect.
+ */
 
 import { Validator } from "@seriousme/openapi-schema-validator";
 import assert from "node:assert/strict";

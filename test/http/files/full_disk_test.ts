@@ -1,4 +1,6 @@
-/** A service on a disk of 200 MB that fills: what goes on while it is full, what retention removes, and that nothing is lost or torn. */
+/** A service on a disk of 200 MB that fills: what goes on while it is full, what retention removes, and that
+ * nothing is lost or torn.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -94,7 +96,10 @@ async function assertSound(test: TestService, lastSeq: number): Promise<void> {
   assert.ok(log.nextSeq - 1 >= lastSeq, "an event that was committed is there");
 }
 
-/** Leaves no room for a small event in what the log has of the disk. In one turn, so that retention makes no room meanwhile. */
+/**
+ * Leaves no room for a small event in what the log has of the disk. In one turn, so that retention makes no
+ * room meanwhile.
+ */
 function fillLog({ service: { timeline } }: TestService, runId: string): void {
   assert.throws(() => {
     for (;;) timeline.commit(() => [event("keepalive_refreshed", runId, {} as never)]);

@@ -386,7 +386,8 @@ Deno.test("however a form is cut into pieces, the same file comes out", async ()
     }
     using part = await firstFilePart(callOf(ReadableStream.from(pieces)), "file");
     const got: Uint8Array[] = [];
-    for await (const bytes of part!.content) got.push(new Uint8Array(bytes)); // slice() of a Buffer would not copy
+    // slice() of a Buffer would not copy
+    for await (const bytes of part!.content) got.push(new Uint8Array(bytes));
     assert.deepEqual(joined(got), nasty, `pieces of up to ${sizeMax}`);
   }
 });

@@ -20,7 +20,9 @@ function film(path: string, filters: string, ...encoder: string[]): string {
   return make(path, ...input, ...chosen, "-pix_fmt", "yuv420p", "-an");
 }
 
-/** Frames that are markers of type `artifact_suspected`, and their kinds as the event of the decode has them. */
+/**
+ * Frames that are markers of type `artifact_suspected`, and their kinds as the event of the decode has them.
+ */
 async function faultsOf(test: TestService, source_uri: string): Promise<string[]> {
   const runId = await newRun(test);
   const ingested = await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri });
@@ -96,7 +98,10 @@ Deno.test({
   },
 });
 
-/** Overwrites the slices of the keyframe of this number in an HEVC byte stream, where units follow the bytes 0, 0, 1. */
+/**
+ * Overwrites the slices of the keyframe of this number in an HEVC byte stream, where units follow the bytes
+ * 0, 0, 1.
+ */
 function overwriteKeyframe(bytes: Uint8Array, number: number): void {
   const starts: number[] = [];
   for (let at = 0; at + 3 < bytes.length; at++) {

@@ -1,4 +1,6 @@
-/** Hostile HLS servers, read by the service with its own ffmpeg: nothing else is reached, and nothing is left behind. */
+/** Hostile HLS servers, read by the service with its own ffmpeg: nothing else is reached, and nothing is left
+ * behind.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -27,7 +29,10 @@ function list(...lines: string[]): string {
   return `${HEAD}${parts.join("\n")}\n#EXT-X-ENDLIST\n`;
 }
 
-/** The answers of a path: one for each request, the last one for all further ones; an address instead is a redirect. */
+/**
+ * The answers of a path: one for each request, the last one for all further ones; an address instead is a
+ * redirect.
+ */
 type Answers = Record<string, (string | Uint8Array<ArrayBuffer> | URL)[]>;
 
 /** Answers by path, 404 where there is none. */

@@ -1,4 +1,5 @@
-/** Media that would take more memory than there is, over HTTP: a clear refusal, and the next film is decoded. */
+/** Media that would take more memory than there is, over HTTP: a clear refusal, and the next film is decoded.
+ */
 
 import { ownerPrefix } from "../../../src/model/identifiers.ts";
 import assert from "node:assert/strict";

@@ -1,4 +1,6 @@
-/** SERVICE_MEDIA_ALLOWED_NETWORKS: media sources in the operator's own network, and what stays closed all the same. */
+/** SERVICE_MEDIA_ALLOWED_NETWORKS: media sources in the operator's own network, and what stays closed all the
+ * same.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -262,7 +262,10 @@ Deno.test("frames of a caller may have an artifact score from 0 to 1, a kind tha
   assert.match(String(await send(row(0, { cut_pts_ms: 0.5 }))), /^frames \[0\]\.cut_pts_ms: must be /);
 });
 
-/** A film of 24 frames a second with a moving camera that stands still from frame 34 to 69, and black from frame 104 to 139. */
+/**
+ * A film of 24 frames a second with a moving camera that stands still from frame 34 to 69, and black from
+ * frame 104 to 139.
+ */
 function stillAndBlack(folder: string): string {
   const held =
     `[0:v]trim=start_frame=100:end_frame=134,settb=1/24,setpts=N,setsar=1,tpad=stop_mode=clone:stop=36[held]`;

@@ -9,7 +9,9 @@ import { type LoopbackServer, serve, serveRaw, TEST_ROOT } from "../../support/h
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
 
-/** Names of media.test resolve to a public address, which the guard accepts; connections to it go to loopback. */
+/**
+ * Names of media.test resolve to a public address, which the guard accepts; connections to it go to loopback.
+ */
 const REROUTED: Outbound = {
   resolve: (host) =>
     host.endsWith("media.test") ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),

@@ -1,4 +1,6 @@
-/** An ffmpeg that cannot do what a request needs is 503 `decoder_unusable`, in every answer, and never the fault of the caller's file. */
+/** An ffmpeg that cannot do what a request needs is 503 `decoder_unusable`, in every answer, and never the
+ * fault of the caller's file.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Streams as cameras send them: orders, codecs, clocks and faults of each, all watched by one service at the same time. */
+/** Streams as cameras send them: orders, codecs, clocks and faults of each, all watched by one service at the
+ * same time.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -46,7 +48,8 @@ function shapes(): Readonly<Record<string, Shape>> {
     late: { tracks: [inBand], replay: { from: packetAfterFirstPicture(inBand) } },
     // 2^32 ticks of 90 kHz are 13 hours 15 minutes; the wrap comes a second after the start.
     wrapping: { tracks: [inBand], replay: { startTicks: 2 ** 32 - 90_000 } },
-    // An hour back after each replay; a clock of sound, of which 25 frames a second are no whole number of ticks.
+    // An hour back after each replay; a clock of sound, of which 25 frames a second are no whole number of
+    // ticks.
     jumping: { tracks: [withClock(inBand, 44_100)], replay: { startTicks: 2 ** 31, jumpSeconds: -3_600 } },
     // An hour ahead, the sound as well.
     heard: { tracks: [inBand, aac], replay: { jumpSeconds: 3_600 } },

@@ -1,4 +1,5 @@
-/** A camera for real: an RTSP server, the tunnel to it, a real Worker with its decoder, a real model server. */
+/** A camera for real: an RTSP server, the tunnel to it, a real Worker with its decoder, a real model server.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Cameras that change: the size of the pictures in the middle of the stream, and one that has nothing to send when it is first asked. */
+/** Cameras that change: the size of the pictures in the middle of the stream, and one that has nothing to
+ * send when it is first asked.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -93,7 +95,8 @@ Deno.test("a camera that changes its picture size goes on, and each segment, cli
 Deno.test("a camera that takes every request and sends nothing is told so, and is live as soon as it sends", async () => {
   using folder = new TempFolder();
   const track = changingTrack(folder);
-  // As one that is starting does: no parameter sets in its description, a packet that is no picture, and the end.
+  // As one that is starting does: no parameter sets in its description, a packet that is no picture, and the
+  // end.
   const starting = { ...track, packets: track.packets.slice(-1) };
   const first = serveRtsp(new Uint8Array(), { tracks: [starting], replay: () => ({ packetsMax: 1 }) });
   await using live = await startReason({ answer: () => "A picture." }, {

@@ -1,4 +1,6 @@
-/** HLS cameras that change between H.264 and H.265 in the middle of the stream: what their recording, their clips and their run have. */
+/** HLS cameras that change between H.264 and H.265 in the middle of the stream: what their recording, their
+ * clips and their run have.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Live sources whose pictures become larger and smaller, in the stream or behind a gap: everything that is seen of them has the new size. */
+/** Live sources whose pictures become larger and smaller, in the stream or behind a gap: everything that is
+ * seen of them has the new size.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -126,7 +128,10 @@ function jpegSize(jpeg: Uint8Array): Extent {
   throw new Error("a JPEG without a frame header");
 }
 
-/** The stored pictures fit their coordinates, which are the zone in the pictures of their size; the sizes that there are. */
+/**
+ * The stored pictures fit their coordinates, which are the zone in the pictures of their size; the sizes that
+ * there are.
+ */
 async function storedSizes({ events, runId, bytesOf }: ReturnType<typeof viewOf>, regionOf = zoneOf) {
   const sizes = new Set<string>();
   for (const { image_sha256, coordinates } of payloads(await events(), "keyframe_stored")) {

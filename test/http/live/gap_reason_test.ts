@@ -1,4 +1,6 @@
-/** Why a live source gives no more, as its connection knows it: in the list of sources, in the event and in the log. */
+/** Why a live source gives no more, as its connection knows it: in the list of sources, in the event and in
+ * the log.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Cameras that send HLS, with MPEG-TS, whose AAC has a header before each frame, and with MP4: their clips and recordings play whole, with their sound. */
+/** Cameras that send HLS, with MPEG-TS, whose AAC has a header before each frame, and with MP4: their clips
+ * and recordings play whole, with their sound.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

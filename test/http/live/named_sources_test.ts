@@ -1,4 +1,6 @@
-/** Named sources and always-on cameras: who may name one, what is told of it, and how it lives on through everything. */
+/** Named sources and always-on cameras: who may name one, what is told of it, and how it lives on through
+ * everything.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** The recording of a camera for real: an RTSP server, a Worker, segments on the disk, and what callers read of them. */
+/** The recording of a camera for real: an RTSP server, a Worker, segments on the disk, and what callers read
+ * of them.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-/** What a live session writes about its pictures: descriptions, transitions, zones, triggers, clips, novelty. */
+/** What a live session writes about its pictures: descriptions, transitions, zones, triggers, clips, novelty.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -275,7 +276,8 @@ Deno.test("an evidence clip is stored with the picture of its cause, and names t
   });
   worker.picture(7, { isKeyframe: false, zone }, { gateReason: "no_trigger" });
   worker.report({ kind: "recorded", clip: clip(7, "zone") });
-  // Of a picture that has left no event; and one that is on disk before the model has said what its cause shows.
+  // Of a picture that has left no event; and one that is on disk before the model has said what its cause
+  // shows.
   worker.report({ kind: "recorded", clip: clip(8, "keyframe") });
   worker.picture(9);
   await until("two clips were taken", () => worker.acknowledged.recordings === 2);

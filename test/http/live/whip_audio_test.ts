@@ -1,4 +1,6 @@
-/** Sound of a live session: windows of Opus go to the audio sidecar, its analysis to the timeline. See docs/live/events.md#live-audio. */
+/** Sound of a live session: windows of Opus go to the audio sidecar, its analysis to the timeline. See
+ * docs/live/events.md#live-audio.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

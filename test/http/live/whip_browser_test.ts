@@ -1,4 +1,5 @@
-/** Publishing from a browser: a page of another origin, with a camera and a microphone, does WHIP by fetch. */
+/** Publishing from a browser: a page of another origin, with a camera and a microphone, does WHIP by fetch.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -76,8 +77,8 @@ Deno.test({
 });
 
 /**
- * A second of camera and more; after it has stopped every frame that was sent is decoded, or counted as dropped where this
- * machine cannot keep up with the browser. The first one is described.
+ * A second of camera and more; after it has stopped every frame that was sent is decoded, or counted as
+ * dropped where this machine cannot keep up with the browser. The first one is described.
  */
 async function checkFrames({ live: { test, model }, page }: Studio, codec: string): Promise<void> {
   const decoded = () => metric(test, "service_pipeline_frames_decoded_total");

@@ -1,4 +1,6 @@
-/** How live sessions end: who ends them, which events record it, and what is left of them. See docs/live.md#session-end. */
+/** How live sessions end: who ends them, which events record it, and what is left of them. See
+ * docs/live.md#session-end.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -198,14 +200,10 @@ Deno.test("what is being described at the end is finished, what only waits is ke
   assert.equal((await prompt(test, session, { prompt: "x" })).status, 409);
   released.resolve();
   assert.equal((await ending).status, 200);
-  const events = await eventsOf(test, session.runId);
-  assert.deepEqual(kindsOf(events), [
-    "run_created",
-    "keyframe_stored",
-    "vlm",
-    "keyframe_stored",
-    "run_completed",
-  ]);
+  const kinds = (await eventsOf(test, session.runId)).map(({ kind }) => kind);
+  assert.deepEqual([kinds[0], kinds.at(-1)], ["run_created", "run_completed"]);
+  // The picture that waits is stored before or after the answer, as its file takes longer or less long.
+  assert.deepEqual(kinds.slice(1, -1).toSorted(), ["keyframe_stored", "keyframe_stored", "vlm"]);
   assert.equal(model.requests.length, 1);
 });
 

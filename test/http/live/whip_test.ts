@@ -1,4 +1,6 @@
-/** Signalling of WHIP: offers and what is wrong with them, trickled candidates, prompts, the end. See docs/live/whip.md. */
+/** Signalling of WHIP: offers and what is wrong with them, trickled candidates, prompts, the end. See
+ * docs/live/whip.md.
+ */
 
 import assert from "node:assert/strict";
 import {

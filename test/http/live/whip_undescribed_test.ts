@@ -1,4 +1,6 @@
-/** A picture of a live session that gets no description leaves a reason: in the timeline, the log or the metrics. */
+/** A picture of a live session that gets no description leaves a reason: in the timeline, the log or the
+ * metrics.
+ */
 
 import assert from "node:assert/strict";
 import { openLog } from "../../../src/base/log.ts";
@@ -58,7 +60,8 @@ Deno.test("a live model may be named by an alias, and in any case, like the mode
     const session = await publish(test, { attach: NO_CAP });
     await show(session, 0, 1);
     assert.equal(kindsOf(await eventsOf(test, session.runId))[1], "vlm", name);
-    assert.deepEqual(model.requests.map(({ model }) => model), [expected], name); // no second pass: it is the same
+    // no second pass: it is the same
+    assert.deepEqual(model.requests.map(({ model }) => model), [expected], name);
   };
   await check("qwen/qwen3-vl-8b-INSTRUCT", "Qwen/Qwen3-VL-8B-Instruct");
   await check(" opengvlab/internvl3.5-4b", "OpenGVLab/InternVL3_5-4B");

@@ -1,4 +1,5 @@
-/** Publishing for real: a publisher with ICE, DTLS and SRTP, real Workers and decoders, a real model server. */
+/** Publishing for real: a publisher with ICE, DTLS and SRTP, real Workers and decoders, a real model server.
+ */
 
 import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
@@ -55,8 +56,8 @@ function publisher({ test }: ReasonTest, args: readonly string[], attach?: unkno
 }
 
 /**
- * Publishers that send from when all of them are connected: the start of a process and its handshake take as much of the
- * processor as seconds of pictures, and those that the service has no time for are lost.
+ * Publishers that send from when all of them are connected: the start of a process and its handshake take as
+ * much of the processor as seconds of pictures, and those that the service has no time for are lost.
  */
 async function publishers(
   live: ReasonTest,
@@ -191,7 +192,8 @@ Deno.test(
       [["--video", PICTURES, "--restart-at", "45", "--trickle"], 90],
     ];
     const sizes: string[] = [];
-    for (const two of [cases.slice(0, 2), cases.slice(2)]) { // four publishers at once are too much for two slow cores
+    // four publishers at once are too much for two slow cores
+    for (const two of [cases.slice(0, 2), cases.slice(2)]) {
       await using publishing = await publishers(live, two.map(([args]) => ({ args })));
       sizes.push(
         ...await Promise.all(publishing.all.map(async (one) => {
@@ -323,7 +325,9 @@ const ZONE = {
   ...{ policy_id: "bottle", policy_version: 2, device_id: "cam-1", region: MIDDLE },
   ...{ enter_motion_score: 0.15, exit_motion_score: 0.03, enter_after_frames: 2, exit_after_frames: 5 },
 };
-/** Bits of 64 that may differ: live planes are reduced by another scaler than recorded ones, within 1 of 255. */
+/**
+ * Bits of 64 that may differ: live planes are reduced by another scaler than recorded ones, within 1 of 255.
+ */
 const NEARLY = 2 / 64;
 
 function checkZone(events: readonly StoredEvent[], motion: readonly number[]): void {

@@ -306,7 +306,8 @@ Deno.test("a stop ends calls and extractions, and deletes the uploads", async ()
     media: { mode: "audio_video", window_ms: 3000 },
     vlm_concurrency: 2,
   });
-  // Both uploads are complete. If one were aborted at its very end, the server might keep a file whose name is not known.
+  // Both uploads are complete. If one were aborted at its very end, the server might keep a file whose name
+  // is not known.
   await until("two windows are with the model", () => at.gemini.inFlight === 2);
   await at.test.call("POST", `/v1/runs/${runId}/stop`);
   assert.equal((await reasoning).status, 409);

@@ -1,4 +1,5 @@
-/** Events and markers as CSV, JSON lines, WebVTT and EDL, each read back and compared with the JSON answer. */
+/** Events and markers as CSV, JSON lines, WebVTT and EDL, each read back and compared with the JSON answer.
+ */
 
 import assert from "node:assert/strict";
 import { preferredType } from "../../../src/http/answers/accept.ts";
@@ -216,7 +217,10 @@ Deno.test("markers are the same in every format, whatever their texts are", asyn
   assert.deepEqual([events[0]!.number, events[0]!.from], ["001", "00:00:00:00"]);
 });
 
-/** Frames of cuts in a film of 800 frames; beside them there are other markers, which overlap each other and the cuts. */
+/**
+ * Frames of cuts in a film of 800 frames; beside them there are other markers, which overlap each other and
+ * the cuts.
+ */
 const CUT_FRAMES = [285, 378, 553];
 
 for (const rate of [24_000 / 1001, 24, 25, 30_000 / 1001, 30, 50, 60_000 / 1001]) {

@@ -1,4 +1,6 @@
-/** Direct inference through HTTP against real model servers: answers, events, every refusal, and what it leaves behind. */
+/** Direct inference through HTTP against real model servers: answers, events, every refusal, and what it
+ * leaves behind.
+ */
 
 import assert from "node:assert/strict";
 import {

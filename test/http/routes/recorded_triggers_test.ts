@@ -1,4 +1,6 @@
-/** Trigger programs over what a run's decode has measured: of a real clip, over a part of it, and what is refused. */
+/** Trigger programs over what a run's decode has measured: of a real clip, over a part of it, and what is
+ * refused.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

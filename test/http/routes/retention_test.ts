@@ -1,4 +1,6 @@
-/** Retention through HTTP: the report, what goes, how readers with old cursors learn of it, and that a restart agrees. */
+/** Retention through HTTP: the report, what goes, how readers with old cursors learn of it, and that a
+ * restart agrees.
+ */
 
 import assert from "node:assert/strict";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";

@@ -24,7 +24,10 @@ function logBytes({ dataDir }: TestService): number {
 
 type Path = readonly (string | number)[];
 
-/** The places of all texts in a schema; those with a list of values too, as such a list may only be told and not checked. */
+/**
+ * The places of all texts in a schema; those with a list of values too, as such a list may only be told and
+ * not checked.
+ */
 function* texts(schema: z.core.JSONSchema.BaseSchema | boolean | undefined, at: Path = []): Generator<Path> {
   if (typeof schema !== "object") return;
   const kinds = [schema.type].flat();

@@ -1,4 +1,6 @@
-/** Which packets are of the other codec: the first ones behind a change, and none of a stream that does not change. */
+/** Which packets are of the other codec: the first ones behind a change, and none of a stream that does not
+ * change.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -167,7 +167,8 @@ Deno.test("a segment that cannot be kept is lost and counted, and the gap is the
   const { path } = await exported(EVER);
   const kept = await list(EVER);
   assert.deepEqual(kept.map(({ startMs }) => startMs), [segments[0]!.startMs, segments[3]!.startMs]);
-  // Pictures that are shown before the first key frame behind a gap, here two, cannot be decoded and are left out.
+  // Pictures that are shown before the first key frame behind a gap, here two, cannot be decoded and are left
+  // out.
   const times = packetTimesMs(path);
   const gap = times.findIndex((ms, at) => at > 0 && ms - times[at - 1]! > 1_000);
   assert.equal(times[gap]! - times[0]!, segments[3]!.startMs - segments[0]!.startMs + 80);
@@ -198,7 +199,8 @@ Deno.test("the clock of segments follows that of the machine slowly, and a step 
   assert.deepEqual(place(0, 1_000), { startMs: 1_000, endMs: 11_000 });
   assert.deepEqual(place(10_000, 1_030), { startMs: 11_000, endMs: 21_030 });
   assert.deepEqual(place(20_000, 900), { startMs: 21_030, endMs: 30_930 });
-  // A network that was late by so much, and one that cannot be: an encoder that started again counts its times from where it was.
+  // A network that was late by so much, and one that cannot be: an encoder that started again counts its
+  // times from where it was.
   assert.deepEqual(place(30_000, 20_900), { startMs: 30_930, endMs: 41_030 });
   assert.deepEqual(place(40_000, 21_100), { startMs: 61_100, endMs: 71_100 });
   assert.deepEqual(place(60_000, 21_100), { startMs: 81_100, endMs: 91_100 });

@@ -18,7 +18,9 @@ function constant(odds: number): FittedTrees {
   };
 }
 
-/** The frame with which damage of these odds begins in a shot with one key frame; null where none is found. */
+/**
+ * The frame with which damage of these odds begins in a shot with one key frame; null where none is found.
+ */
 function beginOf(odds: number, keyFrame: number | null): number | null {
   const parts = new DamagedParts({ damage: constant(odds), healing: constant(-9) });
   for (let frame = 0; frame < FRAMES + DAMAGE_LOOKAHEAD; frame++) {

@@ -1,4 +1,6 @@
-/** The rules of faults beside what only looks like one: light, motion, flashes, coarse encoders, grain, and blinds. */
+/** The rules of faults beside what only looks like one: light, motion, flashes, coarse encoders, grain, and
+ * blinds.
+ */
 
 import assert from "node:assert/strict";
 import {
@@ -104,7 +106,10 @@ Deno.test("fault rules: chroma that a coarse encoder catches up with is no fault
   assert.deepEqual(await faultsIn(60, stuck), ["chroma_fault 30-39"]);
 });
 
-/** How clearly the last frame is wrong in its colours, where chroma changed by these and luma by two levels from frame to frame. */
+/**
+ * How clearly the last frame is wrong in its colours, where chroma changed by these and luma by two levels
+ * from frame to frame.
+ */
 function chromaStepOf(changes: readonly number[]): number {
   const measures = new ArtifactMeasures();
   const row = new Float32Array(MEASURE_COUNT);

@@ -1,9 +1,13 @@
-/** When a stretch that stands still is a freeze: bounds of what was before, of what is left and of what comes after. */
+/** When a stretch that stands still is a freeze: bounds of what was before, of what is left and of what comes
+ * after.
+ */
 
 import { type FreezeBound, testFreezeBounds } from "../../support/kernels/measured_freeze.ts";
 import { scattered } from "../../support/kernels/measured_film.ts";
 
-/** What is left of motion of 3 levels change: `ratio` of it, nowhere the same as two or three frames before. */
+/**
+ * What is left of motion of 3 levels change: `ratio` of it, nowhere the same as two or three frames before.
+ */
 const restless = (ratio: number, change = 6) => (n: number, cell: number) =>
   ratio * change / 2 * scattered(n + 500, cell);
 

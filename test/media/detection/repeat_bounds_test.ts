@@ -8,7 +8,10 @@ interface Loop {
   /** Frames that play after the first playing. */
   readonly again?: number;
   readonly framesPerSecond?: number;
-  /** By how many levels the blocks of a frame differ from another; its frames are numbered from the start of the loop. */
+  /**
+   * By how many levels the blocks of a frame differ from another; its frames are numbered from the start of
+   * the loop.
+   */
   readonly reach?: number;
   /** Which frame of the source a frame of the loop shows; those of the same number are alike. */
   readonly source?: (n: number) => number;

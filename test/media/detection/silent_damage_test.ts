@@ -1,4 +1,6 @@
-/** Damage of which no decoder tells: once the picture shows it, it lasts until a frame is made of no other, or is seen to be over. */
+/** Damage of which no decoder tells: once the picture shows it, it lasts until a frame is made of no other,
+ * or is seen to be over.
+ */
 
 import assert from "node:assert/strict";
 import { REPORT } from "../../../src/media/reports/frame_reports.ts";

@@ -1,4 +1,6 @@
-/** Faults that change little or lie beside motion: colours, lines, salt and old frames, and what looks like them. */
+/** Faults that change little or lie beside motion: colours, lines, salt and old frames, and what looks like
+ * them.
+ */
 
 import assert from "node:assert/strict";
 import { noiseAt } from "../../../src/media/detection/faults/noise_onset.ts";

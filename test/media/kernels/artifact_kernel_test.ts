@@ -89,7 +89,9 @@ interface Borders {
   readonly lostBorders: number;
 }
 
-/** The borders in frames of a picture that stands still, with blocks in those from the fourth to the seventh. */
+/**
+ * The borders in frames of a picture that stands still, with blocks in those from the fourth to the seventh.
+ */
 function bordersOf(size: readonly [width: number, height: number], shift: number): Borders[] {
   kernel.setPictureSize(...size);
   kernel.reset();
@@ -152,7 +154,10 @@ Deno.test("combing is that of its definition, on lines that move, stand, and are
   assert.ok(compared > 15, `${compared}`);
 });
 
-/** The upper lines of two pictures in turn, in groups of four: the first ones of eight groups, the second ones, and so on. */
+/**
+ * The upper lines of two pictures in turn, in groups of four: the first ones of eight groups, the second
+ * ones, and so on.
+ */
 function woven(even: Picture, odd: Picture): Uint8Array {
   return Uint8Array.from({ length: LINES_BYTES }, (_, at) => {
     const line = Math.floor(at / 2560), group = Math.floor(at / 320) % 8;

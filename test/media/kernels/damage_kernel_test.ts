@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { CODE_STRIDE, DamageKernel } from "../../../src/media/kernels/damage_kernel.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
-/** The slow twin of assembly/damage.ts: the eight numbers of one measure, whose codes are `codes`, of the frames that have come. */
+/**
+ * The slow twin of assembly/damage.ts: the eight numbers of one measure, whose codes are `codes`, of the
+ * frames that have come.
+ */
 function numbersOf(codes: readonly number[], frame: number, first: number): number[] {
   const at = (place: number) => codes[Math.max(0, Math.min(place, codes.length - 1))]!;
   const usual = Array.from({ length: 9 }, (_, n) => at(Math.max(first, frame - 6 - 3 * n))).sort((a, b) =>

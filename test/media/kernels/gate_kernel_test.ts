@@ -276,7 +276,10 @@ function rowsOf(signals: SignalColumns, start: number, end: number): SignalColum
   };
 }
 
-/** Mostly constant shots, with random jumps of each signal, gaps in the frame numbers, and cut scores on some frames. */
+/**
+ * Mostly constant shots, with random jumps of each signal, gaps in the frame numbers, and cut scores on some
+ * frames.
+ */
 function randomSequence(random: () => number, count: number) {
   const scoredShare = random();
   let hash = 0n;

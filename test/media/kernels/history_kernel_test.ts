@@ -44,7 +44,10 @@ Deno.test("the statistics of random cells and the differences of two frames are 
   }
 });
 
-/** 300 frames: one picture moves and turns into another now and then, with noise; some have the largest values that there can be. */
+/**
+ * 300 frames: one picture moves and turns into another now and then, with noise; some have the largest values
+ * that there can be.
+ */
 function drawFrames(kernel: HistoryKernel): void {
   const random = seededRandom(21);
   const draw = (most: number) => Math.floor((most + 1) * random());

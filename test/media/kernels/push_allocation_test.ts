@@ -1,4 +1,6 @@
-/** What a frame leaves on the engine's heap: nothing, also where the picture changes and rules run that seldom do. */
+/** What a frame leaves on the engine's heap: nothing, also where the picture changes and rules run that
+ * seldom do.
+ */
 
 import assert from "node:assert/strict";
 import v8 from "node:v8";

@@ -1,4 +1,6 @@
-/** Pulled sources whose pictures change their size in the stream: each frame has its own size, and knows that of its picture. */
+/** Pulled sources whose pictures change their size in the stream: each frame has its own size, and knows that
+ * of its picture.
+ */
 
 import { freeRoom } from "../../support/live/free_room.ts";
 import assert from "node:assert/strict";

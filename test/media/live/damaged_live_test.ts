@@ -1,4 +1,6 @@
-/** Damage of live streams: frames that the decoder conceals, and those behind lost units, are temporal faults at once. */
+/** Damage of live streams: frames that the decoder conceals, and those behind lost units, are temporal faults
+ * at once.
+ */
 
 import { freeRoom } from "../../support/live/free_room.ts";
 import assert from "node:assert/strict";
@@ -24,7 +26,9 @@ function damaged({ data, ...unit }: TestUnit): TestUnit {
   return { ...unit, data: bytes };
 }
 
-/** The frames of a publisher that are temporal faults; `changed` gives what comes of a unit, null for nothing. */
+/**
+ * The frames of a publisher that are temporal faults; `changed` gives what comes of a unit, null for nothing.
+ */
 async function faultsOf(
   changed: (unit: TestUnit, frame: number) => TestUnit | null,
   runner = localRunner(tools()),

@@ -105,7 +105,8 @@ Deno.test("pixels are copied at once, so later changes of the frame have no effe
 });
 
 Deno.test("concurrent calls get their own JPEGs, with few programs", async () => {
-  // Four programs start one after another, which takes more than the deadline of two seconds on a busy machine.
+  // Four programs start one after another, which takes more than the deadline of two seconds on a busy
+  // machine.
   await using jpegs = encoders({ maxEncoders: 2, world: fastWorld(1 / 20) });
   const sizes = [32, 64, 96, 32, 64, 128];
   const made = await Promise.all(sizes.map((size, at) => {

@@ -76,7 +76,8 @@ Deno.test("a change of size in the header of a keyframe gives frames of exactly 
   const all = [...vp8.units.slice(0, 10), ...large.units, ...vp8.units.slice(10, 20)];
   for (const [at, unit] of all.entries()) {
     test.push(unit, at * 3000);
-    if (at === 0) await until(() => sizes.length === 1); // what waits for a start of over two seconds is dropped
+    // what waits for a start of over two seconds is dropped
+    if (at === 0) await until(() => sizes.length === 1);
   }
   await until(() => sizes.length === 30);
   assert.deepEqual(sizes, [

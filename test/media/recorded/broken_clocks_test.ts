@@ -1,4 +1,6 @@
-/** Films whose clocks are broken, in every container that has a clock: frame by frame as a plain decode gives them. */
+/** Films whose clocks are broken, in every container that has a clock: frame by frame as a plain decode gives
+ * them.
+ */
 
 import { deepEqual, ok } from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Woven fields of a whole file: the frames that have them are combing, and those of the same file without them are not. */
+/** Woven fields of a whole file: the frames that have them are combing, and those of the same file without
+ * them are not.
+ */
 
 import { equal, ok } from "node:assert/strict";
 import { join } from "node:path";
@@ -48,7 +50,9 @@ Deno.test("woven fields of a file are combing, also in a part of the picture, an
   }
 });
 
-/** The fields of a film with 50 pictures a second, woven into 25 frames that say so, and what declares them. */
+/**
+ * The fields of a film with 50 pictures a second, woven into 25 frames that say so, and what declares them.
+ */
 const DECLARED = {
   "mpeg2.ts": {
     order: "tt",

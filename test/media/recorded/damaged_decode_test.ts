@@ -1,4 +1,6 @@
-/** Films with damaged bytes and lost packets: the frames that come out different are decode damage, and no others. */
+/** Films with damaged bytes and lost packets: the frames that come out different are decode damage, and no
+ * others.
+ */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
@@ -255,7 +257,10 @@ async function chunksOf(decoder: Decoder, path: string): Promise<SignalColumns> 
   };
 }
 
-/** Nine of ten frames that were found are damaged, and at most the share `missing` of the damaged ones was not found. */
+/**
+ * Nine of ten frames that were found are damaged, and at most the share `missing` of the damaged ones was not
+ * found.
+ */
 function check(found: readonly boolean[], differences: readonly number[], missing = 0.1): void {
   equal(found.length, differences.length);
   const count = (holds: (frame: number) => boolean) => differences.filter((_, frame) => holds(frame)).length;

@@ -22,7 +22,8 @@ Deno.test("an endless source gives the frames that came by the deadline; without
   let elapse = () => {};
   const deadlinesMs: number[] = [];
   const real = world();
-  // The deadline of a probe is real, and how long a Worker waits for work; the deadline of a decode passes when the test calls `elapse`.
+  // The deadline of a probe is real, and how long a Worker waits for work; the deadline of a decode passes
+  // when the test calls `elapse`.
   const sleep = (ms: number, signal?: AbortSignal) => {
     if (ms <= 60_000) return real.sleep(ms, signal);
     deadlinesMs.push(ms);

@@ -87,7 +87,10 @@ type CheckStream = (
   columns?: readonly typeof ROW_COLUMNS[number][],
 ) => Promise<boolean>;
 
-/** Passes `work` a check, which runs as a step: a streamed file has the signals of a whole decode, bit for bit. */
+/**
+ * Passes `work` a check, which runs as a step: a streamed file has the signals of a whole decode, bit for
+ * bit.
+ */
 async function withStreamCheck(
   t: Deno.TestContext,
   work: (check: CheckStream) => Promise<void>,
@@ -189,7 +192,8 @@ Deno.test("JPEGs are of exactly the chosen frames, in the last chunk too", LONG_
   await check(clip, 43, 25, 1, { maxFrames: 43 });
   const one = makeNumbered(join(folder.path, "one.mp4"), 1);
   await check(one, 1, 25, 2);
-  // The sound is longer than the video, so the length in the container does not show where the last chunk begins.
+  // The sound is longer than the video, so the length in the container does not show where the last chunk
+  // begins.
   const sound = ["-f", "lavfi", "-i", "sine=d=9", "-shortest", "-c:a", "aac"];
   const sounding = make(join(folder.path, "sounding.mp4"), "-i", clip, ...sound.slice(0, 4), "-c:v", "copy");
   for (const perChunk of [1, 2, 3]) await check(sounding, 58, 25, perChunk);

@@ -1,4 +1,6 @@
-/** Decoding on hardware: what is tried, what is said of it, and that the CPU decodes whatever the hardware does not. */
+/** Decoding on hardware: what is tried, what is said of it, and that the CPU decodes whatever the hardware
+ * does not.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -16,8 +18,8 @@ const CLIP = join(CLIPS, "intel_bottle.mp4");
 const DEVICES: DecodeDevices = { vaapi: ["/dev/dri/renderD128"], "nvdec-cuda": ["/dev/nvidia0"] };
 
 /**
- * Stands for an ffmpeg with a device: opens it where `opens` is a shell condition that holds, and decodes on the CPU what it is to
- * decode there. `decoding` comes before such a decode.
+ * Stands for an ffmpeg with a device: opens it where `opens` is a shell condition that holds, and decodes on
+ * the CPU what it is to decode there. `decoding` comes before such a decode.
  */
 function ffmpegWithDevice(folder: TempFolder, { opens = "true", decoding = ":" } = {}): string {
   return folder.script(

@@ -1,4 +1,6 @@
-/** A film that is sent at a higher rate than its own, with frames that are shown twice or thrice, gives the marks of the film itself. */
+/** A film that is sent at a higher rate than its own, with frames that are shown twice or thrice, gives the
+ * marks of the film itself.
+ */
 
 import assert from "node:assert/strict";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
@@ -10,7 +12,10 @@ import { make, NEVER, openDecoder, probeOnce, TempFolder } from "../../support/m
 const CLIP = "fixtures/clips/bbb120.mp4";
 const SHOT = 72;
 
-/** Black, a fade in, a shot, a dissolve, a shot, a cut, a shot that stands still in between, a fade out, and black, at 25 frames a second. */
+/**
+ * Black, a fade in, a shot, a dissolve, a shot, a cut, a shot that stands still in between, a fade out, and
+ * black, at 25 frames a second.
+ */
 function film(path: string): void {
   const shot = (first: number) =>
     `[0:v]trim=start_frame=${first}:end_frame=${first + SHOT},setpts=N/25/TB,fps=25`;

@@ -1,4 +1,6 @@
-/** What the service marks in a film does not depend on the version of ffmpeg: this file runs with each, and all have to give these marks. */
+/** What the service marks in a film does not depend on the version of ffmpeg: this file runs with each, and
+ * all have to give these marks.
+ */
 
 import { deepEqual, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";

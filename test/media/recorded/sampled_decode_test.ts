@@ -49,7 +49,10 @@ function checkSameRows(chunks: readonly DecodedChunk[], whole: DecodedSignals, w
   }
 }
 
-/** Pictures of three kinds, 25 frames a second; the second begins at 2.36 s, the third at 6.52 s; 9.48 s in all. */
+/**
+ * Pictures of three kinds, 25 frames a second; the second begins at 2.36 s, the third at 6.52 s; 9.48 s in
+ * all.
+ */
 function makeThreeShots(path: string, ...filters: string[]): string {
   const size = "s=320x180:r=25";
   const shots = [`testsrc2=${size}:d=2.36`, `smptehdbars=${size}:d=4.16`, `testsrc=${size}:d=2.96`];

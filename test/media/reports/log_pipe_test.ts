@@ -1,4 +1,6 @@
-/** The log of a real ffmpeg through a named pipe: the same reports as from its error output, whoever waits for them or does not. */
+/** The log of a real ffmpeg through a named pipe: the same reports as from its error output, whoever waits
+ * for them or does not.
+ */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";

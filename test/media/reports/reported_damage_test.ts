@@ -1,4 +1,6 @@
-/** Which frames are damaged by what decoders report, by the times of frames and by how much the picture changes. */
+/** Which frames are damaged by what decoders report, by the times of frames and by how much the picture
+ * changes.
+ */
 
 import assert from "node:assert/strict";
 import {
@@ -13,7 +15,10 @@ import { ReportedDamage } from "../../../src/media/reports/reported_damage.ts";
 const FRAME_MS = 40;
 const { isReported, isKey, isIntra, isBidirectional, isCorrupt, isReferenceLost, tellsLosses, isCareful } =
   REPORT;
-/** K: key frame, P: made of frames before it, B: of both neighbours, x: made in parts, !: misses a reference, C: a cut, .: nothing comes. */
+/**
+ * K: key frame, P: made of frames before it, B: of both neighbours, x: made in parts, !: misses a reference,
+ * C: a cut, .: nothing comes.
+ */
 const BITS: Readonly<Record<string, number>> = {
   K: isKey | isIntra,
   P: 0,
@@ -23,7 +28,10 @@ const BITS: Readonly<Record<string, number>> = {
   "!": isReferenceLost,
 };
 
-/** A "D" for each damaged frame and a "-" for each other one, of a stream whose luma changes by so many levels a frame. */
+/**
+ * A "D" for each damaged frame and a "-" for each other one, of a stream whose luma changes by so many levels
+ * a frame.
+ */
 function damageOf(stream: string, change: number): string {
   const measures = new ArtifactMeasures(), damage = new ReportedDamage(measures);
   let found = "";
@@ -71,8 +79,8 @@ Deno.test("reported damage: the second new shot of a careful encoder ends it, no
 });
 
 /**
- * Whether a gap of one frame counts as a loss where the decoder tells nothing: changes over one, two and three steps before it, then behind it,
- * and the new edges of the frame there.
+ * Whether a gap of one frame counts as a loss where the decoder tells nothing: changes over one, two and
+ * three steps before it, then behind it, and the new edges of the frame there.
  */
 function isLostBehind(
   before: readonly (readonly [one: number, two: number, three: number])[],

@@ -1,4 +1,6 @@
-/** What the broker starts ends when the caller says so, when its time is over, or when the Worker that asked is gone. */
+/** What the broker starts ends when the caller says so, when its time is over, or when the Worker that asked
+ * is gone.
+ */
 
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { BrokerClient } from "../../../src/media/tools/broker_client.ts";

@@ -1,4 +1,5 @@
-/** What a program in the cage can do, level by level: a perl that was taken over stands where ffmpeg would. */
+/** What a program in the cage can do, level by level: a perl that was taken over stands where ffmpeg would.
+ */
 
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
@@ -160,7 +161,10 @@ async function probe(level: CageLevel, network: "none" | "machine" | "forwarder"
   return { done, told, status, descriptors, namespaces };
 }
 
-/** Whether this process was started with the descriptor and leaves it open for programs; the service closes them. */
+/**
+ * Whether this process was started with the descriptor and leaves it open for programs; the service closes
+ * them.
+ */
 function isInherited(descriptor: string): boolean {
   const CLOSE_ON_EXEC = 0o2000000;
   try {

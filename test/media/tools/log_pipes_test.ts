@@ -1,4 +1,6 @@
-/** The pipes for logs: in a folder of their own, as many as leave threads for other files, and gone at the end. */
+/** The pipes for logs: in a folder of their own, as many as leave threads for other files, and gone at the
+ * end.
+ */
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";

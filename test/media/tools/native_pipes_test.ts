@@ -1,4 +1,5 @@
-/** Pipes of the C library: made for this user alone, over nothing that is there, and as wide as is asked for. */
+/** Pipes of the C library: made for this user alone, over nothing that is there, and as wide as is asked for.
+ */
 
 import { equal, throws } from "node:assert/strict";
 import { join } from "node:path";

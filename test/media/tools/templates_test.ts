@@ -1,4 +1,6 @@
-/** What is started for each kind of job: nothing of its texts becomes an option, and all that it opens is named. */
+/** What is started for each kind of job: nothing of its texts becomes an option, and all that it opens is
+ * named.
+ */
 
 import assert from "node:assert/strict";
 import { runJob, streamJob, type ToolJob } from "../../../src/media/tools/job.ts";
@@ -138,7 +140,8 @@ for (const [kind, [job, opened]] of Object.entries(JOBS)) {
       ...(usesLoopback ? ["loopback"] : []),
     ];
     assert.equal(all.join("; "), opened);
-    // Each name has a protocol of ours before it, but for an address, and the path of mkfifo, which comes after `--`.
+    // Each name has a protocol of ours before it, but for an address, and the path of mkfifo, which comes
+    // after `--`.
     const names = [
       ...reads.map((path) => `file:${path}`),
       ...writes.map((path) => /^\/tmp\/(in|out|m-0123\.s)$/.test(path) ? `unix:${path}` : `file:${path}`),

@@ -1,4 +1,6 @@
-/** What the machine's ffmpeg can do is found with the jobs of the service, and a fault of it is named with its own words. */
+/** What the machine's ffmpeg can do is found with the jobs of the service, and a fault of it is named with
+ * its own words.
+ */
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";

@@ -416,7 +416,8 @@ Deno.test("every window gives the right frames and sound, however short or close
   };
   await check([0, 1], { frames: 1, level: 20, lastsMs: 1 });
   await check([1000, 1], { frames: 1, level: 45, lastsMs: 1 });
-  await check([1019, 1], { frames: 1, level: 45, lastsMs: 1 }); // between two frames: the first of them is shown
+  // between two frames: the first of them is shown
+  await check([1019, 1], { frames: 1, level: 45, lastsMs: 1 });
   await check([1019, 1], { frames: 1, level: 45, lastsMs: 1 }, false);
   await check([1020, 45], { frames: 2, level: 45, lastsMs: 45 });
   await check([7960, 1000], { frames: 1, level: 219, lastsMs: 40 });
@@ -479,7 +480,8 @@ Deno.test(
       bench.jobs.length = 0;
       const clip = await bench.clip(path, { startMs, durationMs, ...options });
       const what = `${path} from ${startMs} ms, ${durationMs} ms`;
-      // A window that cannot be copied is not tried first, which would take as long as listing packets for many windows.
+      // A window that cannot be copied is not tried first, which would take as long as listing packets for
+      // many windows.
       const started = bench.jobs.filter((kind) => kind.endsWith("_clip"));
       deepEqual(started, [isCopy ? "copy_clip" : "encode_clip"], what);
       const { signals } = await bench.signals(bench.folder.file("clip.mp4", clip.bytes));
@@ -499,7 +501,8 @@ Deno.test(
     const coordinates = croppedFrame({ width: 160, height: 120 }, { x: 0, y: 0, width: 0.5, height: 0.5 });
     const half = await bench.clip(plain, { startMs: 2000, durationMs: 1000, coordinates });
     equal(probed(bench.folder.file("half.mp4", half.bytes)).streams[0]!.width, 80);
-    // Frames out of order: a group of pictures can be copied as a whole, also several, but none may be cut off inside.
+    // Frames out of order: a group of pictures can be copied as a whole, also several, but none may be cut
+    // off inside.
     for (const name of ["moved.mp4", "moved.mkv", "coarse.mp4"]) {
       const timescale = name === "coarse.mp4" ? ["-video_track_timescale", "25"] : [];
       const moved = source(name, "-bf", "3", ...keys("b-adapt=0", "open-gop=0"), ...timescale);

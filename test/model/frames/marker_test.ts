@@ -8,7 +8,9 @@ const TYPE_OF: Record<string, string> = {
   s: "scene_cut",
 };
 
-/** "k6 k6 _ o9" is a keyframe_keep at .6 twice, a frame number that is missing, a context_observation at .9. */
+/**
+ * "k6 k6 _ o9" is a keyframe_keep at .6 twice, a frame number that is missing, a context_observation at .9.
+ */
 function frames(text: string): TypedFrame[] {
   return text.split(" ").flatMap((word, frameIndex) =>
     word === "_" ? [] : [{

@@ -33,7 +33,9 @@ const STORED = {
 };
 const SESSION = { sessionId: SHARED.session_id, frame: FRAME };
 
-/** The payload is exactly this, matches the schema of its kind, and makes its picture readable for the owner. */
+/**
+ * The payload is exactly this, matches the schema of its kind, and makes its picture readable for the owner.
+ */
 function check(kind: string, payload: unknown, expected: unknown, hasImage: boolean): void {
   assert.deepEqual(payload, expected, kind);
   const parsed = findEvent(kind)!.payload.safeParse(JSON.parse(JSON.stringify(payload)));

@@ -1,4 +1,6 @@
-/** Which runs go: order, shares and counts, for more runs than a sort key of 53 bits holds with their seconds. */
+/** Which runs go: order, shares and counts, for more runs than a sort key of 53 bits holds with their
+ * seconds.
+ */
 
 import assert from "node:assert/strict";
 import {

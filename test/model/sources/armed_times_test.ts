@@ -1,4 +1,6 @@
-/** Armed times: how they are written, and what they say at the turns of the day, the week and daylight saving. */
+/** Armed times: how they are written, and what they say at the turns of the day, the week and daylight
+ * saving.
+ */
 
 import assert from "node:assert/strict";
 import { causeOf, CLIP_CAUSES } from "../../../src/model/live/recording/causes.ts";

@@ -1,4 +1,6 @@
-/** The answers to servers that ask for a user name and a password: those of RFC 2617, RFC 7616 and RFC 2069, and which questions are answered. */
+/** The answers to servers that ask for a user name and a password: those of RFC 2617, RFC 7616 and RFC 2069,
+ * and which questions are answered.
+ */
 
 import assert from "node:assert/strict";
 import { Authorization } from "../../../src/model/sources/source_credentials.ts";

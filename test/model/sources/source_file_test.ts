@@ -1,4 +1,6 @@
-/** The file of named sources: what it may say, and what its faults say; the answers to servers that ask for a password; JPEGs in parts. */
+/** The file of named sources: what it may say, and what its faults say; the answers to servers that ask for a
+ * password; JPEGs in parts.
+ */
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -306,7 +308,8 @@ Deno.test("credentials answer the strongest challenge, once, and again only wher
   assert.ok(digest.take([`Digest realm="x", nonce="2", stale=TRUE`]), "only too old");
   assert.ok(digest.header(request)!.includes('nonce="2"'));
   assert.ok(!digest.take([`Digest realm="x", nonce="3"`]), "refused");
-  // A camera that has taken the password before asks with another nonce, and does not say that the last one was too old.
+  // A camera that has taken the password before asks with another nonce, and does not say that the last one
+  // was too old.
   const known = login();
   const ask = (more: string) => known.take([`Digest realm="x", ${more}`]);
   assert.ok(ask('nonce="1"'));

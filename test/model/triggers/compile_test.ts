@@ -312,7 +312,8 @@ Deno.test("a source may have 64 KiB, 64 instructions, 16 slots and 8 actions", (
     [...conditions(1), "emit e", ...notify(8)],
     "line 11: column 1: a program has at most 8 actions: got 9",
   );
-  // 12 sustained conditions are 59 instructions with 12 slots: conditions run out of instructions before slots.
+  // 12 sustained conditions are 59 instructions with 12 slots: conditions run out of instructions before
+  // slots.
   check([...conditions(12, " for 2 frames"), "edge rising", "cooldown 1", "emit e"]);
   const padding = (bytes: number) => {
     const rest = source([...conditions(1), "emit e"]);

@@ -85,7 +85,10 @@ Deno.test("an address is public, private or unusable", () => {
   }
 });
 
-/** The guard's result for a URL: the addresses, or a short form of the reason. The resolver knows only `hosts`. */
+/**
+ * The guard's result for a URL: the addresses, or a short form of the reason. The resolver knows only
+ * `hosts`.
+ */
 async function guarded(
   url: string,
   { allowPrivate = false, networks = [] as string[] } = {},

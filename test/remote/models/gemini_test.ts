@@ -131,7 +131,8 @@ Deno.test("after every failure the clip is deleted, and no message contains the 
     isLate: true,
   });
   for (const uploadUrl of ["http://127.0.0.1:9/steal", "nowhere", "http://169.254.169.254/"]) {
-    await check({ uploadUrl }, "invalid_response", null, { announced: 1 }); // no bytes were sent: nothing to delete
+    // no bytes were sent: nothing to delete
+    await check({ uploadUrl }, "invalid_response", null, { announced: 1 });
   }
 });
 

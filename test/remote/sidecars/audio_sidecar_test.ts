@@ -189,7 +189,8 @@ Deno.test("a sidecar that does not answer in time, or answers with a failure, is
     await rejects(audio.analyze(), failsWith("reconnect", new RegExp(`another ${backOffMs} ms`)));
     audio.clock.ms += backOffMs;
   }
-  for (const reason of ["decode", "model_load"] as const) { // what one request asks for: the next one is served at once
+  // what one request asks for: the next one is served at once
+  for (const reason of ["decode", "model_load"] as const) {
     double.answer(refused(reason));
     await rejects(audio.analyze(), failsWith(reason));
   }

@@ -78,7 +78,10 @@ interface Seen {
   readonly end: string | undefined;
 }
 
-/** What the reader gets of a camera that sends these texts and bytes as its body, then closes; and why it gets no more. */
+/**
+ * What the reader gets of a camera that sends these texts and bytes as its body, then closes; and why it gets
+ * no more.
+ */
 function read(...body: (string | Uint8Array)[]): Promise<Seen> {
   return readAnswer(HEAD, ...body);
 }

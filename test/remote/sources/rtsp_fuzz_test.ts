@@ -1,4 +1,6 @@
-/** Random answers of a hostile RTSP server, from a seed: nothing that was not counted and rewritten reaches ffmpeg. */
+/** Random answers of a hostile RTSP server, from a seed: nothing that was not counted and rewritten reaches
+ * ffmpeg.
+ */
 
 import assert from "node:assert/strict";
 import { connect, createServer, type Socket } from "node:net";
@@ -84,7 +86,10 @@ function taken(bytes: Uint8Array, pieceLength: () => number): { text: string; is
   }
 }
 
-/** Reads what ffmpeg got as a strict reader: frames, and replies with known headers only. The last piece may be cut off. */
+/**
+ * Reads what ffmpeg got as a strict reader: frames, and replies with known headers only. The last piece may
+ * be cut off.
+ */
 function checkPassed(text: string, what: string): void {
   const head = /^RTSP\/1\.0 (?:200 OK|[1-9]\d\d Refused)\r\n((?:[A-Z][\w-]+: [^\r\n\0]*\r\n)*)\r\n/;
   const names =

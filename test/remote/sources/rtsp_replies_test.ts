@@ -21,7 +21,10 @@ interface Heard {
   readonly reason: string | null;
 }
 
-/** What ffmpeg gets when the server sends `text` after these requests, in pieces of each size: the same for all. */
+/**
+ * What ffmpeg gets when the server sends `text` after these requests, in pieces of each size: the same for
+ * all.
+ */
 function heard(text: string, methods: readonly string[] = ["PLAY"]): Heard {
   const all = bytesOf(text);
   const results = [text.length, 1, 2, 3, 7, 64].map((size): Heard => {

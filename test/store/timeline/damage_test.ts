@@ -439,7 +439,8 @@ Deno.test("a record that ends at the end of the scan window is whole", async () 
   using bench = new Bench();
   {
     await using timeline = await bench.open();
-    // 17 records of 61,681 bytes are 1 MiB and one byte: the last line break is the first byte after the window.
+    // 17 records of 61,681 bytes are 1 MiB and one byte: the last line break is the first byte after the
+    // window.
     for (let count = 0; count < 40; count++) {
       const before = timeline.stats.bytes;
       const otherBytes = 21 + `0 ${count + 1} ${RUN} stream-0 ${bench.nowMs} vlm ""\n`.length;

@@ -4,7 +4,10 @@ import { RING_EVENTS } from "../../../src/store/timeline/notification_ring.ts";
 import type { Timeline } from "../../../src/store/timeline/timeline.ts";
 import { Bench, event, randomFrom, range, RUN } from "../../support/timeline.ts";
 
-/** Follows a run as the comment of Subscription describes, until it has `untilSeq`; returns all sequence numbers. */
+/**
+ * Follows a run as the comment of Subscription describes, until it has `untilSeq`; returns all sequence
+ * numbers.
+ */
 async function follow(timeline: Timeline, untilSeq: number, pause: () => Promise<void>): Promise<number[]> {
   const got: number[] = [];
   let cursor = 0;

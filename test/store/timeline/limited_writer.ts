@@ -1,4 +1,5 @@
-/** The child process of disk_full_test.ts: commits until the file size limit refuses it, then a small event. */
+/** The child process of disk_full_test.ts: commits until the file size limit refuses it, then a small event.
+ */
 
 import { Refusal } from "../../../src/contract/refusal.ts";
 import { Timeline } from "../../../src/store/timeline/timeline.ts";

@@ -1,4 +1,6 @@
-/** The child process of lock_test.ts: opens the timeline of the given folder and keeps it open until it is killed. */
+/** The child process of lock_test.ts: opens the timeline of the given folder and keeps it open until it is
+ * killed.
+ */
 
 import { Timeline } from "../../../src/store/timeline/timeline.ts";
 import { created, silentWorld } from "../../support/timeline.ts";

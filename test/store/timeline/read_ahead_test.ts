@@ -10,13 +10,17 @@ import { SegmentReader } from "../../../src/store/timeline/segment.ts";
 const RUNS = 50;
 const ROUNDS = 300;
 
-/** A clock with which every read takes `readMs`: a millisecond as from a disk, or 0 as from the file cache. */
+/**
+ * A clock with which every read takes `readMs`: a millisecond as from a disk, or 0 as from the file cache.
+ */
 function world(readMs: number) {
   let nowMs = 0;
   return { ...realWorld(quietLog()), monotonicMs: () => nowMs += readMs };
 }
 
-/** Events of many runs in turn with padding between them, so that every event of a run is a range of its own. */
+/**
+ * Events of many runs in turn with padding between them, so that every event of a run is a range of its own.
+ */
 async function filled(dataDir: string, readMs: number): Promise<Timeline> {
   const timeline = await Timeline.open({
     dataDir,

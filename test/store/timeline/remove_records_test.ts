@@ -1,4 +1,6 @@
-/** The records of removed runs leave the log: what is left, how a start finds it, and what a crash at each step leaves. */
+/** The records of removed runs leave the log: what is left, how a start finds it, and what a crash at each
+ * step leaves.
+ */
 
 import assert from "node:assert/strict";
 import { EVENTS_REMOVED, type NewEvent, summaryOf } from "../../../src/model/runs/run.ts";

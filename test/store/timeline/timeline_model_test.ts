@@ -6,8 +6,8 @@ import type { StoredEvent } from "../../../src/store/timeline/event_reader.ts";
 import { all, Bench, created, event, randomFrom, range } from "../../support/timeline.ts";
 
 /*
- * Random commits, restarts, crashes (a copy of the folder with its last write torn at random) and lost snapshots. After
- * each of them everything that can be read is compared with a plain array of events.
+ * Random commits, restarts, crashes (a copy of the folder with its last write torn at random) and lost
+ * snapshots. After each of them everything that can be read is compared with a plain array of events.
  */
 const KINDS = [
   "vlm",
@@ -117,7 +117,8 @@ function tearLastCommit(bench: Bench, model: Model, random: (below: number) => n
   const from = starts[starts.length - count]!;
   const to = from + random(bytes.length - 1 - from);
   Deno.truncateSync(bench.path(name), to);
-  // A snapshot written at closing covers the whole log; after such a crash there is only an older one, or none.
+  // A snapshot written at closing covers the whole log; after such a crash there is only an older one, or
+  // none.
   if ([...Deno.readDirSync(bench.directory)].some((entry) => entry.name === "snapshot")) bench.dropSnapshot();
   model.commits.pop();
   model.events.length -= count;

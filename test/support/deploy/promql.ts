@@ -13,7 +13,10 @@ interface Selector {
   readonly matchers: readonly { readonly label: string; readonly operator: string; readonly value: string }[];
 }
 
-/** What is wrong with an expression: its syntax, a series that the service does not have, or a label or value of none of them. */
+/**
+ * What is wrong with an expression: its syntax, a series that the service does not have, or a label or value
+ * of none of them.
+ */
 export function promqlFaults(expression: string): string[] {
   const faults: string[] = [];
   const selectors: Selector[] = [];

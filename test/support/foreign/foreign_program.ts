@@ -1,4 +1,6 @@
-/** Starts a program of others for a test (aiortc, aioquic, GStreamer, gortsplib), and talks with it in lines of JSON. */
+/** Starts a program of others for a test (aiortc, aioquic, GStreamer, gortsplib), and talks with it in lines
+ * of JSON.
+ */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -107,7 +109,9 @@ export class ForeignProgram implements AsyncDisposable {
   }
 }
 
-/** Keeps both processors busy, at a lower rank than the service, until it is disposed or two minutes are over. */
+/**
+ * Keeps both processors busy, at a lower rank than the service, until it is disposed or two minutes are over.
+ */
 export class BusyMachine implements AsyncDisposable {
   readonly #loops = Array.from({ length: navigator.hardwareConcurrency }, () =>
     new Deno.Command("timeout", {

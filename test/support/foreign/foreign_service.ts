@@ -1,4 +1,6 @@
-/** A service in a process of its own for clients that are not ours, with a model and an audio sidecar that say always the same. */
+/** A service in a process of its own for clients that are not ours, with a model and an audio sidecar that
+ * say always the same.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Holds an answer to the description of its route in schemas/openapi.json: its media type, its headers and its body. */
+/** Holds an answer to the description of its route in schemas/openapi.json: its media type, its headers and
+ * its body.
+ */
 
 import { REFUSALS } from "../../../src/contract/refusal.ts";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";

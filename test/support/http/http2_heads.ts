@@ -16,7 +16,10 @@ export function http2Preface(): Uint8Array<ArrayBuffer> {
   ]);
 }
 
-/** A request that adds a header of 3,900 bytes to the table, and names it so many times more, with one byte each. */
+/**
+ * A request that adds a header of 3,900 bytes to the table, and names it so many times more, with one byte
+ * each.
+ */
 export function referringHead(stream: number, authority: string, path: string, times: number): Uint8Array {
   const fields = [
     ...GET_BY_HTTPS,

@@ -1,4 +1,6 @@
-/** The proxies of deploy/ in front of a service of a test: the shipped files with the addresses and deadlines of the test. */
+/** The proxies of deploy/ in front of a service of a test: the shipped files with the addresses and deadlines
+ * of the test.
+ */
 
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";

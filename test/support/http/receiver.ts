@@ -1,4 +1,5 @@
-/** A real HTTP server that takes webhook deliveries, keeps their exact bytes, and answers as the test sets. */
+/** A real HTTP server that takes webhook deliveries, keeps their exact bytes, and answers as the test sets.
+ */
 
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -86,7 +87,9 @@ export class Receiver implements AsyncDisposable {
   }
 }
 
-/** What is wrong with the signatures of a request under the hook's `signing_secret`; empty when nothing is. */
+/**
+ * What is wrong with the signatures of a request under the hook's `signing_secret`; empty when nothing is.
+ */
 export function signatureFaults({ headers, body, event }: Received, signingSecret: string): string[] {
   const key = Buffer.from(signingSecret, "hex");
   const own = `v1=${createHmac("sha256", key).update(body).digest("hex")}`;

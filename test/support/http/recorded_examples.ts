@@ -1,12 +1,12 @@
 /**
- * Records one good request and answer of each route without one as its example in the API description; where the
- * file has an example, it stays until somebody removes it:
+ * Records one good request and answer of each route without one as its example in the API description; where
+ * the file has an example, it stays until somebody removes it:
  *
  *     API_EXAMPLES=fixtures/api_examples.json ./scripts/test test/http/route_contract_test.ts
  *     ./scripts/deno run -A scripts/build_schemas.ts
  *
- * Folders of this machine become those of an installed service, names that a random secret makes are always the same, and of long lists
- * the first items stay.
+ * Folders of this machine become those of an installed service, names that a random secret makes are always
+ * the same, and of long lists the first items stay.
  */
 
 import { ownerPrefix } from "../../../src/model/identifiers.ts";

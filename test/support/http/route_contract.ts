@@ -1,4 +1,6 @@
-/** Holds every answer that a test gets from a service to its route in fixtures/contract/routes.json and in the API description. */
+/** Holds every answer that a test gets from a service to its route in fixtures/contract/routes.json and in
+ * the API description.
+ */
 
 import { CONTRACT, type RouteRow } from "../../house/contract.ts";
 import { faultOfBody, faultOfHead } from "./described_answers.ts";
@@ -23,7 +25,8 @@ export function statusesOf(row: RouteRow): Set<number> {
     ...row.failures,
     ...[414, 429], // the length of the URL, and the rate
     ...(row.auth === "none" ? [] : [401]),
-    ...(row.auth === "key" && row.method !== "GET" ? [503, 507] : []), // a write that the disk or the quota refuses
+    // a write that the disk or the quota refuses
+    ...(row.auth === "key" && row.method !== "GET" ? [503, 507] : []),
     ...(row.body === "json" ? [400, 413, 415] : []),
     ...(TEXT_BODIES.includes(row.body) ? [400, 408, 413] : []),
   ]);

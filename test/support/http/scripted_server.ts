@@ -1,4 +1,6 @@
-/** Shared by the scripted servers of several protocols: checks of requests, and waits that end when the client disconnects. */
+/** Shared by the scripted servers of several protocols: checks of requests, and waits that end when the
+ * client disconnects.
+ */
 
 /** Throws an Error with this message unless the condition holds. */
 export function check(holds: boolean, what: string): asserts holds {
@@ -8,7 +10,10 @@ export function check(holds: boolean, what: string): asserts holds {
 /** Why there is no answer: the caller has disconnected, or the server closes. */
 class Gone extends Error {}
 
-/** Whether `error` only says that nobody waits for the answer any more: the caller has disconnected, or the server closes. */
+/**
+ * Whether `error` only says that nobody waits for the answer any more: the caller has disconnected, or the
+ * server closes.
+ */
 export function meansGone(error: unknown, ...signals: readonly AbortSignal[]): boolean {
   return error instanceof Gone || signals.some(({ aborted }) => aborted);
 }
@@ -19,7 +24,10 @@ export function wholeBody(request: Request): Promise<Uint8Array<ArrayBuffer>> {
   return request.bytes().catch(() => Promise.reject(new Gone()));
 }
 
-/** What `promise` gives; rejects with {@link Gone} when the caller disconnects or the server closes, so that nothing waits for ever. */
+/**
+ * What `promise` gives; rejects with {@link Gone} when the caller disconnects or the server closes, so that
+ * nothing waits for ever.
+ */
 export function untilGone<T>(promise: Promise<T>, ...signals: readonly AbortSignal[]): Promise<T> {
   return new Promise((resolve, reject) => {
     for (const signal of signals) {

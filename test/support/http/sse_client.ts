@@ -1,4 +1,6 @@
-/** Clients of the event stream: one that reads message by message, and one that opens a connection and never reads. */
+/** Clients of the event stream: one that reads message by message, and one that opens a connection and never
+ * reads.
+ */
 
 import assert from "node:assert/strict";
 import { KEY_A, type TestService } from "../service.ts";

@@ -1,4 +1,6 @@
-/** HTTPS on loopback: a certificate for `media.test`, `*.media.test` and 127.0.0.1, and the authority that signed it. */
+/** HTTPS on loopback: a certificate for `media.test`, `*.media.test` and 127.0.0.1, and the authority that
+ * signed it.
+ */
 
 const file = (name: string) => Deno.readTextFileSync(new URL(`./tls/${name}`, import.meta.url));
 
@@ -47,7 +49,10 @@ export function serve(
   };
 }
 
-/** Answers each connection with raw bytes, whatever was asked, then calls `afterwards` with it, which closes it by default. */
+/**
+ * Answers each connection with raw bytes, whatever was asked, then calls `afterwards` with it, which closes
+ * it by default.
+ */
 export function serveRaw(
   text: string | Uint8Array,
   afterwards: (connection: Deno.Conn) => unknown = (connection) => connection.close(),

@@ -18,7 +18,10 @@ export class RawHttp3 implements Disposable {
   readonly #connection: Deno.QuicConn;
   /** The garbage collector closes a stream that nobody holds. */
   readonly #open: unknown[] = [];
-  /** The code with which the other side has closed, or the name of the error with which the connection was lost. */
+  /**
+   * The code with which the other side has closed, or the name of the error with which the connection was
+   * lost.
+   */
   readonly closed: Promise<number | string>;
 
   private constructor(connection: Deno.QuicConn) {
@@ -83,7 +86,10 @@ export class RawRequest {
     return this.writer.write(frame(FRAME.DATA, new TextEncoder().encode(text)));
   }
 
-  /** Status 0 where the stream ends without an answer. Throws where the connection ends before the answer does. */
+  /**
+   * Status 0 where the stream ends without an answer. Throws where the connection ends before the answer
+   * does.
+   */
   async answer(): Promise<RawAnswer> {
     const frames = new FrameReader(new ByteSource(this.readable));
     let status = 0;

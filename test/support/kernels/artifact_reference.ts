@@ -1,4 +1,6 @@
-/** A second implementation of the edges and the novelty that faults are decided on: sample by sample, from their definitions. */
+/** A second implementation of the edges and the novelty that faults are decided on: sample by sample, from
+ * their definitions.
+ */
 
 const WIDTH = 320, HEIGHT = 180;
 const CELLS_WIDE = 80, CELLS_HIGH = 45;
@@ -100,7 +102,10 @@ function outside(value: number, range: number[]): number {
   return Math.max(0, value - Math.max(...range), Math.min(...range) - value);
 }
 
-/** The measures of combing of the newest of some frames of lines: the first lines of eight groups, the second ones, and so on. */
+/**
+ * The measures of combing of the newest of some frames of lines: the first lines of eight groups, the second
+ * ones, and so on.
+ */
 export function referenceCombing(
   frames: readonly Uint8Array[],
 ): { alternation: number; apart: number; before: number } {

@@ -82,7 +82,10 @@ export function likeness(history: HistoryKernel, one: number, other: number, acr
   return best;
 }
 
-/** The sum of products of the steps to the right and downwards of two frames, in levels; the other frame is moved. */
+/**
+ * The sum of products of the steps to the right and downwards of two frames, in levels; the other frame is
+ * moved.
+ */
 function stepsBetween(a: readonly number[], b: readonly number[], right: number, down: number): number {
   const place = (row: number, column: number) => row * COLUMNS + column;
   let product = 0;

@@ -1,4 +1,6 @@
-/** Films of drawn pictures, 320x180 yuv420p, that are pushed through the frame filter and the detectors of ranges. */
+/** Films of drawn pictures, 320x180 yuv420p, that are pushed through the frame filter and the detectors of
+ * ranges.
+ */
 
 import type { DetectedRange, Detector } from "../../../src/model/frames/detected_range.ts";
 import { seededRandom } from "../seeded_random.ts";
@@ -29,8 +31,8 @@ const FIELD_WIDTH = 1024;
 const FIELD_HEIGHT = 256;
 
 /**
- * A coloured landscape from its own seed, seen from the whole numbers `x`, `y`: smooth hills of several sizes, levels 40 to 200.
- * Moving the place is a pan.
+ * A coloured landscape from its own seed, seen from the whole numbers `x`, `y`: smooth hills of several
+ * sizes, levels 40 to 200. Moving the place is a pan.
  */
 export function landscape(seed: number, x = 0, y = 0): Picture {
   const picture = new Uint8Array(FRAME_BYTES);

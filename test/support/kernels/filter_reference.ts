@@ -1,4 +1,6 @@
-/** The reference implementation of `assembly/frame_filter.ts` without cut scores, as docs/frames.md#signals defines them. */
+/** The reference implementation of `assembly/frame_filter.ts` without cut scores, as docs/frames.md#signals
+ * defines them.
+ */
 
 import { referenceHash } from "./phash_reference.ts";
 

@@ -1,4 +1,6 @@
-/** The reference implementation of `assembly/gate.ts`: docs/frames.md#gate and docs/frames.md#context-pass, frame by frame. */
+/** The reference implementation of `assembly/gate.ts`: docs/frames.md#gate and docs/frames.md#context-pass,
+ * frame by frame.
+ */
 
 import { GATE_REASONS } from "../../../src/model/frames/signals.ts";
 import type {
@@ -17,7 +19,10 @@ interface SeenFrame {
 /** Keeps its state between calls, like a kernel with `resume`. */
 export class ReferenceGate {
   #reference: (SeenFrame & { frameIndex: number }) | undefined;
-  /** Frame i is in slot i % windowSize. Sums are made in slot order, even and odd slots separately, as in the kernel. */
+  /**
+   * Frame i is in slot i % windowSize. Sums are made in slot order, even and odd slots separately, as in the
+   * kernel.
+   */
   readonly #window: SeenFrame[] = [];
   #frames = 0;
 

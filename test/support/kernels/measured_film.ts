@@ -1,4 +1,6 @@
-/** Films of measures: frames that are described by what the kernel would measure, for bounds that pictures cannot be drawn to. */
+/** Films of measures: frames that are described by what the kernel would measure, for bounds that pictures
+ * cannot be drawn to.
+ */
 
 import type { Detector } from "../../../src/model/frames/detected_range.ts";
 import {

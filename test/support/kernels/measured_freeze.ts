@@ -1,11 +1,16 @@
-/** Films that move, stand still and move again, with bounds of what is a freeze: inside of each it is one, outside it is none. */
+/** Films that move, stand still and move again, with bounds of what is a freeze: inside of each it is one,
+ * outside it is none.
+ */
 
 import assert from "node:assert/strict";
 import { MeasuredFilm, scattered } from "./measured_film.ts";
 
 const LUMA_CELLS = 240;
 
-/** Motion in a share of the cells; `moved` is the mean of all cells, `change` by how much cells change at most. */
+/**
+ * Motion in a share of the cells; `moved` is the mean of all cells, `change` by how much cells change at
+ * most.
+ */
 export interface Motion {
   readonly frames?: number;
   readonly moved?: number;

@@ -1,6 +1,9 @@
 /** The reference implementation of `assembly/phash.ts`: the same hash, written like its definition. */
 
-/** Cells of 10x5 pixels, 32 columns and 36 rows; cosines in units of 1/8192; doubles represent every value exactly. */
+/**
+ * Cells of 10x5 pixels, 32 columns and 36 rows; cosines in units of 1/8192; doubles represent every value
+ * exactly.
+ */
 const COLUMNS = 32;
 const ROWS = 36;
 

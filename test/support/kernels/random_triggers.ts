@@ -13,7 +13,9 @@ import {
 import type { TriggerSample } from "../../../src/model/triggers/samples.ts";
 import { seededRandom } from "../seeded_random.ts";
 
-/** Few values, so that comparisons often find equal ones; edges of 32-bit floats, numbers that a float rounds. */
+/**
+ * Few values, so that comparisons often find equal ones; edges of 32-bit floats, numbers that a float rounds.
+ */
 const VALUES = [0, -0, 1, -1, 0.5, 0.1, 0.3, 1 / 3, 16777217, 1e-45, 1e-46, 3.4e38, -3.4e38];
 /** Finite as JSON, infinite as a 32-bit float: allowed in samples, not in constants. */
 const TOO_LARGE = 1e39;
@@ -156,8 +158,9 @@ export class RandomTriggers {
   }
 
   /**
-   * Random code that keeps the stack within its bounds. Jumps go to places where the stack has the same depth, often past the
-   * following actions. One instruction longer than `length` when it ends with such a jump.
+   * Random code that keeps the stack within its bounds. Jumps go to places where the stack has the same
+   * depth, often past the following actions. One instruction longer than `length` when it ends with such a
+   * jump.
    */
   #body(length: number, actions: number): Instruction[] {
     const body: Instruction[] = [];

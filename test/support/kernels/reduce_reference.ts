@@ -1,4 +1,6 @@
-/** The reference implementation of `assembly/reduce.ts`: the same weights and roundings, one sample at a time. */
+/** The reference implementation of `assembly/reduce.ts`: the same weights and roundings, one sample at a
+ * time.
+ */
 
 const ONE = 16384;
 

@@ -28,7 +28,10 @@ const ACROSS: Axis = { from: 0, stride: 80, bands: 3, length: 40 };
 const DOWN: Axis = { from: 240, stride: 64, bands: 4, length: 30 };
 const MOST = 40;
 
-/** The fit of one stretch; overwritten by the next one. Residuals are shares of the difference of the two pictures. */
+/**
+ * The fit of one stretch; overwritten by the next one. Residuals are shares of the difference of the two
+ * pictures.
+ */
 export class SlideReference {
   /** What is left of the frames between after the best push, cover or uncover. */
   slide = 1;
@@ -44,7 +47,10 @@ export class SlideReference {
   /** What is left if only the first or only the last picture moves, as far as it is still seen. */
   pan = 1;
 
-  /** How sharp the frames between are beside the two pictures, along the axis on which they are least so: a fast pan blurs. */
+  /**
+   * How sharp the frames between are beside the two pictures, along the axis on which they are least so: a
+   * fast pan blurs.
+   */
   sharpness = 1;
 
   readonly #a = new Float64Array(4 * MOST);

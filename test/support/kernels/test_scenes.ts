@@ -1,4 +1,6 @@
-/** Scenes as generators of test pictures make them: next to nothing is there, it moves, and it is neither cut nor at fault. */
+/** Scenes as generators of test pictures make them: next to nothing is there, it moves, and it is neither cut
+ * nor at fault.
+ */
 
 import { HEIGHT, noisy, type Picture, plain, WIDTH, withBox } from "./drawn_film.ts";
 

@@ -1,4 +1,6 @@
-/** The reference implementation of `assembly/trigger.ts`: runs the program object directly, with every bound checked. */
+/** The reference implementation of `assembly/trigger.ts`: runs the program object directly, with every bound
+ * checked.
+ */
 
 import assert from "node:assert/strict";
 import { type Action, type Signal, type TriggerProgram } from "../../../src/model/triggers/program.ts";

@@ -1,4 +1,6 @@
-/** The reference implementation of `assembly/zone.ts`: at every frame it checks all scores since the last change. */
+/** The reference implementation of `assembly/zone.ts`: at every frame it checks all scores since the last
+ * change.
+ */
 
 import type { ZoneInterval, ZoneThresholds } from "../../../src/media/kernels/zone_kernel.ts";
 

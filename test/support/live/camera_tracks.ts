@@ -1,4 +1,6 @@
-/** What a camera sends: tracks of RTP packets that ffmpeg makes once, and their endless replay with the times of the test. */
+/** What a camera sends: tracks of RTP packets that ffmpeg makes once, and their endless replay with the times
+ * of the test.
+ */
 
 import { join } from "node:path";
 import { TempFolder } from "../media.ts";

@@ -30,7 +30,10 @@ export function unitsOf(file: Uint8Array): { units: CopiedUnit[]; streams: reado
   return { units, streams: reader.streams };
 }
 
-/** A second, of 25 pictures with a key frame every ten and a tone: two tracks of a NUT file, made by these encoders. */
+/**
+ * A second, of 25 pictures with a key frame every ten and a tone: two tracks of a NUT file, made by these
+ * encoders.
+ */
 export function recorded(folder: TempFolder, ...encoders: string[]) {
   const path = join(folder.path, "source.nut");
   const input = [...PICTURES.slice(0, 4), ...TONE, ...PICTURES.slice(4)];

@@ -1,4 +1,5 @@
-/** Live Workers without threads: a test sees every order to a session and makes the session's reports itself. */
+/** Live Workers without threads: a test sees every order to a session and makes the session's reports itself.
+ */
 
 import { zeros } from "../../../src/live/messages/session_counts.ts";
 import type {
@@ -187,7 +188,10 @@ const GRAY_8X8 = [
 
 export const NO_COUNTS: LiveCounts = { ...zeros(), decodeLatenciesUs: [], gateLatenciesUs: [] };
 
-/** An offer as a publisher makes it. `video` has the codecs of each video section; empty for a publisher without a camera. */
+/**
+ * An offer as a publisher makes it. `video` has the codecs of each video section; empty for a publisher
+ * without a camera.
+ */
 export function offerText(
   { video = [["VP8", "H264"]], audio = true }: { video?: readonly (readonly string[])[]; audio?: boolean } =
     {},

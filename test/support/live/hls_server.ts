@@ -1,4 +1,6 @@
-/** A live HLS stream on loopback: the parts of a film appear one after the other. All stay in the playlist, as one that is late on a busy machine must miss none. */
+/** A live HLS stream on loopback: the parts of a film appear one after the other. All stay in the playlist,
+ * as one that is late on a busy machine must miss none.
+ */
 
 import { join } from "node:path";
 import { make, TempFolder } from "../media.ts";
@@ -43,7 +45,10 @@ function partsOf(
   return { parts, init: isTs ? null : Deno.readFileSync(join(folder, "init.mp4")) };
 }
 
-/** The films one after the other as parts of `partSeconds`; each part has to begin with a key frame. It begins as it is asked first, and is endless: it begins again. */
+/**
+ * The films one after the other as parts of `partSeconds`; each part has to begin with a key frame. It begins
+ * as it is asked first, and is endless: it begins again.
+ */
 export function serveHls(
   films: string | readonly string[],
   { format = "ts", partSeconds = 1 }: { readonly format?: PartFormat; readonly partSeconds?: number } = {},

@@ -1,4 +1,5 @@
-/** Runs the scripted publisher `rtp_publisher.ts` as a process, reads what it prints, and makes media for it. */
+/** Runs the scripted publisher `rtp_publisher.ts` as a process, reads what it prints, and makes media for it.
+ */
 
 import { join } from "node:path";
 import { TemporaryFolder } from "../folders.ts";

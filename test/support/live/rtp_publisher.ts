@@ -1,5 +1,6 @@
 /**
- * A scripted WHIP publisher that runs as its own process: real ICE, DTLS and SRTP, encoded frames from files, and faults.
+ * A scripted WHIP publisher that runs as its own process: real ICE, DTLS and SRTP, encoded frames from files,
+ * and faults.
  *
  *     ./scripts/deno run -A test/support/live/rtp_publisher.ts --url http://127.0.0.1:8080/v1/stream/whip \
  *       --header 'x-api-key: key' --video a.ivf --video b.ivf --audio a.ogg --loss 5
@@ -32,8 +33,9 @@
  * | `--end HOW`         | `delete` (default: DELETE, then close_notify), `close-notify`, `vanish`, `stay` (until stdin ends) |
  * |                     | `forge`: a close_notify that is not authentic, then nothing more                     |
  *
- * Prints JSON lines: `{"event":"answered"}`, `connected`, `keyframe_request`, `restarted`, `sent` (at the end: frames,
- * packets, lost, retransmissions, audioPackets, timestamps of the frames, senderReport that was answered or 0), `refused` with the status, `failed`.
+ * Prints JSON lines: `{"event":"answered"}`, `connected`, `keyframe_request`, `restarted`, `sent` (at the
+ * end: frames, packets, lost, retransmissions, audioPackets, timestamps of the frames, senderReport that was
+ * answered or 0), `refused` with the status, `failed`.
  */
 
 import { Buffer } from "node:buffer";
@@ -165,7 +167,10 @@ report("sent", {
 });
 await end();
 
-/** Sends hellos and, as a DTLS server, all of flight 4 once more, in one datagram right before the change to encryption. */
+/**
+ * Sends hellos and, as a DTLS server, all of flight 4 once more, in one datagram right before the change to
+ * encryption.
+ */
 function remind(): void {
   const HANDSHAKE = 22, CHANGE_CIPHER_SPEC = 20, CLIENT_HELLO = 1;
   const { connection } = ice;

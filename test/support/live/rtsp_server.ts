@@ -1,4 +1,6 @@
-/** A small RTSP server on loopback that plays one MPEG-TS file to every client as fast as it reads, or tracks in real time. */
+/** A small RTSP server on loopback that plays one MPEG-TS file to every client as fast as it reads, or tracks
+ * in real time.
+ */
 
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { createHash } from "node:crypto";
@@ -44,7 +46,9 @@ export interface RtspOptions {
   readonly login?: { readonly scheme: "basic" | "digest"; readonly user: string; readonly password: string };
   /** The address of the track in the description; default `track1`. */
   readonly control?: string;
-  /** Media inside the connection is refused with 461. `transport` replaces what is answered as the transport. */
+  /**
+   * Media inside the connection is refused with 461. `transport` replaces what is answered as the transport.
+   */
   readonly udp?: { readonly transport?: string };
   /** Tracks that are sent instead of the file, inside the connection. */
   readonly tracks?: readonly CameraTrack[];
@@ -237,7 +241,10 @@ function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
-/** RFC 2617, as a camera checks it: the count of a nonce must go up, and the address is that of the request line. */
+/**
+ * RFC 2617, as a camera checks it: the count of a nonce must go up, and the address is that of the request
+ * line.
+ */
 function isLoggedIn(request: string, login: NonNullable<RtspOptions["login"]>, nonce: string): boolean {
   const value = /^Authorization: (.*)$/m.exec(request)?.[1]?.trim() ?? "";
   if (login.scheme === "basic") return value === `Basic ${btoa(`${login.user}:${login.password}`)}`;

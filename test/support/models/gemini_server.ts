@@ -1,4 +1,5 @@
-/** A Gemini server on loopback: files are uploaded, polled and deleted, contents generated as the test sets. */
+/** A Gemini server on loopback: files are uploaded, polled and deleted, contents generated as the test sets.
+ */
 
 import { check, meansGone, untilGone, wholeBody } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
@@ -34,7 +35,10 @@ export type GeminiAnswerer = (request: GeminiRequest) => GeminiAnswer | Promise<
 export interface GeminiServerOptions {
   readonly apiKey: string;
   readonly answer?: GeminiAnswerer;
-  /** The states that a file goes through, one for each poll, then the last one again; ACTIVE at once unless given. */
+  /**
+   * The states that a file goes through, one for each poll, then the last one again; ACTIVE at once unless
+   * given.
+   */
   readonly states?: readonly string[];
   /** The status of any step, to make it fail: "start", "upload", "poll", "delete", "probe"; 200. */
   readonly status?: (step: GeminiStep) => number | Promise<number>;
@@ -51,7 +55,9 @@ export interface GeminiServer extends AsyncDisposable {
   readonly requests: readonly GeminiRequest[];
   /** Every step in order of arrival; `generate` among them. */
   readonly steps: readonly (GeminiStep | "generate")[];
-  /** Files whose upload was started, and that were neither deleted nor refused; their bytes may be missing. */
+  /**
+   * Files whose upload was started, and that were neither deleted nor refused; their bytes may be missing.
+   */
   readonly announced: number;
   /** How many of the files had their bytes received. */
   readonly stored: number;

@@ -1,4 +1,5 @@
-/** An OpenAI-compatible model server on loopback: checks and records requests, and answers as the test sets. */
+/** An OpenAI-compatible model server on loopback: checks and records requests, and answers as the test sets.
+ */
 
 import { check, meansGone, untilGone, wholeBody } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
@@ -31,7 +32,10 @@ export interface ModelText {
   readonly form?: "string" | "parts" | "legacy";
 }
 
-/** A text (a plain string is short for it), an answer as it is, or a connection that is closed in the middle of the answer. */
+/**
+ * A text (a plain string is short for it), an answer as it is, or a connection that is closed in the middle
+ * of the answer.
+ */
 export type ModelAnswer = string | ModelText | {
   readonly status: number;
   readonly body?: string;

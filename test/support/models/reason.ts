@@ -1,4 +1,6 @@
-/** What the tests of reason share: a service with a model behind it, and short ways to its run, its events and its frames. */
+/** What the tests of reason share: a service with a model behind it, and short ways to its run, its events
+ * and its frames.
+ */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -16,7 +18,9 @@ import {
   type TestService,
 } from "../service.ts";
 
-/** 30 seconds of film with sound, 214x120, 24 frames a second: small, so that decoding it takes little time. */
+/**
+ * 30 seconds of film with sound, 214x120, 24 frames a second: small, so that decoding it takes little time.
+ */
 export const FILM = join(CLIPS, "bbb120.mp4");
 /** The film of FILM as it came, 854x480, for tests of the size of pictures. */
 export const LARGE_FILM = join(CLIPS, "bbb480.mp4");
@@ -120,8 +124,8 @@ export function assertNothingLeft(test: TestService): void {
 }
 
 /**
- * Open connections to the port of a URL, from the kernel. A server of this runtime does not notice a client that
- * disconnects after a body of some length, so a count of its own would be too high.
+ * Open connections to the port of a URL, from the kernel. A server of this runtime does not notice a client
+ * that disconnects after a body of some length, so a count of its own would be too high.
  */
 export function connectionsTo(url: string): number {
   const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0");

@@ -1,4 +1,6 @@
-/** An audio sidecar for tests: checks that requests follow the protocol, records them and gives scripted answers. */
+/** An audio sidecar for tests: checks that requests follow the protocol, records them and gives scripted
+ * answers.
+ */
 
 import {
   decodeRequestHeader,
@@ -28,7 +30,10 @@ export type AudioRequest = RequestHeader & {
 export type AudioScript = SidecarScript<AudioRequest>;
 export type AudioDouble = SidecarDouble<AudioRequest>;
 
-/** Answers analyze with what `script` says (no sound is found unless given), and synthesize with a second of silence. */
+/**
+ * Answers analyze with what `script` says (no sound is found unless given), and synthesize with a second of
+ * silence.
+ */
 export function openAudioDouble(script: AudioScript = observed([])): AudioDouble {
   return openSidecarDouble(async (read, connection) => {
     const head = await read(REQUEST_HEADER_BYTES);

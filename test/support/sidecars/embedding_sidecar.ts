@@ -1,4 +1,6 @@
-/** An embedding sidecar for tests: checks that requests follow the protocol, records them and gives scripted answers. */
+/** An embedding sidecar for tests: checks that requests follow the protocol, records them and gives scripted
+ * answers.
+ */
 
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import {

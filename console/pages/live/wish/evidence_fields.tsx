@@ -1,4 +1,6 @@
-/** Whether a session keeps films around what happens, and whether an alarm is told at once and explained later. */
+/** Whether a session keeps films around what happens, and whether an alarm is told at once and explained
+ * later.
+ */
 
 import { useId } from "preact/hooks";
 import { TextField } from "../../../ui/field.tsx";

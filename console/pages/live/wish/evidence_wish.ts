@@ -1,4 +1,5 @@
-/** What is wanted of the evidence of a session: films around what happens, and explanations that follow it. */
+/** What is wanted of the evidence of a session: films around what happens, and explanations that follow it.
+ */
 
 import type { AttachConfig } from "../../../../client/mod.ts";
 

@@ -1,4 +1,6 @@
-/** The fields of a session that is about to start: the question, the part of the picture, pictures or clips, trigger, sound, evidence. */
+/** The fields of a session that is about to start: the question, the part of the picture, pictures or clips,
+ * trigger, sound, evidence.
+ */
 
 import { ChoiceField, TextField } from "../../../ui/field.tsx";
 import { EvidenceFields } from "./evidence_fields.tsx";
@@ -17,7 +19,10 @@ import { RegionSides, ZoneFields } from "./zone_fields.tsx";
 
 export interface SessionFieldsProps {
   readonly wish: SessionWish;
-  /** Gets what changes, all else stays as it is by then: the check of a trigger answers later than fields change. */
+  /**
+   * Gets what changes, all else stays as it is by then: the check of a trigger answers later than fields
+   * change.
+   */
   readonly onChange: (changes: Partial<SessionWish>) => void;
 }
 

@@ -1,4 +1,6 @@
-/** What is wanted of a session that is about to start, as it is typed, and the attach configuration that says so. */
+/** What is wanted of a session that is about to start, as it is typed, and the attach configuration that says
+ * so.
+ */
 
 import type { AttachConfig, TriggerProgram } from "../../../../client/mod.ts";
 import type { ZoneRegion } from "../../../ui/zone_editor.tsx";

@@ -1,4 +1,6 @@
-/** Whether a trigger program runs over the frames of a session, and its source with the faults at their place. */
+/** Whether a trigger program runs over the frames of a session, and its source with the faults at their
+ * place.
+ */
 
 import { useEffect } from "preact/hooks";
 import { hrefOf } from "../../../shell/place.ts";

@@ -1,4 +1,6 @@
-/** The events that led to an event, and those that followed from it, as far as their payloads name each other. */
+/** The events that led to an event, and those that followed from it, as far as their payloads name each
+ * other.
+ */
 
 import type { TimelineEvent, Webhook } from "../../../../client/mod.ts";
 import { client } from "../../../service/session.ts";
@@ -94,7 +96,9 @@ function before(
   ].filter((event) => event !== undefined);
 }
 
-/** The end of the pass that the event is of. Markers name no request: their pass is the one that ended next. */
+/**
+ * The end of the pass that the event is of. Markers name no request: their pass is the one that ended next.
+ */
 function after(
   { seq, kind, payload }: TimelineEvent,
   history: RunHistory,

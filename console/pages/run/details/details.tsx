@@ -1,4 +1,6 @@
-/** Everything about the mark that was chosen: what it is, why, its evidence, the words of a model, how it came about, the raw event. */
+/** Everything about the mark that was chosen: what it is, why, its evidence, the words of a model, how it
+ * came about, the raw event.
+ */
 
 import { Fragment } from "preact";
 import type { TimelineEvent } from "../../../../client/mod.ts";

@@ -1,4 +1,6 @@
-/** What an event carries besides its sentence: numbers that explain it, pictures, clips, places in the picture, costs of a model. */
+/** What an event carries besides its sentence: numbers that explain it, pictures, clips, places in the
+ * picture, costs of a model.
+ */
 
 import type { JsonObject, TimelineEvent } from "../../../../client/mod.ts";
 import { bytesText, countText, scoreText } from "../../../text/numbers.ts";

@@ -1,4 +1,6 @@
-/** Plays the film of a run: its speed in both directions, single frames, and the playhead that follows the picture. */
+/** Plays the film of a run: its speed in both directions, single frames, and the playhead that follows the
+ * picture.
+ */
 
 import { type Signal, signal } from "@preact/signals";
 
@@ -24,7 +26,10 @@ export class Playback {
     this.#lengthMs = lengthMs;
   }
 
-  /** Takes an element whose film can be played, or gives it up. Returns what is to be called before the next one. */
+  /**
+   * Takes an element whose film can be played, or gives it up. Returns what is to be called before the next
+   * one.
+   */
   attach(video: HTMLVideoElement | null): () => void {
     const ending = new AbortController();
     this.#video = video;
@@ -93,7 +98,10 @@ export class Playback {
     return Number.isFinite(ms) ? ms : this.#lengthMs();
   }
 
-  /** The playhead has the time of the frame that is shown. While a seek is under way, that is the frame before. */
+  /**
+   * The playhead has the time of the frame that is shown. While a seek is under way, that is the frame
+   * before.
+   */
   #follow(video: HTMLVideoElement, signal: AbortSignal): void {
     const shown = (shownMs: number) => {
       if (this.#firstMs === null) {

@@ -1,4 +1,6 @@
-/** The film beside the marks: what is shown at the playhead, the places that an event names in it, and its buttons. */
+/** The film beside the marks: what is shown at the playhead, the places that an event names in it, and its
+ * buttons.
+ */
 
 import { useComputed, useSignal } from "@preact/signals";
 import type { Signal } from "@preact/signals";

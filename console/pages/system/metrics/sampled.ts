@@ -1,4 +1,6 @@
-/** The metrics of the service, sampled while the page is open and can be seen: the last scrape, and a bounded past of some. */
+/** The metrics of the service, sampled while the page is open and can be seen: the last scrape, and a bounded
+ * past of some.
+ */
 
 import { useEffect, useState } from "preact/hooks";
 import { isHttpError } from "../../../../client/mod.ts";

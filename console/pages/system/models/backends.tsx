@@ -1,4 +1,5 @@
-/** The model backends: whether each is used or skipped, and the calls of each kind since the service started. */
+/** The model backends: whether each is used or skipped, and the calls of each kind since the service started.
+ */
 
 import type { SystemBackend } from "../../../../client/mod.ts";
 import { countText, scoreText } from "../../../text/numbers.ts";

@@ -1,4 +1,5 @@
-/** The last deliveries of a webhook as a table: what was delivered, what is tried again, what was given up. */
+/** The last deliveries of a webhook as a table: what was delivered, what is tried again, what was given up.
+ */
 
 import type { Delivery, WebhookOfRun } from "../../../../client/mod.ts";
 import { setQuery } from "../../../shell/place.ts";

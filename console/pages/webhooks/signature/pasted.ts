@@ -1,4 +1,6 @@
-/** What is checked: headers and a body as a person has pasted them, and what is wrong with them. Nothing of it is sent or stored. */
+/** What is checked: headers and a body as a person has pasted them, and what is wrong with them. Nothing of
+ * it is sent or stored.
+ */
 
 import { signal } from "@preact/signals";
 import { verifyWebhook } from "../../../../client/mod.ts";

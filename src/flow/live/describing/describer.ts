@@ -107,9 +107,9 @@ export class Describer {
   }
 
   /**
-   * Describes one picture. Why it may get no `vlm` event: see docs/live/events.md#missing-descriptions. Rejects only
-   * with the reason of the signal. The answer is what explains the events of the picture: the description
-   * that holds for it, also where it is not a new one.
+   * Describes one picture. Why it may get no `vlm` event: see docs/live/events.md#missing-descriptions.
+   * Rejects only with the reason of the signal. The answer is what explains the events of the picture: the
+   * description that holds for it, also where it is not a new one.
    */
   async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Enrichment> {
     let text: string | null = null;

@@ -1,4 +1,6 @@
-/** Decides which frames are at fault and how, from measures of the frames around each: docs/detection/faults.md. */
+/** Decides which frames are at fault and how, from measures of the frames around each:
+ * docs/detection/faults.md.
+ */
 
 import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_range.ts";
 import { ArtifactMeasures } from "./artifact_measures.ts";
@@ -80,8 +82,8 @@ export class ArtifactDetector {
   }
 
   /**
-   * Whether the frames behind it may yet show that a frame, which is the next to be decided, is at fault. Most frames are like their
-   * neighbours, and then a live stream need not wait.
+   * Whether the frames behind it may yet show that a frame, which is the next to be decided, is at fault.
+   * Most frames are like their neighbours, and then a live stream need not wait.
    */
   isOpen(frame: number): boolean {
     const measures = this.#measures;

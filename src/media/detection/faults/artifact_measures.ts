@@ -1,6 +1,9 @@
 /** The measures of the newest frames by name, on which faults are decided. Allocates nothing per frame. */
 
-/** What the kernel measures of a frame, in its order, see assembly/artifact.ts; and the last two, which are made of those. */
+/**
+ * What the kernel measures of a frame, in its order, see assembly/artifact.ts; and the last two, which are
+ * made of those.
+ */
 export const MEASURES = {
   /** Mean of how far luma samples stick out of both neighbours, along rows and down columns. */
   spikesAcross: 0,
@@ -27,7 +30,10 @@ export const MEASURES = {
   newLine: 15,
   /** Difference of luma to the frame before that motion does not explain. */
   unexplained: 16,
-  /** Straight edges along rows: all, those that are new, and those that are gone; in thousandths of the places. */
+  /**
+   * Straight edges along rows: all, those that are new, and those that are gone; in thousandths of the
+   * places.
+   */
   edgesAcross: 17,
   edgesAcrossNew: 18,
   edgesAcrossGone: 19,
@@ -48,7 +54,10 @@ export const MEASURES = {
   stripsBeside: 28,
   /** Thousandths that changed, and are as three frames before. */
   returned: 29,
-  /** Short straight borders where the picture is new: how many, and how clearly they lie on a grid of blocks; 1 is chance. */
+  /**
+   * Short straight borders where the picture is new: how many, and how clearly they lie on a grid of blocks;
+   * 1 is chance.
+   */
   borders: 30,
   borderGrid: 31,
   /**
@@ -134,7 +143,9 @@ export class ArtifactMeasures {
     this.count = 0;
   }
 
-  /** Where the measures of a frame begin; of one outside the stream those of the first or the newest frame. */
+  /**
+   * Where the measures of a frame begin; of one outside the stream those of the first or the newest frame.
+   */
   placeOf(frame: number): number {
     return (Math.max(0, Math.min(frame, this.count - 1)) % KEPT) * ROW;
   }
@@ -174,7 +185,10 @@ export class ArtifactMeasures {
     return (sum - least - largest) / (USUAL - 2);
   }
 
-  /** Whether light explains more than the part `most` of what changed before a frame, in the shot that began with `first`, on average. */
+  /**
+   * Whether light explains more than the part `most` of what changed before a frame, in the shot that began
+   * with `first`, on average.
+   */
   isLitBefore(frame: number, first: number, most: number): boolean {
     const { values } = this;
     const from = Math.max(first + 1, frame - LIT_FRAMES);

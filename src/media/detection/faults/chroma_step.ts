@@ -88,8 +88,8 @@ export interface ChromaStep {
 const step: ChromaStep = { strength: NaN };
 
 /**
- * How clearly chroma changes abruptly, and nothing else. `isKey`: the frame, and not the one before it, refers to no other. The object
- * is the same in every call.
+ * How clearly chroma changes abruptly, and nothing else. `isKey`: the frame, and not the one before it,
+ * refers to no other. The object is the same in every call.
  */
 export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boolean): ChromaStep {
   step.strength = 0;

@@ -1,4 +1,6 @@
-/** Frames whose two fields show different moments, by measures of lines that nothing was averaged of: docs/detection/faults.md#combing. */
+/** Frames whose two fields show different moments, by measures of lines that nothing was averaged of:
+ * docs/detection/faults.md#combing.
+ */
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
@@ -141,7 +143,8 @@ export class CombedFrames {
     }
     this.#noteBefore(frame, isCut);
     const isBehind = frame === this.#end + 1 || frame < this.#shot + SHOT_BEGIN;
-    // A frame that is judged at once is also of the runs that began before it, which later frames have completed.
+    // A frame that is judged at once is also of the runs that began before it, which later frames have
+    // completed.
     for (let start = frame - TOGETHER + 1; start <= frame + (isBehind ? STILL_MAX : 0); start++) {
       if (!this.#alternates(start)) continue;
       const isOne = this.#isComb(start), clearness = isOne ? this.#found : 0;
@@ -190,7 +193,10 @@ export class CombedFrames {
     return start <= this.#run + SUDDEN_WITHIN || (this.#isSuddenComb && start <= this.#end + 1 + STILL_MAX);
   }
 
-  /** Whether the frames from `start` on alternate no more than fine texture does that moves, such as small text. */
+  /**
+   * Whether the frames from `start` on alternate no more than fine texture does that moves, such as small
+   * text.
+   */
   #isFine(start: number, frames: number, isSudden: boolean): boolean {
     const { values } = this.#measures;
     let alternation = 0, spikes = 0;

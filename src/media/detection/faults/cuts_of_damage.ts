@@ -1,4 +1,6 @@
-/** Cuts that are none: where lost parts of the picture appear, and where the picture from before them comes back. */
+/** Cuts that are none: where lost parts of the picture appear, and where the picture from before them comes
+ * back.
+ */
 
 import { CELLS, LUMA_CELLS } from "../frame_history.ts";
 

@@ -59,7 +59,9 @@ const NEAR_MAX = 3.5;
  */
 const NEAR_PART = 0.7;
 
-/** Light explains this part at most of what changed before: old film and a shaken camera look back by chance. */
+/**
+ * Light explains this part at most of what changed before: old film and a shaken camera look back by chance.
+ */
 const STEADY_LIGHT_MAX = 0.25;
 
 /** Frames after which a stretch that is still not clear is given up. */

@@ -1,4 +1,6 @@
-/** Frames that are held: motion that was smooth goes on in every second frame only, and each of these is shown twice. */
+/** Frames that are held: motion that was smooth goes on in every second frame only, and each of these is
+ * shown twice.
+ */
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
@@ -79,7 +81,9 @@ export class JudderingFrames {
     this.#ms = ptsMs;
   }
 
-  /** Whether later frames may show that the frame is held: it is the first one that is like the one before. */
+  /**
+   * Whether later frames may show that the frame is held: it is the first one that is like the one before.
+   */
   isOpen(frame: number): boolean {
     const measures = this.#measures, { values } = measures;
     const before = values[measures.placeOf(frame - 1) + MEASURES.luma1]!, least = REPEAT_MAX * before;

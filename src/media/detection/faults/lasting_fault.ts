@@ -1,4 +1,6 @@
-/** Faults that begin at once, last for a while, and are seen in the frame itself: gray, green, wrong colours, noise, torn lines. */
+/** Faults that begin at once, last for a while, and are seen in the frame itself: gray, green, wrong colours,
+ * noise, torn lines.
+ */
 
 import type { ArtifactKind } from "../../../model/frames/detected_range.ts";
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
@@ -111,7 +113,10 @@ export class LastingFault {
           noiseAt(this.#measures, frame).sign === "salt"));
   }
 
-  /** Goes on to the next frame, and sets `strength`. `isKey`: it is a key frame, and the one before it is none. */
+  /**
+   * Goes on to the next frame, and sets `strength`. `isKey`: it is a key frame, and the one before it is
+   * none.
+   */
   step(frame: number, isCut: boolean, isKey: boolean): void {
     this.#follow(frame, isCut, isKey);
     this.strength = this.#sign === null ? 0 : this.#clearness;

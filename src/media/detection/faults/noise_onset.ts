@@ -1,4 +1,6 @@
-/** Where bursts of noise begin: salt and pepper, torn lines and white ones, by the fine texture of a frame beside those before it. */
+/** Where bursts of noise begin: salt and pepper, torn lines and white ones, by the fine texture of a frame
+ * beside those before it.
+ */
 
 import { type ArtifactMeasures, MEASURES } from "./artifact_measures.ts";
 
@@ -148,7 +150,10 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   return onset;
 }
 
-/** Whether lines appear that took so much of the structure away that it looks like a cut, and change with the next frame. */
+/**
+ * Whether lines appear that took so much of the structure away that it looks like a cut, and change with the
+ * next frame.
+ */
 export function areChangingLines(measures: ArtifactMeasures, frame: number): boolean {
   return areManyLines(measures, frame) && frame + 1 < measures.count && hadNoEdges(measures, frame) &&
     changesAgain(measures, frame);

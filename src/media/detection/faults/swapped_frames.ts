@@ -29,7 +29,8 @@ const pair: Swap = { strength: NaN };
 /** How clearly the frame is one of pairs that changed places. The object is the same in every call. */
 export function swapAt(measures: ArtifactMeasures, frame: number): Swap {
   swap.strength = 0;
-  // The last pair is followed by the next frame in order, so its far step is missing: it counts to the one before.
+  // The last pair is followed by the next frame in order, so its far step is missing: it counts to the one
+  // before.
   for (let first = frame; first >= frame - 3; first--) {
     if (!isPair(measures, first)) continue;
     let pairs = 1, least = pair.strength;

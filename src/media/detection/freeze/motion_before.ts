@@ -21,7 +21,8 @@ export const MOTION_BOUNDS = {
   /** `quantile` where only the last frames count: the middle one. */
   briefQuantile: 0.5,
   /**
-   * A frame that moved more than this times `moved` is a keyframe or a cut, which says nothing of single cells.
+   * A frame that moved more than this times `moved` is a keyframe or a cut, which says nothing of single
+   * cells.
    */
   redrawn: 3,
 } as const;
@@ -34,7 +35,10 @@ const FRAMES_MAX = 60;
 const LAST_FRAMES = 3;
 
 export class MotionBefore {
-  /** Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all of them. */
+  /**
+   * Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all
+   * of them.
+   */
   moved = 0;
   /**
    * The largest change of a cell, in levels, of a frame that stands for all of them; `step` is its mean
@@ -80,8 +84,8 @@ export class MotionBefore {
   }
 
   /**
-   * The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too little is known, or where
-   * `moved` is more than that share of any motion there.
+   * The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too
+   * little is known, or where `moved` is more than that share of any motion there.
    */
   look(history: FrameHistory, frame: number, cut: number, moved: number, share: number): void {
     const bounds = this.#bounds;
@@ -151,7 +155,9 @@ export class MotionBefore {
     return count;
   }
 
-  /** What the `count` frames before `frame` measure, from the least to the most; overwritten by the next call. */
+  /**
+   * What the `count` frames before `frame` measure, from the least to the most; overwritten by the next call.
+   */
   #sort(
     history: FrameHistory,
     measure: "moved" | "largestChange" | "step",

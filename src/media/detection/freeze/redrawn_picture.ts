@@ -1,4 +1,6 @@
-/** Tells whether frames between two that stand still only drew the same picture anew, or changed a part that lies over it. */
+/** Tells whether frames between two that stand still only drew the same picture anew, or changed a part that
+ * lies over it.
+ */
 
 import { changedCells, distanceOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
@@ -7,8 +9,8 @@ import type { Bounds } from "../range_sink.ts";
 /** What makes frames draw the same picture anew. */
 export const REDRAWN_BOUNDS = {
   /**
-   * The most that a keyframe moves, in levels a sample; `changeMax` is the most that it changes a cell, `stepMax`
-   * all cells on average.
+   * The most that a keyframe moves, in levels a sample; `changeMax` is the most that it changes a cell,
+   * `stepMax` all cells on average.
    */
   movedMax: 3,
   changeMax: 3.5,
@@ -24,13 +26,13 @@ export const REDRAWN_BOUNDS = {
   coarseChangeMax: 9,
   coarseStepMax: 1.5,
   /**
-   * The frame behind a coarse keyframe may move by this share of what that one moved, but then the keyframe is
-   * bound by the motion before too.
+   * The frame behind a coarse keyframe may move by this share of what that one moved, but then the keyframe
+   * is bound by the motion before too.
    */
   coarseRest: 0.15,
   /**
-   * A part of the picture may change, as a subtitle does, where no more than this share of the motion before is
-   * left. Where that motion was below `partFast` levels, the frame before the change must repeat exactly.
+   * A part of the picture may change, as a subtitle does, where no more than this share of the motion before
+   * is left. Where that motion was below `partFast` levels, the frame before the change must repeat exactly.
    */
   partRest: 0.03,
   partFast: 5,

@@ -20,7 +20,8 @@ import { isRedrawn, REDRAWN_BOUNDS, type RedrawnBounds } from "./redrawn_picture
 /** What makes a stretch that stands still a freeze. */
 export const STILL_BOUNDS = {
   /**
-   * A still frame moved by at most this share of the motion before, and by at most `movedMax` levels a sample.
+   * A still frame moved by at most this share of the motion before, and by at most `movedMax` levels a
+   * sample.
    */
   movedShare: 0.35,
   /** `movedShare` after motion that is known from the last frames only. */
@@ -28,7 +29,8 @@ export const STILL_BOUNDS = {
   movedMax: 1.2,
   /**
    * In a still frame no cell changes its mean by more than this share of the largest change before, within
-   * `changeMin` and `changeMax` levels. In the first `leadFrames` frames the bounds are `leadShare` and `leadMax`.
+   * `changeMin` and `changeMax` levels. In the first `leadFrames` frames the bounds are `leadShare` and
+   * `leadMax`.
    */
   changeShare: 0.15,
   changeMin: 1.3,
@@ -88,7 +90,8 @@ export const STILL_BOUNDS = {
   restMax: 0.07,
   restFaintMax: 0.06,
   /**
-   * Share of the frames within that must repeat exactly, after motion that is known from the last frames only.
+   * Share of the frames within that must repeat exactly, after motion that is known from the last frames
+   * only.
    */
   briefExactMin: 0.6,
   /**
@@ -98,14 +101,14 @@ export const STILL_BOUNDS = {
   driftMax: 0.42,
   driftFaintMax: 0.2,
   /**
-   * `driftMax` after fast motion, where no cell drifts by `driftCellMax` levels: a codec then mends the picture
-   * for long, everywhere alike.
+   * `driftMax` after fast motion, where no cell drifts by `driftCellMax` levels: a codec then mends the
+   * picture for long, everywhere alike.
    */
   driftEvenMax: 1,
   driftCellMax: 5,
   /**
-   * Least share of the luma cells that moved before and stop. `resumedMin` is the part of these that must move
-   * again in the `afterFrames` frames after the stretch.
+   * Least share of the luma cells that moved before and stop. `resumedMin` is the part of these that must
+   * move again in the `afterFrames` frames after the stretch.
    */
   stoppedMin: 0.22,
   stoppedFaintMin: 0.35,
@@ -141,8 +144,8 @@ export const STILL_BOUNDS = {
   cleanRest: 0.1,
   leastNoisyMs: 250,
   /**
-   * Most motion within a noisy stretch, as a share of what is usual: a burst of faults before the stretch is no
-   * motion.
+   * Most motion within a noisy stretch, as a share of what is usual: a burst of faults before the stretch is
+   * no motion.
    */
   usualShare: 0.3,
   leastToCutMs: 300,
@@ -166,7 +169,10 @@ export const STILL_BOUNDS = {
 
 export type StillBounds = Bounds<typeof STILL_BOUNDS>;
 
-/** All numbers by which freezes are found: of the stretch, of the motion before it, and of what is drawn within. */
+/**
+ * All numbers by which freezes are found: of the stretch, of the motion before it, and of what is drawn
+ * within.
+ */
 export const FREEZE_BOUNDS = { still: STILL_BOUNDS, before: MOTION_BOUNDS, redrawn: REDRAWN_BOUNDS } as const;
 
 export interface FreezeBounds {

@@ -1,17 +1,20 @@
-/** Where a transition may begin or end: frames at which the steps of the picture change, and ends of straight ways. */
+/** Where a transition may begin or end: frames at which the steps of the picture change, and ends of straight
+ * ways.
+ */
 
 import { distanceOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
 
 /*
- * In a transition each cell goes the straight way from what it was to what it will be, all at once or one after the
- * other. Where things or the camera move, cells go to and fro. So the measure is the efficiency of the way:
+ * In a transition each cell goes the straight way from what it was to what it will be, all at once or one
+ * after the other. Where things or the camera move, cells go to and fro. So the measure is the efficiency of
+ * the way:
  *
  *   distance of the pictures before and after / sum of the distances of all neighbours between them
  *
- * It is 1 for a cut too, but there one step is all of the way. A frame is on a straight way if the WINDOW_MS around it have
- * an efficiency of WINDOW_EFFICIENCY, a distance of WINDOW_DISTANCE levels, and no single step that is most of it. A run of
- * such frames reaches as far as the steps do not fall below EDGE of their mean.
+ * It is 1 for a cut too, but there one step is all of the way. A frame is on a straight way if the WINDOW_MS
+ * around it have an efficiency of WINDOW_EFFICIENCY, a distance of WINDOW_DISTANCE levels, and no single step
+ * that is most of it. A run of such frames reaches as far as the steps do not fall below EDGE of their mean.
  */
 const WINDOW_MS = 240;
 const WINDOW_EFFICIENCY = 0.55;
@@ -19,7 +22,10 @@ const WINDOW_DISTANCE = 2;
 const WINDOW_STEP_MAX = 0.62;
 const EDGE = 0.4;
 const REACH_MS = 200;
-/** The steps change where their means before and after differ by this factor, over TURN_MS, but four to ten frames. */
+/**
+ * The steps change where their means before and after differ by this factor, over TURN_MS, but four to ten
+ * frames.
+ */
 const TURN_MIN = 1.6;
 const TURN_MS = 130;
 const TURN_FRAMES_MIN = 4;
@@ -81,7 +87,9 @@ export class StepBreaks {
     return at < 0 ? -1 : this.frames[at]!;
   }
 
-  /** Whether the window around `centre` is on a straight way; `newest` is the last frame that may lie in it. */
+  /**
+   * Whether the window around `centre` is on a straight way; `newest` is the last frame that may lie in it.
+   */
   #look(history: FrameHistory, centre: number, newest: number): void {
     const centreMs = history.ptsMs(centre);
     let from = centre, until = centre;

@@ -1,4 +1,6 @@
-/** What is measured of a stretch of frames to say whether one picture becomes another in it, as numbers from 0 to 255. */
+/** What is measured of a stretch of frames to say whether one picture becomes another in it, as numbers from
+ * 0 to 255.
+ */
 
 import { changedCells, distanceOf, likenessWithin, roughnessOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
@@ -33,7 +35,10 @@ const WAY_POINTS = 20;
 const SIEVE = -900;
 const FINER_SIEVE = -12800;
 
-/** The numbers of a row, in order; the first ones are measured of each stretch, the others where those are promising. */
+/**
+ * The numbers of a row, in order; the first ones are measured of each stretch, the others where those are
+ * promising.
+ */
 export const NUMBERS = [
   ...["most", "efficiency", "distance", "ms", "frames", "other", "before", "after"] as const,
   ...["changes_before", "changes_after", "returns"] as const,
@@ -104,7 +109,10 @@ export class TransitionRow {
     this.#after = this.#median(history, end, Math.min(history.count, end + SURROUNDINGS));
   }
 
-  /** Measures a stretch, which begins before those that were measured; false if it cannot be a transition, then `values` say nothing. */
+  /**
+   * Measures a stretch, which begins before those that were measured; false if it cannot be a transition,
+   * then `values` say nothing.
+   */
   measure(history: FrameHistory, start: number): boolean {
     const end = this.#end;
     const one = start - 1, other = end - 1;

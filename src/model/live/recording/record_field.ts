@@ -1,4 +1,6 @@
-/** The field `record` of the attach configuration: its shape and its rules. See docs/live/clips.md#evidence-clips. */
+/** The field `record` of the attach configuration: its shape and its rules. See
+ * docs/live/clips.md#evidence-clips.
+ */
 
 import * as z from "zod";
 import type { FieldRules } from "../../field_rules.ts";

@@ -1,4 +1,6 @@
-/** How much of a live session's stream is kept for evidence clips, and what a clip has. See docs/live/clips.md#evidence-clips. */
+/** How much of a live session's stream is kept for evidence clips, and what a clip has. See
+ * docs/live/clips.md#evidence-clips.
+ */
 
 import type { Extent } from "../../frames/coordinates.ts";
 import { LIMITS } from "../../../contract/limits.ts";

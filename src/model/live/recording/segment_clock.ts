@@ -1,10 +1,14 @@
-/** When the segments of a recording were seen: places their media times on the clock of the machine. See docs/cameras.md#recording. */
+/** When the segments of a recording were seen: places their media times on the clock of the machine. See
+ * docs/cameras.md#recording.
+ */
 
 export interface SegmentMedia {
   /** When the segment begins: this and the end are media times, milliseconds. */
   readonly startMs: number;
   readonly endMs: number;
-  /** The least of arrival time minus media time of its units, milliseconds: no unit comes before it was seen. */
+  /**
+   * The least of arrival time minus media time of its units, milliseconds: no unit comes before it was seen.
+   */
   readonly lagMs: number;
 }
 

@@ -1,4 +1,6 @@
-/** Viewers of a live session, without the rest of the service: waiting, being slow, a session that goes on in another run. */
+/** Viewers of a live session, without the rest of the service: waiting, being slow, a session that goes on in
+ * another run.
+ */
 
 import assert from "node:assert/strict";
 import { Metrics } from "../../../../src/contract/metrics.ts";
