@@ -2,7 +2,7 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, CELLS, LUMA_CELLS } from "./frame_history.ts";
-import { type Bounds, confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
+import { type BoundsOf, confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /** What makes a frame black. */
 export const BLACK_BOUNDS = {
@@ -34,7 +34,7 @@ export const BLACK_BOUNDS = {
   chromaMax: 6,
 } as const;
 
-export type BlackBounds = Bounds<typeof BLACK_BOUNDS>;
+export type BlackBounds = BoundsOf<typeof BLACK_BOUNDS>;
 
 /**
  * Finds black stretches. A frame is black on its own, so that a range is exact to the frame and a live stream

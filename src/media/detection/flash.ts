@@ -3,7 +3,7 @@
 import { likenessOf, roughnessOf } from "./cell_structure.ts";
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, LUMA_CELLS } from "./frame_history.ts";
-import { type Bounds, confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
+import { type BoundsOf, confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /** What makes a rise of the brightness a flash. */
 export const FLASH_BOUNDS = {
@@ -43,7 +43,7 @@ export const FLASH_BOUNDS = {
   beforeMax: 0.4,
 } as const;
 
-export type FlashBounds = Bounds<typeof FLASH_BOUNDS>;
+export type FlashBounds = BoundsOf<typeof FLASH_BOUNDS>;
 
 export class FlashDetector implements RangeDetector {
   readonly #sink: RangeSink;

@@ -32,7 +32,7 @@ export interface RangeSink {
 }
 
 /** The numbers that a detector decides by, where they are others than those that it has. */
-export type Bounds<Own> = { readonly [Name in keyof Own]: number };
+export type BoundsOf<Own> = { readonly [Name in keyof Own]: number };
 
 /**
  * The confidence of a range from how far it is inside the bounds of its detector: 0, just inside, is 0.5; 1

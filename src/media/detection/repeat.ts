@@ -2,7 +2,7 @@
 
 import { BLOCK_STRIDE, COUNTS, RepeatKernel } from "../kernels/repeat_kernel.ts";
 import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
-import { type Bounds, confidenceOf, type RangeSink } from "./range_sink.ts";
+import { type BoundsOf, confidenceOf, type RangeSink } from "./range_sink.ts";
 
 /*
  *   first playing            second playing
@@ -75,7 +75,7 @@ export const REPEAT_BOUNDS = {
   misfitFloor: 0.1,
 } as const;
 
-export type RepeatBounds = Bounds<typeof REPEAT_BOUNDS>;
+export type RepeatBounds = BoundsOf<typeof REPEAT_BOUNDS>;
 
 const LONGEST_LAG = 300;
 const FOLLOWED = 12;

@@ -1,7 +1,7 @@
 /** How a picture moved just before a frame: what a stretch that stands still is compared with. */
 
 import type { FrameHistory } from "../frame_history.ts";
-import type { Bounds } from "../range_sink.ts";
+import type { BoundsOf } from "../range_sink.ts";
 
 /** Which frames tell how a picture moved. */
 export const MOTION_BOUNDS = {
@@ -27,7 +27,7 @@ export const MOTION_BOUNDS = {
   redrawn: 3,
 } as const;
 
-export type MotionBounds = Bounds<typeof MOTION_BOUNDS>;
+export type MotionBounds = BoundsOf<typeof MOTION_BOUNDS>;
 
 /** Most frames that are looked at. */
 const FRAMES_MAX = 60;

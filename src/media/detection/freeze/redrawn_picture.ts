@@ -4,7 +4,7 @@
 
 import { changedCells, distanceOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
-import type { Bounds } from "../range_sink.ts";
+import type { BoundsOf } from "../range_sink.ts";
 
 /** What makes frames draw the same picture anew. */
 export const REDRAWN_BOUNDS = {
@@ -45,7 +45,7 @@ export const REDRAWN_BOUNDS = {
   partLevels: 2,
 } as const;
 
-export type RedrawnBounds = Bounds<typeof REDRAWN_BOUNDS>;
+export type RedrawnBounds = BoundsOf<typeof REDRAWN_BOUNDS>;
 
 /**
  * Whether the frames between `last` and `frame` only drew the picture anew or changed a part of it;

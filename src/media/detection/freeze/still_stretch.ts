@@ -2,7 +2,7 @@
 
 import { CUT_SCORE_THRESHOLD } from "../../../model/frames/signals.ts";
 import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
-import { type Bounds, confidenceOf, type CutScores } from "../range_sink.ts";
+import { type BoundsOf, confidenceOf, type CutScores } from "../range_sink.ts";
 import { MOTION_BOUNDS, MotionBefore, type MotionBounds } from "./motion_before.ts";
 import { PictureDrift } from "./picture_drift.ts";
 import { isRedrawn, REDRAWN_BOUNDS, type RedrawnBounds } from "./redrawn_picture.ts";
@@ -167,7 +167,7 @@ export const STILL_BOUNDS = {
   cutRestMax: 0.03,
 } as const;
 
-export type StillBounds = Bounds<typeof STILL_BOUNDS>;
+export type StillBounds = BoundsOf<typeof STILL_BOUNDS>;
 
 /**
  * All numbers by which freezes are found: of the stretch, of the motion before it, and of what is drawn
