@@ -11,6 +11,7 @@ COPY scripts scripts
 RUN SETUP=deno source scripts/bootstrap.sh && install -m 0755 "$DENO" /usr/local/bin/deno && rm -rf .tools
 COPY src src
 COPY wasm wasm
+COPY weights weights
 COPY seccomp seccomp
 COPY schemas schemas
 COPY pages pages
@@ -34,6 +35,7 @@ COPY --from=build /opt/deno /opt/deno
 COPY --from=build /opt/service/deno.json /opt/service/deno.lock ./
 COPY --from=build /opt/service/src src
 COPY --from=build /opt/service/wasm wasm
+COPY --from=build /opt/service/weights weights
 COPY --from=build /opt/service/seccomp seccomp
 COPY --from=build /opt/service/dist dist
 COPY deploy/image/healthy /usr/local/bin/healthy

@@ -28,6 +28,16 @@ export function constantsIn(source: string): Constant[] {
     .filter(({ name, value }) => Number.isFinite(value) && !LAYOUT.test(name));
 }
 
+/** The numbers of the bounds in a source, which stand in objects such as `BLACK_BOUNDS`. */
+export function boundsIn(source: string): Constant[] {
+  return [...source.matchAll(/^export const \w+_BOUNDS = \{\n[^]*?^\} as const;/gm)].flatMap((block) =>
+    [...block[0].matchAll(/^ {2}(\w+): (-?[\d_.]+)(?=,)/gm)].map(([line, name, text]) => ({
+      ...{ name: name!, value: Number(text!.replaceAll("_", "")), text: text! },
+      at: block.index + block[0].indexOf(line!) + line!.length - text!.length,
+    }))
+  );
+}
+
 /** The value times a factor. A whole number stays one, and changes by one at least. */
 export function scaled({ value, text }: Pick<Constant, "value" | "text">, factor: number): number {
   if (text.includes(".")) return value * factor;

@@ -1,8 +1,7 @@
 /**
  * Fits the cut detector: `./scripts/deno run -A lab/fit_cuts.ts [--measure | --add FOLDER...]`. Without
- * options it reads `fixtures/quality/cut_rows.bin.gz`, writes `assembly/cut/weights.ts` and prints what the
- * trees find of the videos that they were fitted on, and of sources that took no part. See
- * docs/detection.md#cuts.
+ * options it reads `fixtures/quality/cut_rows.bin.gz`, writes `weights/cut.json` and prints what the trees
+ * find of the videos that they were fitted on, and of sources that took no part. See docs/detection.md#cuts.
  */
 
 import { basename } from "node:path";
@@ -11,12 +10,11 @@ import { drawnFilms, windowFilms } from "./cuts/drawn_films.ts";
 import { measureRows } from "./cuts/measure_rows.ts";
 import { joinedRows, readRows, writeRows } from "./cuts/rows.ts";
 import { fitRows, judge, oddsApart, oddsOf } from "./cuts/validate.ts";
-import { weightsText } from "./cuts/weights_file.ts";
+import { rowsOf, writeWeights } from "./cuts/weights_file.ts";
 import { fittedTable } from "./scores/fitted_table.ts";
 import { findVideos } from "./scores/videos.ts";
 
-const ROWS = new URL("../fixtures/quality/cut_rows.bin.gz", import.meta.url);
-const WEIGHTS = new URL("../assembly/cut/weights.ts", import.meta.url);
+const ROWS = rowsOf("cut");
 
 /** Drawn films that are added to the videos that are measured. */
 const DRAWN_FILMS = 60;
@@ -47,7 +45,7 @@ for (const folder of values.add ? positionals : []) {
 }
 const rows = await readRows(ROWS);
 const weights = fitRows(rows);
-await Deno.writeTextFile(WEIGHTS, weightsText(weights));
+writeWeights("cut", { cut: weights });
 const inSample = judge(rows, oddsOf(rows, weights));
 const apart = judge(rows, oddsApart(rows, rows, FOLDS));
 console.log(fittedTable(inSample, apart));

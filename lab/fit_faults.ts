@@ -1,20 +1,20 @@
 /**
  * Fits the detector of damaged parts: `./scripts/deno run -A lab/fit_faults.ts [--measure|--add FOLDER...]`.
- * Without options it reads `fixtures/quality/fault_rows.bin.gz`, writes
- * `src/media/detection/faults/damage_weights.ts` and prints which frames the trees find in the videos that
- * they were fitted on, and in those of sources that took no part. See docs/detection/faults.md.
+ * Without options it reads `fixtures/quality/fault_rows.bin.gz`, writes `weights/damage.json` and prints
+ * which frames the trees find in the videos that they were fitted on, and in those of sources that took no
+ * part. See docs/detection/faults.md.
  */
 
 import { parseArgs } from "node:util";
 import { appendedRows, readRows, writeRows } from "./cuts/rows.ts";
-import { damageWeightsText, fitFaults, judgeApart, type Judged, judgeDamage } from "./faults/fit_damage.ts";
+import { rowsOf, writeWeights } from "./cuts/weights_file.ts";
+import { fitFaults, judgeApart, type Judged, judgeDamage } from "./faults/fit_damage.ts";
 import { measureFaults } from "./faults/measure_faults.ts";
 import type { FaultRows } from "./faults/rows.ts";
 import { rates } from "./scores/score.ts";
 import { findVideos } from "./scores/videos.ts";
 
-const ROWS = new URL("../fixtures/quality/fault_rows.bin.gz", import.meta.url);
-const WEIGHTS = new URL("../src/media/detection/faults/damage_weights.ts", import.meta.url);
+const ROWS = rowsOf("damage");
 
 const { values, positionals } = parseArgs({
   args: Deno.args,
@@ -28,7 +28,7 @@ if (values.measure || values.add) {
 }
 const rows = await readRows<FaultRows>(ROWS);
 const weights = fitFaults(rows);
-await Deno.writeTextFile(WEIGHTS, damageWeightsText(weights));
+writeWeights("damage", { ...weights });
 const fitted = judgeDamage(rows, () => weights), apart = judgeApart(rows);
 console.log("kind              fitted P      R   others P      R   false markers: fitted, others, in frames");
 for (const kind of [...apart.keys()].sort()) print(kind, fitted.get(kind)!, apart.get(kind)!);

@@ -12,7 +12,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { MODULES } from "../scripts/build_wasm.ts";
-import { type Constant, constantsIn, scaled } from "./constants.ts";
+import { boundsIn, type Constant, constantsIn, scaled } from "./constants.ts";
 import { FIGURES } from "./scores/score.ts";
 import { rateOf, sumOf, type Totals, totalsOfVideos } from "./scores/score_table.ts";
 import { makeSmallSet } from "./small_set.ts";
@@ -118,7 +118,8 @@ async function measured(variant: Variant, videos: readonly LabelledVideo[]): Pro
 }
 
 async function constantsOf(file: string): Promise<FileConstant[]> {
-  return constantsIn(await Deno.readTextFile(join(ROOT, file))).map((constant) => ({ ...constant, file }));
+  const source = await Deno.readTextFile(join(ROOT, file));
+  return [...constantsIn(source), ...boundsIn(source)].map((constant) => ({ ...constant, file }));
 }
 
 /**
@@ -135,7 +136,7 @@ async function kernelFiles(): Promise<string[]> {
   const files: string[] = [];
   const seen = new Set<string>();
   const follow = async (file: string) => {
-    if (seen.has(file)) return;
+    if (seen.has(file) || file.startsWith("weights/")) return;
     seen.add(file);
     files.push(file);
     const source = await Deno.readTextFile(join(ROOT, file));

@@ -8,7 +8,7 @@ import type { Measured } from "./scores/measure.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 /** What is copied, and what is only linked to because nothing changes it. */
-const COPIED = ["assembly", "src", "wasm", "scripts", "test", "deno.json", "deno.lock"];
+const COPIED = ["assembly", "src", "wasm", "weights", "scripts", "lab", "test", "deno.json", "deno.lock"];
 const PRISTINE = ".pristine";
 const LINKED = ["fixtures", "schemas", "docs"];
 

@@ -6,6 +6,7 @@
 
 import asc from "assemblyscript/asc";
 import { basename, join } from "node:path";
+import type { WeightsFile } from "../src/base/fitted_trees.ts";
 import { inspectKernel } from "./inspect_wasm.ts";
 
 /**
@@ -75,12 +76,31 @@ function countVectorInstructions(text: string): number {
 
 function readSource(name: string): string | null {
   try {
+    if (/^weights\/\w+\.ts$/.test(name)) return treesSource(name.replace(".ts", ".json"));
     return Deno.readTextFileSync(join(root, name));
   } catch (error) {
     // The compiler asks for `x.ts` first and for `x/index.ts` next.
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
+}
+
+/** The only trees of a file of `weights/` as lists in the memory of a module. */
+function treesSource(name: string): string {
+  const [trees] = Object.values((JSON.parse(Deno.readTextFileSync(join(root, name))) as WeightsFile).trees);
+  const { bias, roots, features, thresholds, low, high, leaves } = trees!;
+  const list = (name: string, type: string, numbers: readonly number[]) =>
+    `export const ${name}: usize = memory.data<${type}>([${numbers}]);`;
+  return [
+    `export const BIAS: i32 = ${bias};`,
+    `export const TREES: i32 = ${roots.length};`,
+    list("ROOTS", "i16", roots),
+    list("FEATURES_ASKED", "u8", features),
+    list("THRESHOLDS", "u8", thresholds),
+    list("LOW", "i16", low),
+    list("HIGH", "i16", high),
+    list("LEAVES", "i16", leaves),
+  ].join("\n");
 }
 
 /** What is wrong with the committed module; undefined when it is up to date. */

@@ -2,7 +2,9 @@
  * says.
  */
 
-import { BIAS, FEATURES_ASKED, HIGH, LEAVES, LOW, ROOTS, THRESHOLDS, TREES } from "./weights";
+import { BIAS, FEATURES_ASKED, HIGH, LEAVES, LOW, ROOTS, THRESHOLDS, TREES } from "../../weights/cut";
+
+// The compiler gets the trees of weights/cut.json as a module of lists: see scripts/build_wasm.ts.
 
 /** A leaf of this value is one unit of the logarithm of the odds. */
 export const LEAF_ONE: f32 = 4096;

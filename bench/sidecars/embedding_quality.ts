@@ -8,8 +8,8 @@
 
 import { basename, join } from "node:path";
 import { cosineDistance, type Quantized, quantized } from "../../src/model/live/novelty.ts";
-import { JpegDecoder } from "../../src/sidecar/embedding/jpeg_decoder.ts";
 import { describePicture } from "../../src/sidecar/embedding/picture_descriptor.ts";
+import { smallPicture } from "../../src/sidecar/embedding/small_picture.ts";
 import { percentile } from "../support.ts";
 
 const THRESHOLD = 0.01;
@@ -32,12 +32,11 @@ interface Picture {
 }
 
 if (import.meta.main) {
-  await using decoder = new JpegDecoder("ffmpeg");
   const pictures: Picture[] = [];
   let decodeMs = 0;
   for (const path of clips()) {
     const startedMs = performance.now();
-    const own = await picturesOf(path, decoder);
+    const own = await picturesOf(path);
     decodeMs += performance.now() - startedMs;
     if (own.length < 2) continue;
     pictures.push(...own);
@@ -90,7 +89,7 @@ function familyOf(path: string): string {
 }
 
 /** Embeddings of JPEGs like those of the service, computed as in the sidecar. */
-async function picturesOf(path: string, decoder: JpegDecoder): Promise<Picture[]> {
+async function picturesOf(path: string): Promise<Picture[]> {
   const folder = await Deno.makeTempDir({ prefix: "embedding-quality-" });
   try {
     const args = ["-v", "error", "-i", path, "-frames:v", String(PICTURES_MAX)];
@@ -107,7 +106,7 @@ async function picturesOf(path: string, decoder: JpegDecoder): Promise<Picture[]
     let shot = 0;
     for (const [at, name] of names.sort().entries()) {
       if (at > 0 && (scores[at] ?? 0) >= CUT_SCORE) shot++;
-      const rgb = await decoder.decode(await Deno.readFile(join(folder, name)), new AbortController().signal);
+      const rgb = smallPicture(await Deno.readFile(join(folder, name)));
       pictures.push({ embedding: quantized(describePicture(rgb))!, shot, clip: path });
     }
     return pictures;

@@ -1,6 +1,6 @@
 /** Fits the cut detector and judges it, also on sources that took no part in the fit. */
 
-import { type FittedTrees, oddsByTrees } from "../../src/media/detection/gradual/fitted_trees.ts";
+import { type FittedTrees, oddsByTrees } from "../../src/base/fitted_trees.ts";
 import { seededRandom } from "../../test/support/seeded_random.ts";
 import { groupOf } from "../edits/files/origins.ts";
 import { addCounts, type Counts, tallyCuts } from "../scores/score.ts";

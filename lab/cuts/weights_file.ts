@@ -1,9 +1,32 @@
-/** Writes fitted trees as source code: whole numbers only, so that what is shipped and this fit agree
- * exactly.
- */
+/** Writes fitted trees as files of `weights/`: whole numbers, so that what is shipped and this fit agree. */
 
-import { type FittedTrees, LEAF_ONE } from "../../src/media/detection/gradual/fitted_trees.ts";
+import { type FittedTrees, LEAF_ONE, treesOf } from "../../src/base/fitted_trees.ts";
 import type { Model } from "./boosting.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+
+/** The files of `weights/`: what their trees tell, which program fits them and on which rows. */
+const FILES = {
+  cut: ["whether a frame is the first one after a cut", "lab/fit_cuts.ts", "cut_rows"],
+  gradual: ["whether a stretch of frames is a gradual transition", "lab/fit_gradual.ts", "gradual_rows"],
+  damage: [
+    "whether parts of a frame are damaged, and where damage is over",
+    "lab/fit_faults.ts",
+    "fault_rows",
+  ],
+} as const;
+
+export type WeightsName = keyof typeof FILES;
+
+const HOW_TO_READ =
+  "Trees of whole numbers: `roots` has the first node of each. Node n asks whether number " +
+  "features[n] of a row is above thresholds[n]; then high[n] follows, else low[n]. Below 0 stands a leaf, " +
+  `-1 - index. \`bias\` and a leaf of each tree add up to the logarithm of the odds, times ${LEAF_ONE}.`;
+
+/** Where the rows lie on which trees are fitted. */
+export function rowsOf(name: WeightsName): URL {
+  return new URL(`fixtures/quality/${FILES[name][2]}.bin.gz`, ROOT);
+}
 
 /** The trees in the form of the kernel, whose LEAF_ONE in `assembly/cut/decision.ts` is the same. */
 export function weightsOf(model: Model): FittedTrees {
@@ -23,48 +46,27 @@ export function weightsOf(model: Model): FittedTrees {
       leaves.push(Math.max(-32768, Math.min(32767, Math.round(leaf * LEAF_ONE))));
     }
   }
-  return { bias: Math.round(model.bias * LEAF_ONE), roots, features, thresholds, low, high, leaves };
+  return treesOf({ bias: Math.round(model.bias * LEAF_ONE), roots, features, thresholds, low, high, leaves });
 }
 
-/** The text of `src/media/detection/gradual/weights.ts`. */
-export function transitionTreesText(trees: FittedTrees): string {
-  const lists = (["roots", "features", "thresholds", "low", "high", "leaves"] as const)
-    .map((name) => `  ${name}: [\n${wrapped(trees[name])}\n  ],\n`);
-  return [
-    "/** The fitted trees of gradual transitions: made by `lab/fit_gradual.ts`, not by hand. */\n// deno-fmt-ignore-file\n",
-    'import type { FittedTrees } from "./fitted_trees.ts";\n',
-    `export const TRANSITION_TREES: FittedTrees = {\n  bias: ${trees.bias},\n${lists.join("")}};\n`,
-  ].join("\n");
+/** The text of a file of `weights/`: a list a line. */
+export function weightsText(name: WeightsName, trees: Readonly<Record<string, FittedTrees>>): string {
+  const [tells, madeBy, rows] = FILES[name];
+  const header = { tells, madeBy, madeOf: `fixtures/quality/${rows}.bin.gz`, howToRead: HOW_TO_READ };
+  const plain = (_: string, value: unknown) => ArrayBuffer.isView(value) ? [...value as Int16Array] : value;
+  return `${JSON.stringify({ ...header, trees }, plain).replaceAll(/\],|\{|",/g, "$&\n")}\n`;
 }
 
-/** The text of `assembly/cut/weights.ts`. */
-export function weightsText(weights: FittedTrees): string {
-  const array = (name: string, type: string, numbers: readonly number[]) =>
-    `export const ${name}: usize = memory.data<${type}>([\n${wrapped(numbers)}\n]);\n`;
-  return [
-    "/** The fitted trees of the cut detector: made by `lab/fit_cuts.ts`, not by hand. */\n// deno-fmt-ignore-file\n",
-    `export const BIAS: i32 = ${weights.bias};\nexport const TREES: i32 = ${weights.roots.length};\n`,
-    "/** The first node of each tree. */",
-    array("ROOTS", "i16", weights.roots),
-    "/** For each node: the number that is asked for, and the threshold that it must be above to go to HIGH. */",
-    array("FEATURES_ASKED", "u8", weights.features),
-    array("THRESHOLDS", "u8", weights.thresholds),
-    "/** The nodes that follow; leaves are -1 - index. */",
-    array("LOW", "i16", weights.low),
-    array("HIGH", "i16", weights.high),
-    array("LEAVES", "i16", weights.leaves),
-  ].join("\n").replaceAll("*/\n\n", "*/\n").trimEnd() + "\n";
+/** The committed text of a file of `weights/`. */
+export function committedWeights(name: WeightsName): string {
+  return Deno.readTextFileSync(fileOf(name));
 }
 
-export function wrapped(numbers: readonly number[]): string {
-  const lines: string[] = [];
-  let line = " ";
-  for (const number of numbers) {
-    if (line.length + `${number}`.length + 2 > 110) {
-      lines.push(line);
-      line = " ";
-    }
-    line += ` ${number},`;
-  }
-  return [...lines, line].join("\n");
+/** Writes a file of `weights/`. */
+export function writeWeights(name: WeightsName, trees: Readonly<Record<string, FittedTrees>>): void {
+  Deno.writeTextFileSync(fileOf(name), weightsText(name, trees));
+}
+
+function fileOf(name: WeightsName): URL {
+  return new URL(`weights/${name}.json`, ROOT);
 }

@@ -1,15 +1,19 @@
 /** Fits the trees of the detector of damaged parts, and judges them, also on sources that took no part. */
 
+import type { FittedTrees } from "../../src/base/fitted_trees.ts";
 import {
   DAMAGE_FEATURES,
   DAMAGE_REACH,
   DamageHistory,
 } from "../../src/media/detection/faults/damage_features.ts";
-import { DAMAGE_LOOKAHEAD, DamagedParts } from "../../src/media/detection/faults/damaged_parts.ts";
-import type { DamageWeights } from "../../src/media/detection/faults/damage_trees.ts";
+import {
+  DAMAGE_LOOKAHEAD,
+  DamagedParts,
+  type DamageWeights,
+} from "../../src/media/detection/faults/damaged_parts.ts";
 import { seededRandom } from "../../test/support/seeded_random.ts";
 import { fit, type FitOptions } from "../cuts/boosting.ts";
-import { weightsOf, wrapped } from "../cuts/weights_file.ts";
+import { weightsOf } from "../cuts/weights_file.ts";
 import { addCounts, type Counts, tallyFrames } from "../scores/score.ts";
 import type { FaultRows, FaultVideo, Span } from "./rows.ts";
 
@@ -21,21 +25,8 @@ const OPTIONS: Omit<FitOptions, "random" | "trees"> = {
 const SOUND_STEP = 2;
 /** Step between the frames within drawn damage that are used to show what has not healed: every third one. */
 const DRAWN_STEP = 3;
-/** How many trees are fitted for each of FaultWeights. */
+/** How many trees are fitted for each of DamageWeights. */
 export const FAULT_TREES = { damage: 120, silent: 120, healing: 60 } as const;
-
-/** The trees of the detector of damaged parts, by what they tell. */
-export interface FaultWeights {
-  /** Trees that tell where damage is. */
-  readonly damage: DamageWeights;
-  /**
-   * Trees that tell where damage is where decoders do not notice changed bytes, so that it may be damage of
-   * that as well.
-   */
-  readonly silent: DamageWeights;
-  /** Trees that tell where damage that `silent` found is over before a frame is made of no other. */
-  readonly healing: DamageWeights;
-}
 
 /**
  * The trees that are fitted on all videos, or on those of which `isUsed` says so; with a `share` only the
@@ -45,8 +36,8 @@ export function fitFaults(
   rows: FaultRows,
   isUsed: (video: FaultVideo) => boolean = () => true,
   share = 1,
-): FaultWeights {
-  const options = (of: keyof FaultWeights) => ({ ...OPTIONS, trees: FAULT_TREES[of] * share });
+): DamageWeights {
+  const options = (of: keyof DamageWeights) => ({ ...OPTIONS, trees: FAULT_TREES[of] * share });
   return {
     damage: fitTrees(rows, (video) => !video.lasting && isUsed(video), options("damage"), isDamagedAt),
     silent: fitTrees(rows, isUsed, options("silent"), isDamagedAt),
@@ -78,7 +69,7 @@ function fitTrees(
   isUsed: (video: FaultVideo) => boolean,
   options: Omit<FitOptions, "random">,
   labelAt: (video: FaultVideo, frame: number) => boolean | null,
-): DamageWeights {
+): FittedTrees {
   const all = videos.reduce((frames, video) => frames + video.frames, 0);
   const numbers = new Uint8Array(all * DAMAGE_FEATURES);
   const labels: number[] = [];
@@ -106,18 +97,7 @@ function fitTrees(
     weights: new Float64Array(labels.length).fill(1),
   };
   const rows = Int32Array.from(labels.keys());
-  const { bias, roots, features, thresholds, low, high, leaves } = weightsOf(
-    fit(samples, rows, { ...options, random: seededRandom(SEED) }),
-  );
-  return {
-    bias,
-    roots: Int16Array.from(roots),
-    features: Uint8Array.from(features),
-    thresholds: Uint8Array.from(thresholds),
-    low: Int16Array.from(low),
-    high: Int16Array.from(high),
-    leaves: Int16Array.from(leaves),
-  };
+  return weightsOf(fit(samples, rows, { ...options, random: seededRandom(SEED) }));
 }
 
 function isIn(spans: readonly Span[], frame: number): boolean {
@@ -135,7 +115,7 @@ export interface Judged {
 /** What is found in each kind of video by the trees that `weightsFor` gives for it. */
 export function judgeDamage(
   { videos, values, width }: FaultRows,
-  weightsFor: (video: FaultVideo) => FaultWeights,
+  weightsFor: (video: FaultVideo) => DamageWeights,
 ): Map<string, Judged> {
   const judged = new Map<string, Judged>();
   let first = 0;
@@ -167,7 +147,7 @@ function damagedSpans(
   { frames, shots, lasting }: FaultVideo,
   codes: Uint8Array,
   width: number,
-  weights: FaultWeights,
+  weights: DamageWeights,
 ): Span[] {
   const detector = new DamagedParts(weights);
   const spans: [number, number][] = [];
@@ -194,32 +174,4 @@ export function judgeApart(rows: FaultRows): Map<string, Judged> {
     groups.map((group) => [group, fitFaults(rows, (video) => group === null || video.group !== group)]),
   );
   return judgeDamage(rows, ({ group }) => weights.get(group)!);
-}
-
-/** The text of `src/media/detection/faults/damage_weights.ts`. */
-export function damageWeightsText({ damage, silent, healing }: FaultWeights): string {
-  return [
-    "/** The fitted trees of the detector of damaged parts: made by `lab/fit_faults.ts`, not by hand. */",
-    "// deno-fmt-ignore-file\n",
-    'import type { DamageWeights } from "./damage_trees.ts";\n',
-    ...treesText("DAMAGE_WEIGHTS", damage),
-    ...treesText("SILENT_WEIGHTS", silent),
-    ...treesText("HEALING_WEIGHTS", healing),
-  ].join("\n").trimEnd() + "\n";
-}
-
-function treesText(name: string, weights: DamageWeights): string[] {
-  const array = (name: keyof DamageWeights, type: string) =>
-    `  ${name}: ${type}.of(\n${wrapped([...weights[name] as Int16Array])}\n  ),`;
-  return [
-    `export const ${name}: DamageWeights = {`,
-    `  bias: ${weights.bias},`,
-    array("roots", "Int16Array"),
-    array("features", "Uint8Array"),
-    array("thresholds", "Uint8Array"),
-    array("low", "Int16Array"),
-    array("high", "Int16Array"),
-    array("leaves", "Int16Array"),
-    "};\n",
-  ];
 }

@@ -3,8 +3,7 @@
  */
 
 import type { RangeFigure } from "../scores/score.ts";
-import { scaled } from "../constants.ts";
-import type { DetectionCopy, DetectorConstant } from "./detection_copy.ts";
+import { type Constant, scaled } from "../constants.ts";
 import type { FoldSet } from "./fold_sets.ts";
 import { type FoldedVideo, RangeTally } from "./range_tally.ts";
 import type { FrameRange } from "../scores/truth.ts";
@@ -15,39 +14,33 @@ const FACTORS = [0.8, 0.9, 1.1, 1.25];
 const TRIED = 8;
 const LEAST_GAIN = 1e-6;
 
-/** What is asked of a copy of the detectors. */
-export type Changeable = Pick<DetectionCopy, "constantsOf" | "set">;
-
 /** A number and its other value. */
 export interface Change {
-  readonly constant: DetectorConstant;
+  readonly constant: Omit<Constant, "at">;
   readonly value: number;
 }
 
 export class ChosenConstants {
-  readonly #copy: Changeable;
   readonly #videos: readonly FoldedVideo[];
   readonly #figure: RangeFigure;
-  readonly #find: () => Iterable<readonly FrameRange[]>;
+  readonly #find: (changes: readonly Change[]) => Iterable<readonly FrameRange[]>;
   readonly #single: readonly Change[];
   readonly #known = new Map<string, RangeTally>();
 
   /** How often numbers were chosen, and how often others than those that the service has. */
   readonly choices = { all: 0, other: 0 };
 
-  /** `find` runs the copy's detector on all videos. */
-  constructor(copy: Changeable, { videos, figure, entry, find }: {
+  /** `find` runs the detector on all videos, with these changes of its `constants`. */
+  constructor({ videos, figure, constants, find }: {
     readonly videos: readonly FoldedVideo[];
     readonly figure: RangeFigure;
-    /** The file of the detector. */
-    readonly entry: string;
-    readonly find: () => Iterable<readonly FrameRange[]>;
+    readonly constants: readonly Omit<Constant, "at">[];
+    readonly find: (changes: readonly Change[]) => Iterable<readonly FrameRange[]>;
   }) {
-    this.#copy = copy;
     this.#videos = videos;
     this.#figure = figure;
     this.#find = find;
-    this.#single = copy.constantsOf(entry).flatMap((constant) =>
+    this.#single = constants.flatMap((constant) =>
       FACTORS.map((factor) => ({ constant, value: scaled(constant, factor) }))
     );
   }
@@ -78,16 +71,11 @@ export class ChosenConstants {
 
   /** What is found in each video with these changes. */
   foundWith(changes: readonly Change[]): (readonly FrameRange[])[] {
-    for (const { constant, value } of changes) this.#copy.set(constant, value);
-    try {
-      return [...this.#find()];
-    } finally {
-      for (const { constant } of changes) this.#copy.set(constant, constant.value);
-    }
+    return [...this.#find(changes)];
   }
 
   #tally(changes: readonly Change[]): RangeTally {
-    const key = changes.map(({ constant: { file, name }, value }) => `${file} ${name} ${value}`).sort()
+    const key = changes.map(({ constant: { name }, value }) => `${name} ${value}`).sort()
       .join();
     const known = this.#known.get(key);
     if (known) return known;

@@ -3,14 +3,16 @@
 import type { Predictions, RangeFigure } from "../scores/score.ts";
 import { askedOf, RANGE_FIGURES } from "../scores/score.ts";
 import type { FrameRange } from "../scores/truth.ts";
-import type { Detector } from "../../src/model/frames/detected_range.ts";
-import { ChosenConstants } from "./chosen_constants.ts";
+import { RangeDetectors } from "../../src/media/detection/range_detectors.ts";
+import { numbersIn, RANGE_BOUNDS, withNumbers } from "./bounds.ts";
+import { type Change, ChosenConstants } from "./chosen_constants.ts";
 import { cutsApart } from "./cuts.ts";
-import { DetectionCopy } from "./detection_copy.ts";
+import { rangesIn } from "./detected.ts";
+import { FaultsCopy } from "./faults_copy.ts";
 import { gradualApart } from "./gradual.ts";
 import { type FoldSet, joined, VideoFolds } from "./fold_sets.ts";
 import type { FoldedVideo } from "./range_tally.ts";
-import type { RecordedVideo, Recording } from "./recording.ts";
+import type { RecordedVideo } from "./recording.ts";
 
 /** Makes one detector again, without some sources. */
 export interface Maker {
@@ -28,11 +30,11 @@ type MakeMaker = (videos: readonly FoldedVideo[], folds: number, transitions: Fo
 /** How each detector is made again. One that is fitted has an entry that fits it anew. */
 const MAKERS: Readonly<Record<RangeFigure, MakeMaker>> = {
   gradual: gradualApart,
-  flashes: byConstants("flashes", "ranges/flash.ts", "flash"),
-  freezes: byConstants("freezes", "freeze/freeze.ts", "freeze"),
-  black: byConstants("black", "ranges/black.ts", "black"),
-  loops: byConstants("loops", "ranges/repeat.ts", "repeat"),
-  artifacts: byConstants("artifacts", "faults/artifact_detector.ts"),
+  flashes: byBounds("flashes", "flash"),
+  freezes: byBounds("freezes", "freeze"),
+  black: byBounds("black", "black"),
+  loops: byBounds("loops", "repeat"),
+  artifacts: faultsByConstants,
 };
 
 /**
@@ -98,23 +100,38 @@ function setsIn(videos: readonly FoldedVideo[], figure: RangeFigure): Set<FoldSe
   return sets;
 }
 
-/** Chooses the constants of a detector anew; of faults where no type of range is given. */
-function byConstants(
-  figure: RangeFigure,
-  entry: string,
-  type?: Detector,
-): MakeMaker {
-  return async (videos, _folds, transitions) => {
-    const copy = await DetectionCopy.load();
-    const recordings: readonly Recording[] = videos.map(({ recording }) => recording);
-    const find = () => type ? copy.rangesOf(recordings, type) : copy.faultsOf(recordings, transitions);
-    const constants = new ChosenConstants(copy, { videos, figure, entry, find });
-    return {
-      findWithout: (left) => Promise.resolve(constants.foundWith(constants.without(left))),
-      summary: () => {
-        const { all, other } = constants.choices;
-        return `${copy.constantsOf(entry).length} constants, others were chosen ${other} of ${all} times`;
-      },
+/** Chooses the bounds of a detector of ranges anew. */
+function byBounds(figure: RangeFigure, type: keyof typeof RANGE_BOUNDS): MakeMaker {
+  return (videos) => {
+    const recordings = videos.map(({ recording }) => recording);
+    const bounds = RANGE_BOUNDS[type];
+    const find = (changes: readonly Change[]) => {
+      const numbers = { [type]: withNumbers(bounds, changes) };
+      return rangesIn(recordings, (cuts) => new RangeDetectors(cuts, [type], numbers));
     };
+    return Promise.resolve(chosen({ videos, figure, constants: numbersIn(bounds), find }));
+  };
+}
+
+/** Chooses the constants of the detectors of faults anew. */
+async function faultsByConstants(
+  videos: readonly FoldedVideo[],
+  _folds: number,
+  transitions: Found,
+): Promise<Maker> {
+  const copy = await FaultsCopy.load();
+  const recordings = videos.map(({ recording }) => recording);
+  const find = (changes: readonly Change[]) => copy.faultsWith(changes, recordings, transitions);
+  return chosen({ videos, figure: "artifacts", constants: copy.constants, find });
+}
+
+function chosen(options: ConstructorParameters<typeof ChosenConstants>[0]): Maker {
+  const constants = new ChosenConstants(options);
+  return {
+    findWithout: (left) => Promise.resolve(constants.foundWith(constants.without(left))),
+    summary() {
+      const { all, other } = constants.choices;
+      return `${options.constants.length} constants, others were chosen ${other} of ${all} times`;
+    },
   };
 }

@@ -4,15 +4,14 @@ import { KernelRows } from "../cuts/kernel_rows.ts";
 import { labelled } from "../cuts/measure_rows.ts";
 import { readRows } from "../cuts/rows.ts";
 import { cutsAmong, oddsApart } from "../cuts/validate.ts";
+import { rowsOf } from "../cuts/weights_file.ts";
 import type { RecordedVideo } from "./recording.ts";
-
-const FITTED_ON = new URL("../../fixtures/quality/cut_rows.bin.gz", import.meta.url);
 
 /** The cuts of each video, by {@link oddsApart}. */
 export async function cutsApart(videos: readonly RecordedVideo[], folds: number): Promise<number[][]> {
   const candidates = videos.map(({ truth, recording: { candidates } }) => ({ truth, candidates }));
   const judged = labelled(candidates, await KernelRows.load());
-  const fittedOn = await readRows(FITTED_ON);
+  const fittedOn = await readRows(rowsOf("cut"));
   if (fittedOn.kernelSum !== judged.kernelSum) {
     throw new Error(
       "The kernel measures otherwise than for the committed rows: see lab/fit_cuts.ts --measure",

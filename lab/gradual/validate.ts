@@ -7,8 +7,6 @@ import { addCounts, type Counts, tallyRanges } from "../scores/score.ts";
 import type { FrameRange } from "../scores/truth.ts";
 import type { StretchRows } from "./stretch_rows.ts";
 
-export const STRETCH_ROWS = new URL("../../fixtures/quality/gradual_rows.bin.gz", import.meta.url);
-
 /**
  * How the trees for transitions are fitted. Each transition has several stretches, so these trees are enough.
  */

@@ -83,7 +83,7 @@ export interface Places {
    */
   readonly socketDir: string;
   readonly ingestRoots: readonly string[];
-  /** The service's own code and kernels. */
+  /** The service's own code, kernels and fitted trees. */
   readonly codeDirs: readonly string[];
   /** The web pages, as `scripts/build_pages.ts` builds them; it need not exist. */
   readonly pagesDir: string;

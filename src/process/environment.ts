@@ -208,7 +208,7 @@ export function preparePlaces(
     tempDir,
     socketDir: socketDir(tempDir),
     ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
-    codeDirs: [CODE, new URL("wasm/", PROJECT)].map(folderPath),
+    codeDirs: [CODE, new URL("wasm/", PROJECT), new URL("weights/", PROJECT)].map(folderPath),
     pagesDir: folderPath(new URL("dist/pages/", PROJECT)),
   };
 

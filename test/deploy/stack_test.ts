@@ -102,7 +102,7 @@ Deno.test("what the Dockerfile copies is there, is sent by .dockerignore, and ha
     );
   }
   const copied = stepsOf("COPY").map(({ text }) => text);
-  for (const folder of ["src", "wasm", "seccomp", "dist"]) {
+  for (const folder of ["src", "wasm", "weights", "seccomp", "dist"]) {
     assert.ok(copied.includes(`--from=build /opt/service/${folder} ${folder}`), folder);
   }
 });

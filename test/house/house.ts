@@ -165,4 +165,5 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "smol-toml": ["model"],
   re2js: ["model"],
   "@msgpack/msgpack": ["model", "remote"],
+  "jpeg-js": ["sidecar"],
 };

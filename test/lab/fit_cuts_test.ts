@@ -2,17 +2,15 @@ import assert from "node:assert/strict";
 import { KernelRows, kernelSum } from "../../lab/cuts/kernel_rows.ts";
 import { readRows } from "../../lab/cuts/rows.ts";
 import { fitRows, judge, oddsOf } from "../../lab/cuts/validate.ts";
-import { weightsText } from "../../lab/cuts/weights_file.ts";
+import { committedWeights, rowsOf, weightsText } from "../../lab/cuts/weights_file.ts";
 import { addCounts, rates } from "../../lab/scores/score.ts";
 
-const ROOT = new URL("../../", import.meta.url);
-const rows = await readRows(new URL("fixtures/quality/cut_rows.bin.gz", ROOT));
+const rows = await readRows(rowsOf("cut"));
 
-Deno.test("the trees of the kernel are those that the committed rows give", async () => {
+Deno.test("the trees of the kernel are those that the committed rows give", () => {
   const weights = fitRows(rows);
-  const committed = await Deno.readTextFile(new URL("assembly/cut/weights.ts", ROOT));
   assert.equal(
-    weightsText(weights) === committed,
+    weightsText("cut", { cut: weights }) === committedWeights("cut"),
     true,
     "run lab/fit_cuts.ts and build the kernel",
   );

@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
-import {
-  DAMAGE_WEIGHTS,
-  HEALING_WEIGHTS,
-  SILENT_WEIGHTS,
-} from "../../src/media/detection/faults/damage_weights.ts";
+import { DAMAGE_WEIGHTS, type DamageWeights } from "../../src/media/detection/faults/damaged_parts.ts";
 import { readRows } from "../../lab/cuts/rows.ts";
-import { FAULT_TREES, type FaultWeights, fitFaults, judgeDamage } from "../../lab/faults/fit_damage.ts";
+import { committedWeights, rowsOf, weightsText } from "../../lab/cuts/weights_file.ts";
+import { FAULT_TREES, fitFaults, judgeDamage } from "../../lab/faults/fit_damage.ts";
 import { FaultKernel, faultKernelSum } from "../../lab/faults/measure_faults.ts";
 import type { FaultRows } from "../../lab/faults/rows.ts";
 import { addCounts, rates } from "../../lab/scores/score.ts";
 
-const ROOT = new URL("../../", import.meta.url);
-const rows = await readRows<FaultRows>(new URL("fixtures/quality/fault_rows.bin.gz", ROOT));
+const rows = await readRows<FaultRows>(rowsOf("damage"));
 
 const name = "the trees of damaged parts are those that the committed rows give";
 /**
@@ -20,13 +16,10 @@ const name = "the trees of damaged parts are those that the committed rows give"
  */
 const SHARE = 0.2;
 Deno.test({ name, timeout: 300_000 }, () => {
-  const committed: FaultWeights = {
-    damage: DAMAGE_WEIGHTS,
-    silent: SILENT_WEIGHTS,
-    healing: HEALING_WEIGHTS,
-  };
+  const committed = DAMAGE_WEIGHTS;
+  assert.equal(weightsText("damage", { ...committed }), committedWeights("damage"));
   const fitted = fitFaults(rows, undefined, SHARE);
-  for (const of of Object.keys(committed) as (keyof FaultWeights)[]) {
+  for (const of of Object.keys(committed) as (keyof DamageWeights)[]) {
     const { bias, ...lists } = fitted[of];
     assert.equal(bias, committed[of].bias, of);
     assert.equal(committed[of].roots.length, FAULT_TREES[of], of);

@@ -5,19 +5,17 @@
 import assert from "node:assert/strict";
 import { readRows } from "../../lab/cuts/rows.ts";
 import { fitRows, oddsOf } from "../../lab/cuts/validate.ts";
-import { transitionTreesText } from "../../lab/cuts/weights_file.ts";
+import { committedWeights, rowsOf, weightsText } from "../../lab/cuts/weights_file.ts";
 import { type StretchRows, stretchSum } from "../../lab/gradual/stretch_rows.ts";
-import { judgeStretches, STRETCH_ROWS, TRANSITIONS } from "../../lab/gradual/validate.ts";
+import { judgeStretches, TRANSITIONS } from "../../lab/gradual/validate.ts";
 import { addCounts, rates } from "../../lab/scores/score.ts";
 
-const rows = await readRows<StretchRows>(STRETCH_ROWS);
+const rows = await readRows<StretchRows>(rowsOf("gradual"));
 
-Deno.test("the trees of gradual transitions are those that the committed rows give", async () => {
+Deno.test("the trees of gradual transitions are those that the committed rows give", () => {
   const trees = fitRows(rows, undefined, TRANSITIONS);
-  const committed = await Deno.readTextFile(
-    new URL("../../src/media/detection/gradual/weights.ts", import.meta.url),
-  );
-  assert.ok(transitionTreesText(trees) === committed, "run lab/fit_gradual.ts");
+  const text = weightsText("gradual", { transition: trees });
+  assert.ok(text === committedWeights("gradual"), "run lab/fit_gradual.ts");
   const total = [...judgeStretches(rows, oddsOf(rows, trees)).values()].reduce(addCounts);
   assert.ok(total.hits > 700);
   assert.ok(rates(total).f1 > 0.9);

@@ -4,15 +4,19 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { constantsIn, scaled } from "../../lab/constants.ts";
+import { boundsIn, constantsIn, scaled } from "../../lab/constants.ts";
 import { groupOf } from "../../lab/edits/files/origins.ts";
-import { ChosenConstants } from "../../lab/folds/chosen_constants.ts";
+import { type Change, ChosenConstants } from "../../lab/folds/chosen_constants.ts";
 import { rangesApart } from "../../lab/folds/cross_validated.ts";
-import { DetectionCopy, type DetectorConstant } from "../../lab/folds/detection_copy.ts";
+import { numbersIn, RANGE_BOUNDS, withNumbers } from "../../lab/folds/bounds.ts";
+import { rangesIn } from "../../lab/folds/detected.ts";
+import { FaultsCopy } from "../../lab/folds/faults_copy.ts";
 import { VideoFolds } from "../../lab/folds/fold_sets.ts";
 import type { FoldedVideo } from "../../lab/folds/range_tally.ts";
 import { recordAll } from "../../lab/folds/recording.ts";
 import { measureAll } from "../../lab/scores/measure.ts";
+import { RangeDetectors, type RangeNumbers } from "../../src/media/detection/range_detectors.ts";
+import type { Detector } from "../../src/model/frames/detected_range.ts";
 import type { FrameRange, Truth } from "../../lab/scores/truth.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { make } from "../support/media.ts";
@@ -34,13 +38,19 @@ Deno.test("the named numbers of a source are found, those of the layout left out
   assert.deepEqual(found.map(({ name, value }) => [name, value]), [
     ...[["MOVED_MAX", 0.5], ["LEAST", -1000], ["CELL_MOVES", 0.1]],
   ]);
+  const bounds = "export const ONE_BOUNDS = {\n  /** Most. */\n  movedMax: 1_0,\n  rest: 0.5,\n} as const;\n";
+  assert.deepEqual(boundsIn(bounds).map(({ name, value }) => [name, value]), [["movedMax", 10], [
+    "rest",
+    0.5,
+  ]]);
   for (const { at, text } of found) assert.equal(source.slice(at, at + text.length), text);
+  for (const { at, text } of boundsIn(bounds)) assert.equal(bounds.slice(at, at + text.length), text);
   assert.equal(scaled({ value: 2, text: "2" }, 0.9), 1);
   assert.equal(scaled({ value: 10, text: "10" }, 1.25), 13);
   assert.equal(scaled({ value: 2, text: "2.0" }, 1.25), 2.5);
 });
 
-Deno.test("on a recording a copy finds what the service finds, and with another constant something else", async () => {
+Deno.test("on a recording is found what the service finds, and with other numbers something else", async () => {
   using folder = new TemporaryFolder();
   const path = join(folder.path, "dark.mp4");
   // A second of pictures, one of a gray that is nearly black, and pictures again.
@@ -68,23 +78,35 @@ Deno.test("on a recording a copy finds what the service finds, and with another 
   const [{ frames, predictions }] = await measureAll([path]) as [Awaited<ReturnType<typeof measureAll>>[0]];
   assert.equal(recording.frames, frames);
   assert.deepEqual(predictions.black, [{ start: 25, end: 50 }]);
-  const copy = await DetectionCopy.load();
-  const found = () => [...copy.rangesOf([recording, recording], "black")];
-  assert.deepEqual(found(), [predictions.black, predictions.black]);
-  assert.deepEqual([...copy.rangesOf([recording], "freeze")], [predictions.freezes]);
-  assert.deepEqual([...copy.faultsOf([recording], [predictions.gradual!])], [predictions.artifacts]);
-  const darkest = copy.constantsOf("black.ts").find(({ name }) => name === "MEAN_MAX")!;
-  copy.set(darkest, 17);
-  assert.deepEqual(found(), [[], []]);
-  copy.set(darkest, darkest.value);
-  assert.deepEqual(found(), [predictions.black, predictions.black]);
-  const changes = {
-    "black.ts": (await Deno.readTextFile(blackSource)).replace(/MEAN_MAX = \d+/, "MEAN_MAX = 17"),
-  };
-  assert.deepEqual([...(await DetectionCopy.load(changes)).rangesOf([recording], "black")], [[]]);
+  const found = (type: Detector, numbers: RangeNumbers = {}) => [
+    ...rangesIn([recording, recording], (cuts) => new RangeDetectors(cuts, [type], numbers)),
+  ];
+  assert.deepEqual(found("black"), [predictions.black, predictions.black]);
+  assert.deepEqual(found("freeze"), [predictions.freezes, predictions.freezes]);
+  const meanMax = numbersIn(RANGE_BOUNDS.black).find(({ name }) => name === "meanMax")!;
+  const black = withNumbers(RANGE_BOUNDS.black, [{ constant: meanMax, value: 17 }]);
+  assert.deepEqual(found("black", { black }), [[], []]);
+
+  const copy = await FaultsCopy.load();
+  const faults = (changes: Change[]) => [
+    ...copy.faultsWith(changes, [recording], [predictions.gradual!]),
+  ];
+  assert.deepEqual(faults([]), [predictions.artifacts]);
+  const constant = copy.constants.find(({ name }) => name === "isolated_frames.ts CHANGE_MIN")!;
+  assert.equal(constant.value, 9);
+  faults([{ constant, value: 10 }]);
+  assert.deepEqual(faults([]), [predictions.artifacts]);
 });
 
-const blackSource = new URL("../../src/media/detection/ranges/black.ts", import.meta.url);
+Deno.test("numbers of bounds are named with their groups, and others stay when some are changed", () => {
+  const numbers = numbersIn(RANGE_BOUNDS.freeze);
+  assert.ok(numbers.length > 80);
+  const constant = numbers.find(({ name }) => name === "redrawn.movedMax")!;
+  assert.deepEqual(constant, { name: "redrawn.movedMax", value: 3, text: "3" });
+  const changed = withNumbers(RANGE_BOUNDS.freeze, [{ constant, value: 4 }]);
+  const { redrawn } = RANGE_BOUNDS.freeze;
+  assert.deepEqual(changed, { ...RANGE_BOUNDS.freeze, redrawn: { ...redrawn, movedMax: 4 } });
+});
 
 /** A video with a shot of each clip, and a range to find in the middle of each. */
 function threeShots(): FoldedVideo {
@@ -110,18 +132,16 @@ Deno.test("a range is of the folds of all that is shown in it and beside it", ()
 Deno.test("constants are chosen where the fold that they judge is not shown", async () => {
   const video = threeShots();
   // At the committed value 10 nothing is found; at 8 the first shot's range; at 12.5 those of the two others.
-  const constant: DetectorConstant = { file: "one.ts", name: "LEVEL", value: 10, text: "10.0", at: 0 };
-  let level = 10;
+  const constant = { name: "level", value: 10, text: "10.0" };
   const [first, second, third] = video.truth.black!;
-  const find = (): FrameRange[][] => [level < 9 ? [first!] : level > 12 ? [second!, third!] : []];
-  const constants = new ChosenConstants(
-    { constantsOf: () => [constant], set: (_, value) => level = value },
-    { videos: [video], figure: "black", entry: "one.ts", find },
-  );
+  const find = ([change]: readonly Change[]): FrameRange[][] => {
+    const level = change?.value ?? 10;
+    return [level < 9 ? [first!] : level > 12 ? [second!, third!] : []];
+  };
+  const constants = new ChosenConstants({ videos: [video], figure: "black", constants: [constant], find });
   const chosen = (left: number) => constants.without(left).map(({ value }) => value);
   assert.deepEqual(chosen(0b001), [12.5]);
   assert.deepEqual(chosen(0b110), [8]);
-  assert.equal(level, 10, "afterwards the copy is as it was");
   const [apart] = await rangesApart([video], "black", {
     findWithout: (left) => Promise.resolve(constants.foundWith(constants.without(left))),
     summary: () => "",

@@ -59,7 +59,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
       tempDir: join(root, "data", "tmp"),
       socketDir: join(root, "data", "tmp"),
       ingestRoots: [join(root, "media")],
-      codeDirs: [join(PROJECT_ROOT, "src"), join(PROJECT_ROOT, "wasm")],
+      codeDirs: ["src", "wasm", "weights"].map((name) => join(PROJECT_ROOT, name)),
       pagesDir: join(PROJECT_ROOT, "dist", "pages"),
     },
   };

@@ -12,7 +12,6 @@ import { cosineDistance, quantized } from "../../src/model/live/novelty.ts";
 import { EmbeddingSidecar, EmbeddingUnavailable } from "../../src/remote/sidecars/embedding_sidecar.ts";
 import { EmbeddingServer } from "../../src/sidecar/embedding/embedding_server.ts";
 import { readEmbeddingSettings } from "../../src/sidecar/embedding/embedding_settings.ts";
-import { DecoderMissing, JpegDecoder, UndecodableJpeg } from "../../src/sidecar/embedding/jpeg_decoder.ts";
 import { describePicture, PICTURE_BYTES } from "../../src/sidecar/embedding/picture_descriptor.ts";
 import { startReferenceEmbedding } from "../support/sidecars/reference_embedding.ts";
 import { seededRandom } from "../support/seeded_random.ts";
@@ -135,21 +134,17 @@ Deno.test("a request that breaks the protocol is answered once and ends the conn
 
 Deno.test("more pictures than may wait are refused as overloaded, and one that takes too long as late", async () => {
   const held = Promise.withResolvers<Uint8Array>();
-  const decoder = {
-    decode: (_jpeg: Uint8Array, signal: AbortSignal) =>
-      Promise.race([
-        held.promise,
-        new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
-      ]),
-  };
-  const options = { world: realWorld(quietLog()), decoder, bindAddr: { hostname: "127.0.0.1", port: 0 } };
+  const abortedBy = (signal: AbortSignal) =>
+    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const decode = (_: Uint8Array, signal: AbortSignal) => Promise.race([held.promise, abortedBy(signal)]);
+  const options = { world: realWorld(quietLog()), bindAddr: { hostname: "127.0.0.1", port: 0 } };
   const refusal = (novelty: ReturnType<typeof client>) =>
     novelty.embed(Uint8Array.of(1)).then(
       () => "described",
       (error: Error) => error.message.split(": ").at(-1),
     );
   {
-    await using server = EmbeddingServer.listen({ ...options, queue: 1, timeoutMs: 30_000 });
+    await using server = EmbeddingServer.listen({ ...options, decode, queue: 1, timeoutMs: 30_000 });
     using one = client(server.port);
     using two = client(server.port);
     using three = client(server.port);
@@ -158,24 +153,10 @@ Deno.test("more pictures than may wait are refused as overloaded, and one that t
     held.resolve(new Uint8Array(PICTURE_BYTES));
     deepEqual((await Promise.all(first)).sort(), ["described", "described", "overloaded"]);
   }
-  decoder.decode = (_jpeg, signal) =>
-    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-  await using server = EmbeddingServer.listen({ ...options, queue: 1, timeoutMs: 10 });
+  const late = (_: Uint8Array, signal: AbortSignal) => abortedBy(signal);
+  await using server = EmbeddingServer.listen({ ...options, decode: late, queue: 1, timeoutMs: 10 });
   using novelty = client(server.port);
   equal(await refusal(novelty), "timeout");
-});
-
-Deno.test("a decoder without ffmpeg, or one that is aborted, reports it and leaves no process", async () => {
-  await using missing = new JpegDecoder("/nonexistent/ffmpeg");
-  await rejects(missing.decode(Uint8Array.of(1), NEVER_ABORTED), DecoderMissing);
-  await using other = new JpegDecoder("/bin/true");
-  await rejects(other.decode(Uint8Array.of(1), NEVER_ABORTED), UndecodableJpeg);
-  await using silent = new JpegDecoder("/bin/cat");
-  await rejects(silent.decode(Uint8Array.of(1), AbortSignal.abort(new Error("gone"))), /gone/);
-  const caller = new AbortController();
-  const decoding = silent.decode(new Uint8Array(10), caller.signal);
-  caller.abort(new Error("hung up"));
-  await rejects(decoding, /hung up/);
 });
 
 Deno.test("a description is of length 1 for every picture, and its noise does not turn a flat one", () => {
@@ -198,7 +179,6 @@ Deno.test("settings have defaults, and every one that is wrong is named", () => 
     bindAddr: { hostname: "127.0.0.1", port: 7791 },
     queue: 8,
     timeoutMs: 1_500,
-    ffmpegProgram: "ffmpeg",
   });
   throws(
     () => readEmbeddingSettings({ EMBEDDING_SIDECAR_BIND_ADDR: "x", EMBEDDING_SIDECAR_QUEUE: "-1" }),

@@ -19,7 +19,9 @@ import {
 
 const ENTRY = new URL("./sandboxed_worker.ts", import.meta.url);
 const PAGES_DIR = fileURLToPath(new URL("../../dist/pages", import.meta.url));
-const CODE_DIRS = ["src", "wasm"].map((name) => fileURLToPath(new URL(`../../${name}`, import.meta.url)));
+const CODE_DIRS = ["src", "wasm", "weights"].map((name) =>
+  fileURLToPath(new URL(`../../${name}`, import.meta.url))
+);
 
 /** Folders of one service, all of them in `root`. */
 export function placesIn(root: string, ingestRoots: readonly string[]): Places {

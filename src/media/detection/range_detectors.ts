@@ -2,13 +2,14 @@
 
 import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { BlackDetector } from "./ranges/black.ts";
-import { FlashDetector } from "./ranges/flash.ts";
+import { type BlackBounds, BlackDetector } from "./ranges/black.ts";
+import { type FlashBounds, FlashDetector } from "./ranges/flash.ts";
 import { CELL_SAMPLES, CELLS, FrameHistory, LUMA_CELLS, PROFILE_VALUES } from "./ranges/frame_history.ts";
 import type { RangeMeasures } from "../kernels/frame_filter.ts";
 import { FreezeDetector } from "./freeze/freeze.ts";
-import { GradualDetector } from "./gradual/gradual.ts";
-import { RepeatDetector } from "./ranges/repeat.ts";
+import type { FreezeBounds } from "./freeze/still_stretch.ts";
+import { GradualDetector, type StretchJudge } from "./gradual/gradual.ts";
+import { type RepeatBounds, RepeatDetector } from "./ranges/repeat.ts";
 import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./ranges/repeated_frames.ts";
 import type { CutScores, RangeDetector, RangeSink } from "./ranges/range_sink.ts";
 
@@ -20,11 +21,23 @@ const RANGES_MAX = LIMITS.detection.rangesMax + 1;
 
 type HistoryDetector = Exclude<Detector, "repeat">;
 
-const MAKE: Readonly<Record<HistoryDetector, (sink: RangeSink, cuts: CutScores) => RangeDetector>> = {
-  black: (sink) => new BlackDetector(sink),
-  flash: (sink) => new FlashDetector(sink),
-  freeze: (sink, cuts) => new FreezeDetector(sink, cuts),
-  gradual_transition: (sink) => new GradualDetector(sink),
+/** What detectors decide by, where it is not what the service has: for the laboratory. */
+export interface RangeNumbers {
+  readonly black?: BlackBounds;
+  readonly flash?: FlashBounds;
+  readonly freeze?: FreezeBounds;
+  readonly repeat?: RepeatBounds;
+  /** What tells gradual transitions. */
+  readonly judge?: StretchJudge;
+}
+
+type MakeDetector = (sink: RangeSink, cuts: CutScores, numbers: RangeNumbers) => RangeDetector;
+
+const MAKE: Readonly<Record<HistoryDetector, MakeDetector>> = {
+  black: (sink, _, { black }) => new BlackDetector(sink, black),
+  flash: (sink, _, { flash }) => new FlashDetector(sink, flash),
+  freeze: (sink, cuts, { freeze }) => new FreezeDetector(sink, cuts, freeze),
+  gradual_transition: (sink, _, { judge }) => new GradualDetector(sink, judge),
 };
 
 /** The measures of a frame, kept while it is not known whether it only repeats the one before. */
@@ -61,7 +74,7 @@ export class RangeDetectors {
   readonly #repeat: RepeatDetector | null;
   #found: DetectedRange[] = [];
 
-  constructor(cuts: CutScores, wanted: readonly Detector[] = DETECTORS) {
+  constructor(cuts: CutScores, wanted: readonly Detector[] = DETECTORS, numbers: RangeNumbers = {}) {
     const sink: RangeSink = {
       add: (type, startFrame, endFrame, startPtsMs, endPtsMs, confidence) => {
         if (this.#found.length >= RANGES_MAX) return;
@@ -69,8 +82,10 @@ export class RangeDetectors {
       },
     };
     const ofHistory: CutScores = { cutScore: (frame) => cuts.cutScore(this.#numberOf(frame)) };
-    this.#detectors = wanted.filter((type) => type !== "repeat").map((type) => MAKE[type](sink, ofHistory));
-    this.#repeat = wanted.includes("repeat") ? new RepeatDetector(sink) : null;
+    this.#detectors = wanted.filter((type) => type !== "repeat").map((type) =>
+      MAKE[type](sink, ofHistory, numbers)
+    );
+    this.#repeat = wanted.includes("repeat") ? new RepeatDetector(sink, numbers.repeat) : null;
   }
 
   /** Starts a new stream: the next frame is its first one. */

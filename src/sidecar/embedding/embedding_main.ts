@@ -5,20 +5,15 @@ import { type RunningSidecar, runSidecar } from "../sidecar_process.ts";
 import type { SidecarEnvironment } from "../sidecar_settings.ts";
 import { EmbeddingServer } from "./embedding_server.ts";
 import { EMBEDDING_VARIABLES, readEmbeddingSettings } from "./embedding_settings.ts";
-import { JpegDecoder } from "./jpeg_decoder.ts";
 
 function start(env: SidecarEnvironment, world: World): RunningSidecar {
   const settings = readEmbeddingSettings(env);
-  const decoder = new JpegDecoder(settings.ffmpegProgram);
-  const server = EmbeddingServer.listen({ world, decoder, ...settings });
+  const server = EmbeddingServer.listen({ world, ...settings });
   return {
     bindAddr: settings.bindAddr,
     port: server.port,
     summary: "describes pictures by the layout of their colours and edges; no model is loaded",
-    async [Symbol.asyncDispose]() {
-      await server[Symbol.asyncDispose]();
-      await decoder[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 

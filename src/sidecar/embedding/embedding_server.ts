@@ -14,13 +14,14 @@ import {
   encodeEmbedding,
   encodeEmbeddingFailure,
 } from "../../model/sidecars/embedding_protocol.ts";
-import { type JpegDecoder, UndecodableJpeg } from "./jpeg_decoder.ts";
 import { describePicture } from "./picture_descriptor.ts";
+import { smallPicture, UndecodableJpeg } from "./small_picture.ts";
 import { type SidecarExchange, SidecarListener } from "../sidecar_listener.ts";
 
 export interface EmbeddingServerOptions {
   readonly world: World;
-  readonly decoder: Pick<JpegDecoder, "decode">;
+  /** Decodes a file; `smallPicture` unless given. */
+  readonly decode?: (jpeg: Uint8Array, signal: AbortSignal) => Uint8Array | Promise<Uint8Array>;
   readonly bindAddr: Address;
   /** Pictures that may wait. */
   readonly queue: number;
@@ -31,7 +32,7 @@ export interface EmbeddingServerOptions {
 export class EmbeddingServer implements AsyncDisposable {
   readonly #options: EmbeddingServerOptions;
   #listener!: SidecarListener;
-  /** ffmpeg takes one picture at a time. */
+  /** One picture at a time. */
   readonly #permits: PermitQueue;
 
   private constructor(options: EmbeddingServerOptions) {
@@ -101,6 +102,8 @@ export class EmbeddingServer implements AsyncDisposable {
 
   async #embed(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
     using _permit = await this.#permits.acquire({ signal });
-    return describePicture(await this.#options.decoder.decode(jpeg, signal));
+    signal.throwIfAborted();
+    const { decode = smallPicture } = this.#options;
+    return describePicture(await decode(jpeg, signal));
   }
 }

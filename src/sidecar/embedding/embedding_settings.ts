@@ -1,7 +1,7 @@
 /** The settings of the reference embedding sidecar: its variables and their defaults. */
 
 import { type Address, address, integer } from "../../contract/setting_parsers.ts";
-import { readSettings, type SidecarEnvironment, singleLine } from "../sidecar_settings.ts";
+import { readSettings, type SidecarEnvironment } from "../sidecar_settings.ts";
 
 export interface EmbeddingSettings {
   readonly bindAddr: Address;
@@ -9,7 +9,6 @@ export interface EmbeddingSettings {
   readonly queue: number;
   /** Deadline of one request, its wait included. */
   readonly timeoutMs: number;
-  readonly ffmpegProgram: string;
 }
 
 /** Listed one by one, as the process has permission to read only these. */
@@ -17,7 +16,6 @@ export const EMBEDDING_VARIABLES = [
   "EMBEDDING_SIDECAR_BIND_ADDR",
   "EMBEDDING_SIDECAR_QUEUE",
   "EMBEDDING_SIDECAR_TIMEOUT_MS",
-  "EMBEDDING_SIDECAR_FFMPEG_PATH",
 ] as const;
 
 /** Throws an Error with one line for each variable that is wrong. */
@@ -27,6 +25,5 @@ export function readEmbeddingSettings(env: SidecarEnvironment): EmbeddingSetting
     queue: setting("EMBEDDING_SIDECAR_QUEUE", integer(0, 1024)) ?? 8,
     // Shorter than the 2 s after which the service disconnects, so that the service receives the reason.
     timeoutMs: setting("EMBEDDING_SIDECAR_TIMEOUT_MS", integer(10, 600_000)) ?? 1_500,
-    ffmpegProgram: setting("EMBEDDING_SIDECAR_FFMPEG_PATH", singleLine) ?? "ffmpeg",
   }));
 }

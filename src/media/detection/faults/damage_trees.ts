@@ -1,22 +1,8 @@
 /** Fitted trees that say how likely it is that a frame is damaged. */
 
+import type { FittedTrees } from "../../../base/fitted_trees.ts";
 import type { DamageKernel } from "../../kernels/damage_kernel.ts";
 
-/** Trees that were fitted, in whole numbers: nodes of all trees in one list, leaves as -1 - index. */
-export interface DamageWeights {
-  readonly bias: number;
-  /** The first node of each tree. */
-  readonly roots: Int16Array;
-  /** For each node: the number that is asked for, and the threshold that it must be above to go to `high`. */
-  readonly features: Uint8Array;
-  readonly thresholds: Uint8Array;
-  readonly low: Int16Array;
-  readonly high: Int16Array;
-  readonly leaves: Int16Array;
-}
-
-/** One unit of the logarithm of the odds in the weights. */
-export const ODDS_ONE = 4096;
 /** Most nodes of a tree that ask. */
 const NODES = 7;
 /** Where the parts of a pair of trees begin, and how long it is; see assembly/damage.ts. */
@@ -25,7 +11,7 @@ const LEAVES_BYTES = 16;
 const ALL_LEAVES = 255;
 
 /** Pairs of trees, as the kernel takes them, of weights that were used before. */
-const pairsOfWeights = new WeakMap<DamageWeights, Uint8Array>();
+const pairsOfWeights = new WeakMap<FittedTrees, Uint8Array>();
 
 /**
  * Decides by fitted trees. It does so without branches, as a processor guesses most of them wrong: the kernel
@@ -37,7 +23,7 @@ export class DamageTrees {
   readonly #at: number;
   readonly #pairs: number;
 
-  constructor(kernel: DamageKernel, weights: DamageWeights) {
+  constructor(kernel: DamageKernel, weights: FittedTrees) {
     const pairs = pairsOfWeights.get(weights) ?? pairsOf(weights);
     pairsOfWeights.set(weights, pairs);
     this.#kernel = kernel;
@@ -48,14 +34,14 @@ export class DamageTrees {
 
   /**
    * The logarithm of the odds that a frame with the numbers in the kernel's `features` is damaged, times
-   * ODDS_ONE: so it is whole.
+   * LEAF_ONE: so it is whole.
    */
   odds(): number {
     return this.#bias + this.#kernel.sumLeaves(this.#at, this.#pairs);
   }
 }
 
-function pairsOf(weights: DamageWeights): Uint8Array {
+function pairsOf(weights: FittedTrees): Uint8Array {
   const trees = weights.roots.length;
   const bytes = new Uint8Array(Math.ceil(trees / 2) * PAIR_BYTES), view = new DataView(bytes.buffer);
   // What is not written asks whether number 0 is above 0, and leaves all leaves where they are; where there
@@ -84,7 +70,7 @@ interface LaidOutTree {
 }
 
 function layOut(
-  weights: DamageWeights,
+  weights: FittedTrees,
   node: number,
   tree: LaidOutTree = { nodes: [], leaves: [] },
 ): LaidOutTree {

@@ -2,10 +2,26 @@
  * trees.
  */
 
+import weights from "../../../../weights/damage.json" with { type: "json" };
+import { type FittedTrees, LEAF_ONE, loadTrees } from "../../../base/fitted_trees.ts";
 import { DamageKernel } from "../../kernels/damage_kernel.ts";
 import { DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
-import { DamageTrees, type DamageWeights, ODDS_ONE } from "./damage_trees.ts";
-import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
+import { DamageTrees } from "./damage_trees.ts";
+
+/** The trees of the detector, by what they tell. */
+export interface DamageWeights {
+  /** Trees that tell where damage is. */
+  readonly damage: FittedTrees;
+  /**
+   * Trees that tell where damage is where decoders do not notice changed bytes, so that it may be damage of
+   * that as well.
+   */
+  readonly silent: FittedTrees;
+  /** Trees that tell where damage that `silent` found is over before a frame is made of no other. */
+  readonly healing: FittedTrees;
+}
+
+export const DAMAGE_WEIGHTS: DamageWeights = loadTrees(weights);
 
 /**
  * Mean logarithm of the odds of three frames from which on damage begins; each must be BEGINS_EACH. One frame
@@ -59,7 +75,7 @@ export class DamagedParts {
   readonly #healing: DamageTrees;
   /** The trees that are asked. */
   #trees: DamageTrees;
-  /** The logarithm of the odds of a frame, times ODDS_ONE, in slot i % KEPT. */
+  /** The logarithm of the odds of a frame, times LEAF_ONE, in slot i % KEPT. */
   readonly #odds = new Int32Array(KEPT);
   /** Frames below this one have their odds. */
   #known = 0;
@@ -71,13 +87,9 @@ export class DamagedParts {
   /** The first frame for which earlier clear damage no longer counts. */
   #againEnd = 0;
 
-  constructor({ damage = DAMAGE_WEIGHTS, silent = SILENT_WEIGHTS, healing = HEALING_WEIGHTS }: {
-    readonly damage?: DamageWeights;
-    /** Weights for streams whose decoder does not notice changed bytes. */
-    readonly silent?: DamageWeights;
-    /** Weights that tell where damage is over that would otherwise last. */
-    readonly healing?: DamageWeights;
-  } = {}) {
+  /** Trees that are not given are those of DAMAGE_WEIGHTS. */
+  constructor(weights: Partial<DamageWeights> = {}) {
+    const { damage, silent, healing } = { ...DAMAGE_WEIGHTS, ...weights };
     const kernel = new DamageKernel();
     this.#history = new DamageHistory(kernel);
     this.#usual = new DamageTrees(kernel, damage);
@@ -105,7 +117,7 @@ export class DamagedParts {
 
   /** Whether later frames may change what is said of this one, which is the next to be judged. */
   isOpen(frame: number): boolean {
-    return this.#start >= 0 || this.#oddsNow(frame) > OPEN * ODDS_ONE;
+    return this.#start >= 0 || this.#oddsNow(frame) > OPEN * LEAF_ONE;
   }
 
   /**
@@ -119,14 +131,14 @@ export class DamagedParts {
       this.#shotStart = frame;
       this.#start = -1;
     } else if (this.#start < 0) this.#begin(frame, beginsAnew);
-    else if (this.#oddsOf(frame) < GOES_ON * ODDS_ONE || this.#hasEnded(frame)) this.#start = -1;
+    else if (this.#oddsOf(frame) < GOES_ON * LEAF_ONE || this.#hasEnded(frame)) this.#start = -1;
     this.strength = this.#start < 0 ? 0 : this.#clearness;
   }
 
   /** Whether damage that lasted until the frame before is over with a frame: by trees of their own. */
   isOver(frame: number): boolean {
     this.#history.measure(frame, this.#shotStart);
-    return this.#healing.odds() >= HEALED * ODDS_ONE;
+    return this.#healing.odds() >= HEALED * LEAF_ONE;
   }
 
   #hasEnded(frame: number): boolean {
@@ -135,7 +147,7 @@ export class DamagedParts {
 
   #begin(frame: number, beginsAnew: boolean): void {
     const isAgain = frame < this.#againEnd;
-    const each = (BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0)) * ODDS_ONE;
+    const each = (BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0)) * LEAF_ONE;
     let sum = 0;
     for (let later = 0; later < BEGIN_FRAMES; later++) {
       if (frame + later >= this.#history.count) return;
@@ -143,7 +155,7 @@ export class DamagedParts {
       if (odds < each) return;
       sum += odds;
     }
-    const more = sum / ODDS_ONE / BEGIN_FRAMES - (BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
+    const more = sum / LEAF_ONE / BEGIN_FRAMES - (BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
     if (more < (isAgain ? -AGAIN_LESS : 0)) return;
     if (more >= 0) this.#againEnd = frame + AGAIN_FRAMES;
     this.#start = frame;
@@ -151,7 +163,7 @@ export class DamagedParts {
   }
 
   /**
-   * The odds of a frame, times ODDS_ONE, are decided once, with the frames that have come by then; asked for
+   * The odds of a frame, times LEAF_ONE, are decided once, with the frames that have come by then; asked for
    * in order.
    */
   #oddsOf(frame: number): number {

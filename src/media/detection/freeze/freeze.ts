@@ -3,7 +3,7 @@
 import { CUT_SCORE_THRESHOLD } from "../../../model/frames/signals.ts";
 import type { FrameHistory } from "../ranges/frame_history.ts";
 import type { CutScores, RangeDetector, RangeSink } from "../ranges/range_sink.ts";
-import { type Frozen, StillStretch } from "./still_stretch.ts";
+import { FREEZE_BOUNDS, type FreezeBounds, type Frozen, StillStretch } from "./still_stretch.ts";
 
 /** A frame number that stands for no cut: longer ago than anything that is looked at. */
 const NO_CUT = -100;
@@ -34,11 +34,11 @@ export class FreezeDetector implements RangeDetector {
   /** The first frame that does not belong to a freeze that was told. */
   #told = 0;
 
-  constructor(sink: RangeSink, cuts: CutScores) {
+  constructor(sink: RangeSink, cuts: CutScores, bounds: FreezeBounds = FREEZE_BOUNDS) {
     this.#sink = sink;
     this.#cuts = cuts;
-    this.#usual = new StillStretch(cuts, false, (frozen) => this.#tell(frozen));
-    this.#brief = new StillStretch(cuts, true, (frozen) => void this.#waiting.push(frozen));
+    this.#usual = new StillStretch(cuts, false, bounds, (frozen) => this.#tell(frozen));
+    this.#brief = new StillStretch(cuts, true, bounds, (frozen) => void this.#waiting.push(frozen));
   }
 
   reset(): void {

@@ -1,28 +1,38 @@
 /** How a picture moved just before a frame: what a stretch that stands still is compared with. */
 
 import type { FrameHistory } from "../ranges/frame_history.ts";
+import type { BoundsOf } from "../ranges/range_sink.ts";
 
-/** Milliseconds that count as just before; at a low rate FRAMES_MIN frames do. */
-const BEFORE_MS = 500;
-const FRAMES_MIN = 6;
+/** Which frames tell how a picture moved. */
+export const MOTION_BOUNDS = {
+  /** Milliseconds that count as just before; at a low rate `framesMin` frames do. */
+  beforeMs: 500,
+  framesMin: 6,
+  /** Milliseconds whose frames say what motion is usual: `usualQuantile` of them move no more than that. */
+  usualMs: 1000,
+  usualQuantile: 0.7,
+  /** Fewer frames than this tell nothing. */
+  knownMin: 4,
+  /**
+   * Place, among the frames sorted by motion, of the one that stands for all. Where each picture is shown two
+   * or three times, this is one that moves.
+   */
+  quantile: 0.8,
+  /** `quantile` where only the last frames count: the middle one. */
+  briefQuantile: 0.5,
+  /**
+   * A frame that moved more than this times `moved` is a keyframe or a cut, which says nothing of single
+   * cells.
+   */
+  redrawn: 3,
+} as const;
+
+export type MotionBounds = BoundsOf<typeof MOTION_BOUNDS>;
+
+/** Most frames that are looked at. */
 const FRAMES_MAX = 60;
-/** Milliseconds whose frames say what motion is usual: USUAL_QUANTILE of them move no more than that. */
-const USUAL_MS = 1000;
-const USUAL_QUANTILE = 0.7;
-/** Fewer frames than this tell nothing. */
-const KNOWN_MIN = 4;
-/**
- * Place, among the frames sorted by motion, of the one that stands for all. Where each picture is shown two
- * or three times, this is one that moves.
- */
-const QUANTILE = 0.8;
-/** QUANTILE where only the last frames count: the middle one. */
-const BRIEF_QUANTILE = 0.5;
+/** The last frames, of which the middle one counts too. */
 const LAST_FRAMES = 3;
-/**
- * A frame that moved more than this times `moved` is a keyframe or a cut, which says nothing of single cells.
- */
-const REDRAWN = 3;
 
 export class MotionBefore {
   /**
@@ -64,10 +74,12 @@ export class MotionBefore {
   counted = 0;
   readonly #sorted = new Float64Array(FRAMES_MAX);
   readonly #isBrief: boolean;
+  readonly #bounds: MotionBounds;
 
   /** `isBrief`: only the last frames count. */
-  constructor(isBrief: boolean) {
+  constructor(isBrief: boolean, bounds: MotionBounds) {
     this.#isBrief = isBrief;
+    this.#bounds = bounds;
     this.place = isBrief ? 1 : 0;
   }
 
@@ -76,15 +88,17 @@ export class MotionBefore {
    * little is known, or where `moved` is more than that share of any motion there.
    */
   look(history: FrameHistory, frame: number, cut: number, moved: number, share: number): void {
-    const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
+    const bounds = this.#bounds;
+    const count = this.#countBefore(history, frame, cut, this.#isBrief ? 0 : bounds.beforeMs);
     this.moved = 0;
-    if (count < KNOWN_MIN || share * largest(history, frame, count) < moved) return;
+    if (count < bounds.knownMin || share * largest(history, frame, count) < moved) return;
     this.moved = this.#sort(history, "moved", frame, count)[this.#place(count)]!;
   }
 
   /** Sets all of the motion before `frame`; a frame is still that moved by at most `limit`. */
   take(history: FrameHistory, frame: number, cut: number, limit: number): void {
-    const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
+    const bounds = this.#bounds;
+    const count = this.#countBefore(history, frame, cut, this.#isBrief ? 0 : bounds.beforeMs);
     const place = this.#place(count);
     this.change = this.#sort(history, "largestChange", frame, count)[place]!;
     this.step = this.#sort(history, "step", frame, count)[place]!;
@@ -96,17 +110,17 @@ export class MotionBefore {
     kernel.clearMoves(this.place);
     this.counted = 0;
     for (let i = frame - count; i < frame; i++) {
-      if (history.moved(i) > REDRAWN * this.moved) continue;
+      if (history.moved(i) > bounds.redrawn * this.moved) continue;
       this.counted++;
       kernel.addMoves(this.place, i);
     }
     this.#takeHolds(history, frame, cut, limit);
-    const long = countBefore(history, frame, cut, USUAL_MS);
-    this.usual = this.#sort(history, "moved", frame, long)[Math.floor(USUAL_QUANTILE * (long - 1))]!;
+    const long = this.#countBefore(history, frame, cut, bounds.usualMs);
+    this.usual = this.#sort(history, "moved", frame, long)[Math.floor(bounds.usualQuantile * (long - 1))]!;
   }
 
   #takeHolds(history: FrameHistory, frame: number, cut: number, limit: number): void {
-    const count = countBefore(history, frame, cut, BEFORE_MS);
+    const count = this.#countBefore(history, frame, cut, this.#bounds.beforeMs);
     let moving = 0, shown = history.first(frame - count) - 1;
     this.hold = 0;
     for (let i = frame - count; i < frame; i++) {
@@ -121,7 +135,24 @@ export class MotionBefore {
   }
 
   #place(count: number): number {
-    return Math.floor((this.#isBrief ? BRIEF_QUANTILE : QUANTILE) * (count - 1));
+    const bounds = this.#bounds;
+    return Math.floor((this.#isBrief ? bounds.briefQuantile : bounds.quantile) * (count - 1));
+  }
+
+  /**
+   * How many frames the time before has: six at least, in the same shot. Frame 0 has no motion, nor has the
+   * first one after a cut.
+   */
+  #countBefore(history: FrameHistory, frame: number, cut: number, timeMs: number): number {
+    const fromMs = history.ptsMs(frame) - timeMs;
+    let count = 0;
+    while (count < FRAMES_MAX) {
+      const i = frame - 1 - count;
+      if (i < 1 || i <= cut || i <= history.oldest) break;
+      if (history.ptsMs(i) < fromMs && count >= this.#bounds.framesMin) break;
+      count++;
+    }
+    return count;
   }
 
   /**
@@ -158,20 +189,4 @@ function lightShareOf(history: FrameHistory, frame: number): number {
     moved += history.moved(i);
   }
   return moved > 0 ? light / moved : 0;
-}
-
-/**
- * How many frames the time before has: six at least, in the same shot. Frame 0 has no motion, nor has the
- * first one after a cut.
- */
-function countBefore(history: FrameHistory, frame: number, cut: number, timeMs: number): number {
-  const fromMs = history.ptsMs(frame) - timeMs;
-  let count = 0;
-  while (count < FRAMES_MAX) {
-    const i = frame - 1 - count;
-    if (i < 1 || i <= cut || i <= history.oldest) break;
-    if (history.ptsMs(i) < fromMs && count >= FRAMES_MIN) break;
-    count++;
-  }
-  return count;
 }

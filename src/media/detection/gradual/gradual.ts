@@ -2,9 +2,9 @@
  * another step by step.
  */
 
-import { oddsByTrees } from "./fitted_trees.ts";
+import weights from "../../../../weights/gradual.json" with { type: "json" };
+import { loadTrees, oddsByTrees } from "../../../base/fitted_trees.ts";
 import type { FrameHistory } from "../ranges/frame_history.ts";
-import { TRANSITION_TREES } from "./weights.ts";
 import type { RangeDetector, RangeSink } from "../ranges/range_sink.ts";
 import { BREAK_DELAY_FRAMES, BREAK_DELAY_MS, StepBreaks } from "./step_breaks.ts";
 import { ChosenStretches, LEAST_HALF_ODDS } from "./transition_choice.ts";
@@ -39,6 +39,8 @@ const GROWTH = 6;
  * second picture of a transition. A plain picture need not be shown for so long.
  */
 const SHOWN_FRAMES = 2;
+
+const { transition: TRANSITION_TREES } = loadTrees(weights);
 
 /**
  * The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the

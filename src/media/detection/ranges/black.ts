@@ -2,34 +2,39 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, CELLS, LUMA_CELLS } from "./frame_history.ts";
-import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
+import { type BoundsOf, confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
-/**
- * Highest mean luma of a frame that begins a black stretch. Black is 16, or 0 at full range, and cheap
- * recordings lift it a little.
- */
-const MEAN_MAX = 23;
-/**
- * Most luma levels between the darkest and the brightest cell: where there are more, a fade is ending, or the
- * scene is only dark.
- */
-const CELL_RANGE_MAX = 4;
-/**
- * Levels that MEAN_MAX and CELL_RANGE_MAX grow by once black has begun, as a codec rounds a level up and
- * down.
- */
-const MEAN_KEPT = 2;
-const CELL_RANGE_KEPT = 1;
-/**
- * CELL_RANGE_MAX where the picture stands still, and below it the most levels by which a cell may change
- * there.
- */
-const STILL_RANGE_MAX = 7;
-const STILL_CHANGE_MAX = 0.6;
-/** Samples above 28, of 57,600: more is something bright in the dark. */
-const BRIGHT_SAMPLES_MAX = 8;
-/** Levels from neutral that the chroma of a cell may be. */
-const CHROMA_MAX = 6;
+/** What makes a frame black. */
+export const BLACK_BOUNDS = {
+  /**
+   * Highest mean luma of a frame that begins a black stretch. Black is 16, or 0 at full range, and cheap
+   * recordings lift it a little.
+   */
+  meanMax: 23,
+  /**
+   * Most luma levels between the darkest and the brightest cell: where there are more, a fade is ending, or
+   * the scene is only dark.
+   */
+  cellRangeMax: 4,
+  /**
+   * Levels that `meanMax` and `cellRangeMax` grow by once black has begun, as a codec rounds a level up and
+   * down.
+   */
+  meanKept: 2,
+  cellRangeKept: 1,
+  /**
+   * `cellRangeMax` where the picture stands still, and below it the most levels by which a cell may change
+   * there.
+   */
+  stillRangeMax: 7,
+  stillChangeMax: 0.6,
+  /** Samples above 28, of 57,600: more is something bright in the dark. */
+  brightSamplesMax: 8,
+  /** Levels from neutral that the chroma of a cell may be. */
+  chromaMax: 6,
+} as const;
+
+export type BlackBounds = BoundsOf<typeof BLACK_BOUNDS>;
 
 /**
  * Finds black stretches. A frame is black on its own, so that a range is exact to the frame and a live stream
@@ -37,6 +42,7 @@ const CHROMA_MAX = 6;
  */
 export class BlackDetector implements RangeDetector {
   readonly #sink: RangeSink;
+  readonly #bounds: BlackBounds;
   /** The number of the first black frame among all frames of the stream; -1 for none. */
   #start = -1;
   #startMs = 0;
@@ -44,8 +50,9 @@ export class BlackDetector implements RangeDetector {
   /** First frame of those that are dark and may be black if they stand still; -1 for none. */
   #dark = -1;
 
-  constructor(sink: RangeSink) {
+  constructor(sink: RangeSink, bounds: BlackBounds = BLACK_BOUNDS) {
     this.#sink = sink;
+    this.#bounds = bounds;
   }
 
   reset(): void {
@@ -53,12 +60,13 @@ export class BlackDetector implements RangeDetector {
   }
 
   push(history: FrameHistory): void {
+    const bounds = this.#bounds;
     const frame = history.count - 1;
     const goesOn = this.#start >= 0;
-    const darkness = darknessOf(history, frame, goesOn ? MEAN_MAX + MEAN_KEPT : MEAN_MAX);
-    const rangeMax = goesOn ? CELL_RANGE_MAX + CELL_RANGE_KEPT : CELL_RANGE_MAX;
+    const darkness = darknessOf(history, frame, bounds, goesOn ? bounds.meanKept : 0);
+    const rangeMax = goesOn ? bounds.cellRangeMax + bounds.cellRangeKept : bounds.cellRangeMax;
     const isPlain = history.brightest(frame) - history.darkest(frame) <= rangeMax;
-    const isStill = this.#dark >= 0 && history.largestChange(frame) <= STILL_CHANGE_MAX;
+    const isStill = this.#dark >= 0 && history.largestChange(frame) <= bounds.stillChangeMax;
     if (darkness < 0 || !isPlain && !isStill) {
       this.finish(history, frame - 1);
       this.#dark = darkness < 0 ? -1 : frame;
@@ -82,21 +90,29 @@ export class BlackDetector implements RangeDetector {
   }
 }
 
-/** How far inside the bounds of black a frame is, in [0,1]; -1 for a frame that is not black. */
-function darknessOf(history: FrameHistory, frame: number, meanMax: number): number {
+/**
+ * How far inside the bounds of black a frame is, in [0,1]; -1 for a frame that is not black. `meanKept` is
+ * added to the highest mean luma.
+ */
+function darknessOf(
+  history: FrameHistory,
+  frame: number,
+  { meanMax, stillRangeMax, brightSamplesMax, chromaMax }: BlackBounds,
+  meanKept: number,
+): number {
   const mean = history.lumaMean(frame);
-  if (mean > meanMax) return -1;
+  if (mean > meanMax + meanKept) return -1;
   const range = history.brightest(frame) - history.darkest(frame);
   const bright = history.brightSamples(frame);
-  if (range > STILL_RANGE_MAX || bright > BRIGHT_SAMPLES_MAX) return -1;
+  if (range > stillRangeMax || bright > brightSamplesMax) return -1;
   const { sums } = history;
   const at = history.cellsAt(frame);
   for (let cell = LUMA_CELLS; cell < CELLS; cell++) {
-    if (Math.abs(sums[at + cell]! / CELL_SAMPLES - 128) > CHROMA_MAX) return -1;
+    if (Math.abs(sums[at + cell]! / CELL_SAMPLES - 128) > chromaMax) return -1;
   }
   return Math.min(
-    Math.max(0, MEAN_MAX - mean) / 4,
-    1 - range / STILL_RANGE_MAX,
-    1 - bright / (BRIGHT_SAMPLES_MAX + 1),
+    Math.max(0, meanMax - mean) / 4,
+    1 - range / stillRangeMax,
+    1 - bright / (brightSamplesMax + 1),
   );
 }

@@ -3,45 +3,51 @@
 import { likenessOf, roughnessOf } from "./cell_structure.ts";
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, LUMA_CELLS } from "./frame_history.ts";
-import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
+import { type BoundsOf, confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
-/** Levels by which the mean luma rises at least, within RISE_MS. */
-const RISE_MIN = 7;
-const RISE_MS = 100;
-/** A flash has its first frame where the brightness leaves what it was by this share of the rise. */
-const FOOT = 0.2;
-/** A flash ends where less than this share of the rise is left. */
-const REST = 0.2;
-const LONGEST_MS = 420;
-const AFTER_FRAMES = 6;
-/** Share of the rise that must be there after SPEED_MS, or in the first frame; a whip pan takes longer. */
-const SPEED_MIN = 0.5;
-const SPEED_MS = 45;
-/**
- * Least share of cells that become brighter by half the mean rise: a bright thing that comes into the picture
- * covers fewer.
- */
-const SPREAD_MIN = 0.3;
-/** How much cells may become darker, as a share of how much they become brighter. */
-const DARKER_MAX = 0.1;
-/** How far the picture after a flash may differ from the one before, as a share of the rise. */
-const CHANGED_MAX = 0.55;
-/** Least likeness of the brightest frame to the structure before or after it: another picture has none. */
-const LIKENESS_MIN = 0.22;
-/**
- * Most steps from cell to cell, in levels, of a picture that is one bright plane, in which no structure is
- * left.
- */
-const PLAIN_STEP = 2;
-/**
- * Milliseconds before a flash in which no frame may be brighter than its last dark frame by more than
- * BEFORE_MAX of the rise.
- */
-const BEFORE_MS = 200;
-const BEFORE_MAX = 0.4;
+/** What makes a rise of the brightness a flash. */
+export const FLASH_BOUNDS = {
+  /** Levels by which the mean luma rises at least, within `riseMs`. */
+  riseMin: 7,
+  riseMs: 100,
+  /** A flash has its first frame where the brightness leaves what it was by this share of the rise. */
+  foot: 0.2,
+  /** A flash ends where less than this share of the rise is left. */
+  rest: 0.2,
+  longestMs: 420,
+  afterFrames: 6,
+  /** Share of the rise that must be there after `speedMs`, or in the first frame; a whip pan takes longer. */
+  speedMin: 0.5,
+  speedMs: 45,
+  /**
+   * Least share of cells that become brighter by half the mean rise: a bright thing that comes into the
+   * picture covers fewer.
+   */
+  spreadMin: 0.3,
+  /** How much cells may become darker, as a share of how much they become brighter. */
+  darkerMax: 0.1,
+  /** How far the picture after a flash may differ from the one before, as a share of the rise. */
+  changedMax: 0.55,
+  /** Least likeness of the brightest frame to the structure before or after it: another picture has none. */
+  likenessMin: 0.22,
+  /**
+   * Most steps from cell to cell, in levels, of a picture that is one bright plane, in which no structure is
+   * left.
+   */
+  plainStep: 2,
+  /**
+   * Milliseconds before a flash in which no frame may be brighter than its last dark frame by more than
+   * `beforeMax` of the rise.
+   */
+  beforeMs: 200,
+  beforeMax: 0.4,
+} as const;
+
+export type FlashBounds = BoundsOf<typeof FLASH_BOUNDS>;
 
 export class FlashDetector implements RangeDetector {
   readonly #sink: RangeSink;
+  readonly #bounds: FlashBounds;
   /** The last frame before the rise; -1 while nothing is bright. */
   #base = -1;
   #peak = -1;
@@ -50,8 +56,9 @@ export class FlashDetector implements RangeDetector {
   /** The first frame that does not belong to an earlier flash. */
   #floor = 0;
 
-  constructor(sink: RangeSink) {
+  constructor(sink: RangeSink, bounds: FlashBounds = FLASH_BOUNDS) {
     this.#sink = sink;
+    this.#bounds = bounds;
   }
 
   reset(): void {
@@ -64,10 +71,11 @@ export class FlashDetector implements RangeDetector {
   }
 
   push(history: FrameHistory): void {
+    const bounds = this.#bounds;
     const frame = history.count - 1;
     const mean = history.lumaMean(frame);
     if (this.#end >= 0) {
-      if (frame < this.#end + AFTER_FRAMES && !this.#rises(history, frame)) return;
+      if (frame < this.#end + bounds.afterFrames && !this.#rises(history, frame)) return;
       this.#judge(history);
     }
     if (this.#base < 0) {
@@ -78,9 +86,9 @@ export class FlashDetector implements RangeDetector {
     const base = history.lumaMean(this.#base);
     const before = history.lumaMean(frame - 1);
     // A step that is larger than all of the rise before it: that was something else, and this begins.
-    if (mean - before >= RISE_MIN && mean - before > before - base) return this.#begin(history, frame);
-    if (mean - base <= REST * (history.lumaMean(this.#peak) - base)) this.#end = frame;
-    else if (history.ptsMs(frame) - history.ptsMs(this.#base) > LONGEST_MS) this.#drop();
+    if (mean - before >= bounds.riseMin && mean - before > before - base) return this.#begin(history, frame);
+    if (mean - base <= bounds.rest * (history.lumaMean(this.#peak) - base)) this.#end = frame;
+    else if (history.ptsMs(frame) - history.ptsMs(this.#base) > bounds.longestMs) this.#drop();
   }
 
   finish(history: FrameHistory): void {
@@ -89,14 +97,15 @@ export class FlashDetector implements RangeDetector {
   }
 
   #rises(history: FrameHistory, frame: number): boolean {
-    return frame > 0 && history.lumaMean(frame) - history.lumaMean(this.#foot(history, frame)) >= RISE_MIN;
+    return frame > 0 &&
+      history.lumaMean(frame) - history.lumaMean(this.#foot(history, frame)) >= this.#bounds.riseMin;
   }
 
-  /** The darkest frame of the last RISE_MS. */
+  /** The darkest frame of the last `riseMs`. */
   #foot(history: FrameHistory, frame: number): number {
     let foot = frame;
     for (let i = frame - 1; i >= history.oldest && i >= 0; i--) {
-      if (history.ptsMs(frame) - history.ptsMs(i) > RISE_MS && i < frame - 1) break;
+      if (history.ptsMs(frame) - history.ptsMs(i) > this.#bounds.riseMs && i < frame - 1) break;
       if (i < this.#floor) break;
       if (history.lumaMean(i) < history.lumaMean(foot)) foot = i;
     }
@@ -108,7 +117,7 @@ export class FlashDetector implements RangeDetector {
     const low = history.lumaMean(foot);
     const rise = history.lumaMean(frame) - low;
     let base = frame - 1;
-    while (base > foot && history.lumaMean(base) - low > FOOT * rise) base--;
+    while (base > foot && history.lumaMean(base) - low > this.#bounds.foot * rise) base--;
     this.#base = base;
     this.#peak = frame;
   }
@@ -125,10 +134,11 @@ export class FlashDetector implements RangeDetector {
   }
 
   #confidence(history: FrameHistory): number {
+    const bounds = this.#bounds;
     const { sums } = history;
     const low = history.lumaMean(this.#base);
     const rise = history.lumaMean(this.#peak) - low;
-    if (this.#wasBright(history, low + BEFORE_MAX * rise)) return 0;
+    if (this.#wasBright(history, low + bounds.beforeMax * rise)) return 0;
     const base = history.cellsAt(this.#base),
       peak = history.cellsAt(this.#peak),
       end = history.cellsAt(this.#end);
@@ -144,19 +154,22 @@ export class FlashDetector implements RangeDetector {
     spread /= LUMA_CELLS;
     changed /= LUMA_CELLS * rise;
     const speed = (this.#highest(history) - low) / rise;
-    if (speed < SPEED_MIN || spread < SPREAD_MIN || darker > DARKER_MAX || changed > CHANGED_MAX) return 0;
-    const isPlain = roughnessOf(history, this.#peak) < PLAIN_STEP;
+    if (
+      speed < bounds.speedMin || spread < bounds.spreadMin || darker > bounds.darkerMax ||
+      changed > bounds.changedMax
+    ) return 0;
+    const isPlain = roughnessOf(history, this.#peak) < bounds.plainStep;
     const likeness = Math.max(
       likenessOf(history, this.#base, this.#peak),
       likenessOf(history, this.#end, this.#peak),
     );
-    if (likeness < LIKENESS_MIN && !isPlain) return 0;
+    if (likeness < bounds.likenessMin && !isPlain) return 0;
     const margin = Math.min(
-      (rise - RISE_MIN) / 10,
-      (spread - SPREAD_MIN) / 0.3,
-      1 - darker / DARKER_MAX,
-      1 - changed / CHANGED_MAX,
-      isPlain ? 1 : (likeness - LIKENESS_MIN) / 0.3,
+      (rise - bounds.riseMin) / 10,
+      (spread - bounds.spreadMin) / 0.3,
+      1 - darker / bounds.darkerMax,
+      1 - changed / bounds.changedMax,
+      isPlain ? 1 : (likeness - bounds.likenessMin) / 0.3,
     );
     return confidenceOf(margin);
   }
@@ -165,7 +178,9 @@ export class FlashDetector implements RangeDetector {
   #highest(history: FrameHistory): number {
     let highest = 0;
     for (let frame = this.#base + 1; frame < this.#end; frame++) {
-      if (frame > this.#base + 1 && history.ptsMs(frame) - history.ptsMs(this.#base) > SPEED_MS) break;
+      if (frame > this.#base + 1 && history.ptsMs(frame) - history.ptsMs(this.#base) > this.#bounds.speedMs) {
+        break;
+      }
       highest = Math.max(highest, history.lumaMean(frame));
     }
     return highest;
@@ -177,7 +192,7 @@ export class FlashDetector implements RangeDetector {
    */
   #wasBright(history: FrameHistory, level: number): boolean {
     for (let frame = this.#base - 1; frame >= Math.max(history.oldest, this.#floor); frame--) {
-      if (history.ptsMs(this.#base) - history.ptsMs(frame) > BEFORE_MS) return false;
+      if (history.ptsMs(this.#base) - history.ptsMs(frame) > this.#bounds.beforeMs) return false;
       if (history.lumaMean(frame) > level) return true;
     }
     return false;

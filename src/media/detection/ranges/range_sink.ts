@@ -31,6 +31,9 @@ export interface RangeSink {
   ): void;
 }
 
+/** The numbers that a detector decides by, where they are others than those that it has. */
+export type BoundsOf<Own> = { readonly [Name in keyof Own]: number };
+
 /**
  * The confidence of a range from how far it is inside the bounds of its detector: 0, just inside, is 0.5; 1
  * and more is 1.

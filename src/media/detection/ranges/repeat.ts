@@ -2,7 +2,7 @@
 
 import { BLOCK_STRIDE, COUNTS, RepeatKernel } from "../../kernels/repeat_kernel.ts";
 import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
-import { confidenceOf, type RangeSink } from "./range_sink.ts";
+import { type BoundsOf, confidenceOf, type RangeSink } from "./range_sink.ts";
 
 /*
  *   first playing            second playing
@@ -10,7 +10,7 @@ import { confidenceOf, type RangeSink } from "./range_sink.ts";
  *   |------ lag -------------|
  *
  * Each frame of the second playing resembles the frame `lag` before it, and far more than those between. A
- * few lags are followed at a time; every SEEK_FRAMES frames the lags that fit best are taken up. A lag is a
+ * few lags are followed at a time; every `seekFrames` frames the lags that fit best are taken up. A lag is a
  * repeat when nearly as many frames as it has have fitted in a row.
  *
  * Frames are compared by 60 blocks of 2x2 luma cells.
@@ -22,56 +22,64 @@ const BLOCKS = BLOCK_COLUMNS * LUMA_ROWS / 2;
  * no memory of their own.
  */
 const LEVEL = BLOCKS * CELL_SAMPLES;
-const LEAST_LAG = 8;
-const LEAST_LAG_MS = 150;
+/** What makes frames that play again a repeat. */
+export const REPEAT_BOUNDS = {
+  leastLag: 8,
+  leastLagMs: 150,
+  longestLagMs: 12_000,
+  seekFrames: 4,
+  /** Frames to look back for where a new lag begins to fit. */
+  tracedFrames: 32,
+  /**
+   * A new lag takes the place of a followed one within NEAR_LAGS of it where its difference is at most this
+   * share of the other's.
+   */
+  nearShare: 0.7,
+  /** Largest mean difference of the blocks, in levels, with which a frame fits. */
+  fitMax: 1.5,
+  /**
+   * A frame also fits with a difference of up to this share of its least difference to the frames between:
+   * the more the picture moves, the more noise a codec leaves.
+   */
+  fitShare: 0.06,
+  /** Share of the frames of a lag that must fit before it is a repeat. */
+  leastFitting: 0.85,
+  /**
+   * Largest mean difference to the frame `lag` before, as a share of the differences to the frames between.
+   */
+  ratioMax: 0.35,
+  /** Least levels by which the frames between must differ; a still picture does not repeat. */
+  variationMin: 0.12,
+  /**
+   * Share of the fitting frames that must resemble the frame `lag` before far more than the frames between:
+   * after one flash over a still picture few do.
+   */
+  tellingMin: 0.7,
+  /**
+   * Largest part of the difference to the frames between that a change of light may explain: light that goes
+   * up and down over a still picture repeats nothing.
+   */
+  lightMax: 0.97,
+  /**
+   * After a while, a lag is given up where the share that `tellingMin` asks for is below this. It is less, as
+   * what plays again may begin with a moment of rest.
+   */
+  tellingHope: 0.4,
+  doubtfulFrames: 8,
+  missesMax: 2,
+  /**
+   * A frame no longer fits if it differs by more than this times the mean of those before, plus `misfitFloor`
+   * levels.
+   */
+  misfit: 3,
+  misfitFloor: 0.1,
+} as const;
+
+export type RepeatBounds = BoundsOf<typeof REPEAT_BOUNDS>;
+
 const LONGEST_LAG = 300;
-const LONGEST_LAG_MS = 12_000;
-const SEEK_FRAMES = 4;
-/** Frames to look back for where a new lag begins to fit. */
-const TRACED_FRAMES = 32;
 const FOLLOWED = 12;
 const NEAR_LAGS = 2;
-/**
- * A new lag takes the place of a followed one within NEAR_LAGS of it where its difference is at most this
- * share of the other's.
- */
-const NEAR_SHARE = 0.7;
-/** Largest mean difference of the blocks, in levels, with which a frame fits. */
-const FIT_MAX = 1.5;
-/**
- * A frame also fits with a difference of up to this share of its least difference to the frames between: the
- * more the picture moves, the more noise a codec leaves.
- */
-const FIT_SHARE = 0.06;
-/** Share of the frames of a lag that must fit before it is a repeat. */
-const LEAST_FITTING = 0.85;
-/** Largest mean difference to the frame `lag` before, as a share of the differences to the frames between. */
-const RATIO_MAX = 0.35;
-/** Least levels by which the frames between must differ; a still picture does not repeat. */
-const VARIATION_MIN = 0.12;
-/**
- * Share of the fitting frames that must resemble the frame `lag` before far more than the frames between:
- * after one flash over a still picture few do.
- */
-const TELLING_MIN = 0.7;
-/**
- * Largest part of the difference to the frames between that a change of light may explain: light that goes up
- * and down over a still picture repeats nothing.
- */
-const LIGHT_MAX = 0.97;
-/**
- * After a while, a lag is given up where the share that TELLING_MIN asks for is below this. It is less, as
- * what plays again may begin with a moment of rest.
- */
-const TELLING_HOPE = 0.4;
-const DOUBTFUL_FRAMES = 8;
-const MISSES_MAX = 2;
-/**
- * A frame no longer fits if it differs by more than this times the mean of those before, plus MISFIT_FLOOR
- * levels.
- */
-const MISFIT = 3;
-const MISFIT_FLOOR = 0.1;
 
 /** Sums for each lag. */
 const SUMS = 3;
@@ -102,6 +110,7 @@ interface Follow {
  */
 export class RepeatDetector {
   readonly #sink: RangeSink;
+  readonly #bounds: RepeatBounds;
   readonly #kernel = new RepeatKernel();
   /** Frame i in slot i & `#last`, more of them than the longest lag. */
   readonly #last = this.#kernel.ring - 1;
@@ -128,8 +137,9 @@ export class RepeatDetector {
   /** Frames since the start. */
   #count = 0;
 
-  constructor(sink: RangeSink) {
+  constructor(sink: RangeSink, bounds: RepeatBounds = REPEAT_BOUNDS) {
     this.#sink = sink;
+    this.#bounds = bounds;
   }
 
   reset(): void {
@@ -140,11 +150,12 @@ export class RepeatDetector {
 
   /** Takes the next frame; `cellSums` are those of `RangeMeasures`. */
   push(cellSums: Uint16Array, ptsMs: number): void {
+    const bounds = this.#bounds;
     const frame = this.#count++;
     this.#keep(cellSums, frame);
     this.#ptsMs[frame & this.#last] = ptsMs;
     for (let n = 0; n < FOLLOWED; n++) if (this.#followed[n]!.lag > 0) this.#step(this.#followed[n]!, frame);
-    if (!this.#sure && frame % SEEK_FRAMES === 0 && frame > LEAST_LAG) this.#seek(frame);
+    if (!this.#sure && frame % bounds.seekFrames === 0 && frame > bounds.leastLag) this.#seek(frame);
   }
 
   finish(): void {
@@ -173,33 +184,36 @@ export class RepeatDetector {
    * between.
    */
   #fitMax(between: number): number {
-    return Math.floor(Math.max(FIT_MAX * LEVEL, FIT_SHARE * between));
+    const bounds = this.#bounds;
+    return Math.floor(Math.max(bounds.fitMax * LEVEL, bounds.fitShare * between));
   }
 
   /**
    * The largest difference with which a frame goes on to fit, where `mean` is the mean of those before it.
    */
   #limit(mean: number, between: number): number {
-    return Math.floor(Math.min(this.#fitMax(between), MISFIT_FLOOR * LEVEL + MISFIT * mean));
+    const bounds = this.#bounds;
+    return Math.floor(Math.min(this.#fitMax(between), bounds.misfitFloor * LEVEL + bounds.misfit * mean));
   }
 
   #step(follow: Follow, frame: number): void {
+    const bounds = this.#bounds;
     const { lag } = follow;
     const { at, fitting } = follow;
     const limit = this.#limit(this.#sums[at]! / fitting, this.#sums[at + 2]! / fitting);
-    const difference = this.#kernel.step(frame, lag, limit, VARIATION_MIN * LEVEL, RATIO_MAX);
+    const difference = this.#kernel.step(frame, lag, limit, bounds.variationMin * LEVEL, bounds.ratioMax);
     if (difference <= limit) {
       this.#add(follow, frame, frame);
-      if (follow.fitting < DOUBTFUL_FRAMES) return;
+      if (follow.fitting < bounds.doubtfulFrames) return;
       const { fitting, telling } = follow;
-      const isHopeless = telling < TELLING_HOPE * fitting && fitting >= DOUBTFUL_FRAMES + lag / 4;
+      const isHopeless = telling < bounds.tellingHope * fitting && fitting >= bounds.doubtfulFrames + lag / 4;
       if (isHopeless && follow !== this.#sure) follow.lag = 0;
-      if (this.#sure || telling < TELLING_MIN * fitting || fitting < LEAST_FITTING * lag) return;
+      if (this.#sure || telling < bounds.tellingMin * fitting || fitting < bounds.leastFitting * lag) return;
       if (this.#isLight(follow)) follow.lag = 0;
       else this.#sure = follow;
       return;
     }
-    if (++follow.misses <= MISSES_MAX) return;
+    if (++follow.misses <= bounds.missesMax) return;
     if (follow === this.#sure) this.#tell(follow);
     follow.lag = 0;
   }
@@ -217,7 +231,7 @@ export class RepeatDetector {
         difference += this.#kernel.differenceOf(frame, other);
       }
     }
-    return light > LIGHT_MAX * difference;
+    return light > this.#bounds.lightMax * difference;
   }
 
   /** Adds the frames from `first` to `last`, which fit and were counted. */
@@ -234,17 +248,21 @@ export class RepeatDetector {
 
   /** Takes up the lags whose frames resemble this one most, each better than the lags beside it. */
   #seek(frame: number): void {
+    const bounds = this.#bounds;
     const { fits, minima } = this.#kernel;
     const nowMs = this.#ptsMs[frame & this.#last]!;
     let longest = Math.min(LONGEST_LAG, frame - 1);
-    while (longest > LEAST_LAG && nowMs - this.#ptsMs[(frame - longest + 1) & this.#last]! > LONGEST_LAG_MS) {
+    while (
+      longest > bounds.leastLag &&
+      nowMs - this.#ptsMs[(frame - longest + 1) & this.#last]! > bounds.longestLagMs
+    ) {
       longest--;
     }
-    const most = this.#fitMax(this.#kernel.least(frame, LEAST_LAG));
-    const count = this.#kernel.seek(frame, LEAST_LAG, longest, most);
+    const most = this.#fitMax(this.#kernel.least(frame, bounds.leastLag));
+    const count = this.#kernel.seek(frame, bounds.leastLag, longest, most);
     let nearest = 0;
     while (
-      nearest < count && nowMs - this.#ptsMs[(frame - minima[nearest]!) & this.#last]! < LEAST_LAG_MS
+      nearest < count && nowMs - this.#ptsMs[(frame - minima[nearest]!) & this.#last]! < bounds.leastLagMs
     ) nearest++;
     for (let places = 0; places < FOLLOWED; places++) {
       this.#markNear();
@@ -267,7 +285,7 @@ export class RepeatDetector {
 
   /** Whether a lag that fits so well takes the place of one near it. */
   #isBetter(near: Follow, lag: number, fit: number): boolean {
-    return near.lag !== lag && fit <= NEAR_SHARE * this.#sums[near.at]! / near.fitting;
+    return near.lag !== lag && fit <= this.#bounds.nearShare * this.#sums[near.at]! / near.fitting;
   }
 
   /** Fills `#near`: in slow motion the lags beside the right one fit too. */
@@ -287,13 +305,21 @@ export class RepeatDetector {
 
   /** Begins with the first of the frames right before this one that fit as well. */
   #follow(follow: Follow, lag: number, frame: number, difference: number): void {
+    const bounds = this.#bounds;
     follow.lag = lag;
     follow.first = frame;
     follow.fitting = follow.misses = follow.telling = 0;
     this.#sums.fill(0, follow.at, follow.at + SUMS);
     const limit = this.#limit(difference, this.#kernel.least(frame, lag));
-    const earliest = Math.max(lag, this.#floor, frame - TRACED_FRAMES + 1);
-    follow.first = this.#kernel.trace(frame, lag, limit, earliest, VARIATION_MIN * LEVEL, RATIO_MAX);
+    const earliest = Math.max(lag, this.#floor, frame - bounds.tracedFrames + 1);
+    follow.first = this.#kernel.trace(
+      frame,
+      lag,
+      limit,
+      earliest,
+      bounds.variationMin * LEVEL,
+      bounds.ratioMax,
+    );
     follow.startMs = this.#ptsMs[this.#startOf(follow) & this.#last]!;
     this.#add(follow, follow.first, frame);
   }
@@ -304,11 +330,15 @@ export class RepeatDetector {
   }
 
   #tell(follow: Follow): void {
+    const bounds = this.#bounds;
     const { last, startMs, at } = follow;
     const difference = this.#sums[at]!, variation = this.#sums[at + 1]!;
     const start = this.#startOf(follow);
     const ratio = difference / variation;
-    const margin = Math.min(1 - ratio / RATIO_MAX, variation / follow.fitting / (VARIATION_MIN * LEVEL) - 1);
+    const margin = Math.min(
+      1 - ratio / bounds.ratioMax,
+      variation / follow.fitting / (bounds.variationMin * LEVEL) - 1,
+    );
     this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & this.#last]!, confidenceOf(margin));
     this.#floor = last + 1;
     for (const other of this.#followed) other.lag = 0;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { DAMAGE_LOOKAHEAD, DamagedParts } from "../../../../src/media/detection/faults/damaged_parts.ts";
-import type { DamageWeights } from "../../../../src/media/detection/faults/damage_trees.ts";
+import type { FittedTrees } from "../../../../src/base/fitted_trees.ts";
 import { DAMAGE_CODES } from "../../../../src/media/detection/faults/damage_features.ts";
 
 const ONE = 4096;
 const FRAMES = 12;
 
 /** Trees that say the same of every frame. */
-function constant(odds: number): DamageWeights {
+function constant(odds: number): FittedTrees {
   const none = { features: new Uint8Array(), thresholds: new Uint8Array(), low: new Int16Array() };
   return {
     bias: odds * ONE,
