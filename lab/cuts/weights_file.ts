@@ -1,4 +1,4 @@
-/** Writes fitted weights as files of `weights/`: whole numbers, so that what is shipped and this fit agree. */
+/** Writes fitted weights as files of `weights/`, so that what is shipped and this fit agree exactly. */
 
 import { type FittedTrees, LEAF_ONE, treesOf } from "../../src/base/fitted_trees.ts";
 import type { Model } from "./boosting.ts";
@@ -9,7 +9,7 @@ const TREES = "Trees of whole numbers: `roots` has the first node of each. Node 
   "features[n] of a row is above thresholds[n]; then high[n] follows, else low[n]. Below 0 stands a leaf, " +
   `-1 - index. \`bias\` and a leaf of each tree add up to the logarithm of the odds, times ${LEAF_ONE}.`;
 
-/** The header of each file of `weights/`: what it tells, which program made it, of what, and how it is read. */
+/** The header of each file of `weights/`: what it tells, which program made it, of what, how it is read. */
 const HEADERS = {
   cut: {
     tells: "whether a frame is the first one after a cut",
