@@ -21,7 +21,7 @@ COPY client client
 # their own.
 RUN DENO_DIR=/tmp/pages deno run --quiet --frozen --allow-all scripts/build_pages.ts && \
     DENO_DIR=/tmp/pages deno run --quiet --frozen --allow-read=. --allow-write=deno.json scripts/image/service_packages.ts && \
-    DENO_DIR=/opt/deno deno cache --quiet --frozen=false src/main.ts src/service/service_worker.ts src/live/live_worker.ts src/media/recorded/decode_worker.ts src/flow/reason/schema_worker.ts src/remote/sources/relay_worker.ts src/data_tools/data_tools_worker.ts
+    DENO_DIR=/opt/deno deno cache --quiet --frozen=false src/main.ts src/service/service_worker.ts src/live/live_worker.ts src/media/files/decode_worker.ts src/flow/reason/schema_worker.ts src/remote/sources/relay_worker.ts src/data_tools/data_tools_worker.ts
 
 FROM debian:trixie-20260824-slim
 # hadolint ignore=DL3008

@@ -1,12 +1,12 @@
 /**
- * The time of `FrameFilter.push` and of the detectors with decoded video, and what `push` allocates:
+ * The time of `FrameAnalyser.push` and of the detectors with decoded video, and what `push` allocates:
  * `./scripts/deno run -A bench/filter.ts`. Prints a table; with `--json` only the two figures that a release
  * is checked for, as JSON. With `--quick` the allocation is counted roughly.
  */
 
 import v8 from "node:v8";
 import { RangeDetectors } from "../src/media/detection/range_detectors.ts";
-import { FrameFilter } from "../src/media/kernels/frame_filter.ts";
+import { FrameAnalyser } from "../src/media/detection/frame_analyser.ts";
 import { FRAME_BYTES } from "../src/media/kernels/frame_planes.ts";
 import { percentile, report } from "./support.ts";
 
@@ -52,7 +52,7 @@ export interface FilterBench {
 /** Decodes the clips, measures the time, counts the allocations. */
 export async function benchFilter(rounds = COUNTED_ROUNDS): Promise<FilterBench> {
   const planes = (await Promise.all(CLIPS.map(decode))).flat();
-  const filter = await FrameFilter.load();
+  const filter = await FrameAnalyser.load();
   time(filter, planes, 5_000);
   filter.reset();
   const timed = time(filter, planes, TIMED_PUSHES);
@@ -67,7 +67,7 @@ export async function benchFilter(rounds = COUNTED_ROUNDS): Promise<FilterBench>
   return { planes: planes.length, ...timed, allocatedBytes, controlAllocatedBytes };
 }
 
-function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
+function time(filter: FrameAnalyser, planes: Uint8Array[], pushes: number) {
   const scratch = new Uint8Array(FRAME_BYTES);
   const view = filter.staging.subarray(0, FRAME_BYTES);
   const ranges = new RangeDetectors(filter);
@@ -102,7 +102,7 @@ function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
  * Warms up the filter: runs what seldom runs until it is compiled, as the engine's interpreter makes an
  * object of each number with a fraction.
  */
-function warmUp(filter: FrameFilter): void {
+function warmUp(filter: FrameAnalyser): void {
   filter.reset();
   for (let frame = 0; frame < WARMING_PUSHES; frame++) {
     const turn = frame % 40;
@@ -114,7 +114,7 @@ function warmUp(filter: FrameFilter): void {
  * The minimum of the rounds. What the hot path allocates is in every round. What V8's compilers and caches
  * allocate in the same process, mostly in the first rounds, is missing in at least one round.
  */
-function leastAllocatedBytes(filter: FrameFilter, rounds: number, push: (pushes: number) => void): number {
+function leastAllocatedBytes(filter: FrameAnalyser, rounds: number, push: (pushes: number) => void): number {
   let least = Infinity;
   for (let round = 0; round < rounds; round++) {
     filter.reset();
@@ -140,11 +140,11 @@ function countAllocatedBytes(push: (pushes: number) => void): number {
   return bytes;
 }
 
-function pushMany(filter: FrameFilter, pushes: number): void {
+function pushMany(filter: FrameAnalyser, pushes: number): void {
   for (let frame = 0; frame < pushes; frame++) filter.push(frame % 1000, frame);
 }
 
-function pushManyWithObjects(filter: FrameFilter, pushes: number, kept: unknown[]): void {
+function pushManyWithObjects(filter: FrameAnalyser, pushes: number, kept: unknown[]): void {
   for (let frame = 0; frame < pushes; frame++) {
     filter.push(frame % 1000, frame);
     kept[frame % kept.length] = { frame };

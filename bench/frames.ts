@@ -17,9 +17,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import type { Tools } from "../src/base/program_paths.ts";
-import { Decoder } from "../src/media/recorded/decoder.ts";
+import { Decoder } from "../src/media/files/decoder.ts";
 import { fileInput } from "../src/media/input.ts";
-import type { MediaInfo } from "../src/media/probe.ts";
+import type { MediaInfo } from "../src/media/media_info.ts";
 import { planSampling } from "../src/model/frames/sampling.ts";
 import { CLIP_CACHE, median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 

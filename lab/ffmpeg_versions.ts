@@ -10,7 +10,7 @@
 import { basename, delimiter, join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileInput } from "../src/media/input.ts";
-import { Decoder } from "../src/media/recorded/decoder.ts";
+import { Decoder } from "../src/media/files/decoder.ts";
 import type { SamplingPlan } from "../src/model/frames/sampling.ts";
 import { CUT_SCORE_THRESHOLD } from "../src/model/frames/signals.ts";
 import { localRunner } from "../test/support/local_runner.ts";

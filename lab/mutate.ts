@@ -143,8 +143,9 @@ async function kernelFiles(): Promise<string[]> {
     for (const [, path] of source.matchAll(/from "(\.[^"]+)"/g)) await follow(join(file, "..", `${path}.ts`));
   };
   await follow("assembly/frame_filter.ts");
-  for (const folder of ["src/media/detection", "src/media/detection/faults", "src/media/detection/freeze"]) {
-    files.push(...(await namesIn(folder)).map((name) => join(folder, name)));
+  for (const folder of [".", "ranges", "faults", "freeze", "gradual"]) {
+    const path = join("src/media/detection", folder);
+    files.push(...(await namesIn(path)).map((name) => join(path, name)));
   }
   return files;
 }
@@ -154,8 +155,12 @@ async function kernelFiles(): Promise<string[]> {
  * change.
  */
 async function behaviourTests(): Promise<string[]> {
-  const detection = (await namesIn("test/media/detection")).map((name) => join("test/media/detection", name));
-  return [...detection, "test/media/kernels/cut_test.ts"];
+  const tests = ["test/media/kernels/cut_test.ts"];
+  for (const folder of [".", "ranges", "faults", "freeze", "gradual"]) {
+    const path = join("test/media/detection", folder);
+    tests.push(...(await namesIn(path)).map((name) => join(path, name)));
+  }
+  return tests;
 }
 
 async function namesIn(folder: string): Promise<string[]> {

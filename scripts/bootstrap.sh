@@ -128,7 +128,7 @@ fi
 
 # The packages of the service are downloaded here, because the service itself runs in a sandbox without that permission.
 # Every module that starts a Worker is named: with --cached-only none of them gets anything later.
-packages_of="src/main.ts src/service/service_worker.ts src/live/live_worker.ts src/media/recorded/decode_worker.ts src/flow/reason/schema_worker.ts src/remote/sources/relay_worker.ts src/data_tools/data_tools_worker.ts"
+packages_of="src/main.ts src/service/service_worker.ts src/live/live_worker.ts src/media/files/decode_worker.ts src/flow/reason/schema_worker.ts src/remote/sources/relay_worker.ts src/data_tools/data_tools_worker.ts"
 packages_stamp="$DENO_VERSION $(cksum <"$PROJECT_ROOT/deno.lock") $packages_of"
 if [ "$(cat "$TOOLS_DIR/fetched" 2>/dev/null)" != "$packages_stamp" ] || [ ! -d "$DENO_DIR/npm" ]; then
   say "fetching the packages that the service uses (once)"

@@ -16,7 +16,7 @@ import { findTools } from "../../src/process/environment.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { fileInput } from "../../src/media/input.ts";
-import type { PacketSink } from "../../src/media/live/copied_packets.ts";
+import type { PacketSink } from "../../src/media/containers/copied_packets.ts";
 import { PulledDecoder } from "../../src/media/live/pulled_decoder.ts";
 import { ClipStage } from "../../src/live/encoded/clip_stage.ts";
 import { UnitTaps } from "../../src/live/encoded/unit_taps.ts";

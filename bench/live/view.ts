@@ -12,7 +12,7 @@
 import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
-import { VIDEO_TICKS_PER_MS } from "../../src/media/formats/clock.ts";
+import { VIDEO_TICKS_PER_MS } from "../../src/media/containers/clock.ts";
 import { PublisherMedia } from "../../test/support/live/live_publisher.ts";
 import { CLIPS, KEY_A } from "../../test/support/service.ts";
 import { until } from "../../test/support/until.ts";

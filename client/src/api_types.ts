@@ -392,10 +392,7 @@ export interface components {
         LivePictureSize: {
             width: number;
             height: number;
-            /**
-             * @description Their own size, where there is no memory for it, or where it has more pixels than
-             * 3840x2160; null where they are not scaled
-             */
+            /** @description Their own size, where there is no memory for it, or where it has more pixels than 3840x2160; null where they are not scaled */
             scaled_from: {
                 width: number;
                 height: number;
@@ -449,10 +446,7 @@ export interface components {
             model?: string | null;
         };
         IngestRequest: {
-            /**
-             * @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096
-             * bytes
-             */
+            /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
             /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
@@ -463,10 +457,7 @@ export interface components {
             /** @description Frames that are kept; 512 unless given */
             max_frames?: number | null;
             stream_id?: string | null;
-            /**
-             * @description The index of a video stream, among all streams of the source; the default or the
-             * largest one unless given
-             */
+            /** @description The index of a video stream, among all streams of the source; the default or the largest one unless given */
             video_stream?: number | null;
         };
         AnalyzeRequest: {
@@ -503,20 +494,14 @@ export interface components {
             complete?: boolean | null;
         };
         ReasonRequest: {
-            /**
-             * @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096
-             * bytes
-             */
+            /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
             /** @description An id of the model catalog, an alias, or an id of a model server, in any case */
             model: string;
             /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
             stream_id?: string | null;
-            /**
-             * @description The index of a video stream, among all streams of the source; the default or the
-             * largest one unless given
-             */
+            /** @description The index of a video stream, among all streams of the source; the default or the largest one unless given */
             video_stream?: number | null;
             /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
@@ -593,10 +578,7 @@ export interface components {
                 /** @description Names of named sources; one of them */
                 sources?: string[] | null;
                 min_confidence?: number | null;
-                /**
-                 * @description Which of the events that say whether their camera was armed; `armed` unless
-                 * given
-                 */
+                /** @description Which of the events that say whether their camera was armed; `armed` unless given */
                 armed?: ("armed" | "disarmed" | "any") | null;
             } | null;
             cooldown?: {
@@ -675,10 +657,7 @@ export interface components {
             source?: string | null;
         };
         LiveSourceRequest: {
-            /**
-             * @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096
-             * bytes
-             */
+            /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
             prompt?: string | null;
             max_output_tokens_per_second?: number | null;
@@ -781,10 +760,7 @@ export interface components {
             frames: number;
             /** @description Media time of the last one */
             pts_ms: number;
-            /**
-             * @description Media time at which the work ends, of the source or by `max_frames`; null where it
-             * is not known
-             */
+            /** @description Media time at which the work ends, of the source or by `max_frames`; null where it is not known */
             end_ms: number | null;
         };
         IngestResponse: {
@@ -798,10 +774,7 @@ export interface components {
             truncated: boolean;
             /** @description The source ended before the end that it announces; absent where it did not */
             ended_early?: components["schemas"]["EarlyEnd"];
-            /**
-             * @description What failed or is missing in the middle of a source that did not end early; absent
-             * for nothing
-             */
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
             source_warning?: string;
             source_uri: string;
             sampling_policy: components["schemas"]["SamplingPolicy"];
@@ -816,10 +789,7 @@ export interface components {
             generated: number;
             /** @description The source ended before the end that it announces; absent where it did not */
             ended_early?: components["schemas"]["EarlyEnd"];
-            /**
-             * @description What failed or is missing in the middle of a source that did not end early; absent
-             * for nothing
-             */
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
             source_warning?: string;
             metadata: components["schemas"]["FrameMetadata"][];
             markers: components["schemas"]["Marker"][];
@@ -835,10 +805,7 @@ export interface components {
             truncated: boolean;
             /** @description The source ended before the end that it announces; absent where it did not */
             ended_early?: components["schemas"]["EarlyEnd"];
-            /**
-             * @description What failed or is missing in the middle of a source that did not end early; absent
-             * for nothing
-             */
+            /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
             source_warning?: string;
             sample_fps: number;
             lag_p95_ms: number;
@@ -975,9 +942,7 @@ export interface components {
             source_seq: number | null;
             /** @description Sampled frames a second of media time; null without a decode */
             sample_fps: number | null;
-            /**
-             * @description Media time of the last frame of the whole decode, milliseconds; null without one
-             */
+            /** @description Media time of the last frame of the whole decode, milliseconds; null without one */
             last_pts_ms: number | null;
             /** @description Frames of the range */
             frames: number;
@@ -1006,16 +971,12 @@ export interface components {
         SearchHit: {
             seq: number;
             run_id: string;
-            /**
-             * @description Media time where the payload has one, else the time of the append; milliseconds
-             */
+            /** @description Media time where the payload has one, else the time of the append; milliseconds */
             pts_ms: number;
             kind: string;
             description: string;
             index_name: string | null;
-            /**
-             * @description How well the description matches the text; 1 where it is the text and nothing else
-             */
+            /** @description How well the description matches the text; 1 where it is the text and nothing else */
             score: number;
             /** @description What the event says of its own certainty; null where it says nothing */
             confidence: number | null;
@@ -1092,18 +1053,12 @@ export interface components {
             meaning: string;
             /** @description What holds where the variable is not set; null for nothing */
             default: string | null;
-            /**
-             * @description What the service does instead, for a setting that is checked and changes nothing
-             * yet
-             */
+            /** @description What the service does instead, for a setting that is checked and changes nothing yet */
             no_effect: string | null;
             /** @description Whether it differs from its default */
             is_set: boolean;
             is_secret: boolean;
-            /**
-             * @description Null for a secret, for one that is unset, and where the service has several
-             * principals
-             */
+            /** @description Null for a secret, for one that is unset, and where the service has several principals */
             value: string | null;
         };
         SystemBackend: {
@@ -1121,15 +1076,9 @@ export interface components {
             probe_at_ms: number | null;
             /** @description Whether too many of the last calls of its provider took long */
             is_slow?: boolean;
-            /**
-             * @description Why it could not be asked for its models when it was asked last; null where it
-             * could, like `models`
-             */
+            /** @description Why it could not be asked for its models when it was asked last; null where it could, like `models` */
             fault?: string | null;
-            /**
-             * @description What its server has, as it said last; null where it does not say, and where the
-             * service has several principals
-             */
+            /** @description What its server has, as it said last; null where it does not say, and where the service has several principals */
             models?: string[] | null;
         };
         System: {
@@ -1143,10 +1092,7 @@ export interface components {
                 /** @description Of the usual ones, those that it decodes on the processor */
                 codecs: string[];
             } | null;
-            /**
-             * @description What the server's ffmpeg cannot do; requests that need it get 503
-             * `decoder_unusable`
-             */
+            /** @description What the server's ffmpeg cannot do; requests that need it get 503 `decoder_unusable` */
             decoder_faults?: {
                 /** @description What ffmpeg or ffprobe was tried for, such as `make a clip of a film` */
                 cannot: string;
@@ -1255,10 +1201,7 @@ export interface components {
             media: {
                 /** @description How many pictures, clips and sounds */
                 count: number;
-                /**
-                 * @description Their size; one that several runs name is counted for each, and stays for
-                 * those on hold
-                 */
+                /** @description Their size; one that several runs name is counted for each, and stays for those on hold */
                 bytes: number;
                 runs: {
                     run_id: string;
@@ -1320,10 +1263,7 @@ export interface components {
             /** @description Those of them that no delivery has told of yet */
             withheld_pending: number;
             last_error: string | null;
-            /**
-             * @description When the first attempt since the last success began, where it failed, epoch
-             * milliseconds
-             */
+            /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
             retry: components["schemas"]["WebhookRetry"] | null;
@@ -1365,10 +1305,7 @@ export interface components {
             /** @description Those of them that no delivery has told of yet */
             withheld_pending: number;
             last_error: string | null;
-            /**
-             * @description When the first attempt since the last success began, where it failed, epoch
-             * milliseconds
-             */
+            /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
             failing_since_ms: number | null;
             /** @description The event that failed and is tried again */
             retry: components["schemas"]["WebhookRetry"] | null;
@@ -1383,10 +1320,7 @@ export interface components {
             /** @description The events that are still to be sent again */
             redelivery: components["schemas"]["WebhookRedelivery"] | null;
             run_id: string;
-            /**
-             * @description The newest event of the run: the webhook is behind until `last_terminal_seq` has
-             * come there
-             */
+            /** @description The newest event of the run: the webhook is behind until `last_terminal_seq` has come there */
             run_last_seq: number;
         };
         AllWebhooks: {
@@ -1428,10 +1362,7 @@ export interface components {
             webhook_id: string;
             seq: number;
             kind: string;
-            /**
-             * @description Of the last attempt; null where its time is not known any more, or nothing was
-             * sent
-             */
+            /** @description Of the last attempt; null where its time is not known any more, or nothing was sent */
             headers: {
                 [key: string]: string;
             } | null;
@@ -1736,10 +1667,7 @@ export interface components {
             name: string;
             armed: boolean;
             armed_by: components["schemas"]["ArmedBy"];
-            /**
-             * @description When it changes next, as far as is known, epoch milliseconds; null for not by
-             * itself
-             */
+            /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
             next_change_ms: number | null;
         };
         NamedSource: {
@@ -1767,10 +1695,7 @@ export interface components {
             /** @description Whether an always-on camera is armed; null for any other source */
             armed: boolean | null;
             armed_by: components["schemas"]["ArmedBy"] | null;
-            /**
-             * @description When it changes next, as far as is known, epoch milliseconds; null for not by
-             * itself
-             */
+            /** @description When it changes next, as far as is known, epoch milliseconds; null for not by itself */
             next_change_ms: number | null;
             /** @description How it is recorded all day; null where it is not */
             recording: {
@@ -1879,10 +1804,7 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
-                /**
-                 * @description When players show the first frame, milliseconds from the start of the film,
-                 * whose sound may begin earlier; absent for 0
-                 */
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
                 video_start_ms?: number;
                 sampling_policy: components["schemas"]["SamplingPolicy"];
                 sample_fps: number;
@@ -1891,10 +1813,7 @@ export interface components {
                 source_uri: string;
                 /** @description The name that an upload had; absent for other sources */
                 source_name?: string;
-                /**
-                 * @description When players show the first frame, milliseconds from the start of the film,
-                 * whose sound may begin earlier; absent for 0
-                 */
+                /** @description When players show the first frame, milliseconds from the start of the film, whose sound may begin earlier; absent for 0 */
                 video_start_ms?: number;
                 index_name: string | null;
                 /** @constant */
@@ -1921,18 +1840,12 @@ export interface components {
                 truncated?: boolean;
                 /** @description The source ended before the end that it announces; absent where it did not */
                 ended_early?: components["schemas"]["EarlyEnd"];
-                /**
-                 * @description What failed or is missing in the middle of a source that did not end early;
-                 * absent for nothing
-                 */
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
                 source_warning?: string;
                 width: number;
                 height: number;
                 pixel_format: string;
-                /**
-                 * @description Of a source that declares fields: which one is stored first, and which one
-                 * shown; each frame was made one picture of both
-                 */
+                /** @description Of a source that declares fields: which one is stored first, and which one shown; each frame was made one picture of both */
                 field_order?: components["schemas"]["FieldOrder"];
                 /** @description The index of the video stream that was taken, among all streams */
                 video_stream?: number;
@@ -1946,10 +1859,7 @@ export interface components {
                 ranges?: components["schemas"]["DetectedRange"][];
                 /** @description Whether there were more ranges; the later ones are left out */
                 ranges_truncated?: boolean;
-                /**
-                 * @description Media times of all cuts, milliseconds; present where two of them lie between
-                 * two rows
-                 */
+                /** @description Media times of all cuts, milliseconds; present where two of them lie between two rows */
                 cuts_ms?: number[];
                 signals: components["schemas"]["FrameSignals"][];
             };
@@ -1973,10 +1883,7 @@ export interface components {
                 truncated?: boolean;
                 /** @description The source ended before the end that it announces; absent where it did not */
                 ended_early?: components["schemas"]["EarlyEnd"];
-                /**
-                 * @description What failed or is missing in the middle of a source that did not end early;
-                 * absent for nothing
-                 */
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
                 source_warning?: string;
             } | {
                 request_id: string;
@@ -2009,10 +1916,7 @@ export interface components {
                 first_chunk_error?: string;
                 /** @description The source ended before the end that it announces; absent where it did not */
                 ended_early?: components["schemas"]["EarlyEnd"];
-                /**
-                 * @description What failed or is missing in the middle of a source that did not end early;
-                 * absent for nothing
-                 */
+                /** @description What failed or is missing in the middle of a source that did not end early; absent for nothing */
                 source_warning?: string;
             };
             semantic_chunk_inferred: {
@@ -2023,10 +1927,7 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
-                /**
-                 * @description Of a model that its server does not know: a sentence for people with the
-                 * models that there are
-                 */
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
                 semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
@@ -2059,10 +1960,7 @@ export interface components {
                 provider_fallback_used: boolean;
                 semantic_fallback_used: boolean;
                 semantic_error: string | null;
-                /**
-                 * @description Of a model that its server does not know: a sentence for people with the
-                 * models that there are
-                 */
+                /** @description Of a model that its server does not know: a sentence for people with the models that there are */
                 semantic_error_text?: string;
                 finish_reason: string | null;
                 response_chars: number | null;
@@ -2381,10 +2279,7 @@ export interface components {
                 end_pts_ms: number;
                 /** @description What began the clip; later causes prolong it */
                 cause: components["schemas"]["ClipCause"];
-                /**
-                 * @description The event of the cause; null where none was written, or in a run before a
-                 * roll-over
-                 */
+                /** @description The event of the cause; null where none was written, or in a run before a roll-over */
                 cause_seq: number | null;
                 cause_pts_ms: number;
                 /** @description By RFC 6381, such as avc1.42e01f, opus */
@@ -2429,9 +2324,7 @@ export interface components {
                     pipeline_generation: number;
                 };
                 evidence: components["schemas"]["StoredPicture"];
-                /**
-                 * @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long
-                 */
+                /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
                 enrichment_deadline_ms?: number;
                 /** @description Of an always-on camera: whether it was armed */
                 armed?: boolean;
@@ -2509,9 +2402,7 @@ export interface components {
                     pipeline_generation: number;
                 };
                 evidence: components["schemas"]["StoredPicture"];
-                /**
-                 * @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long
-                 */
+                /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
                 enrichment_deadline_ms?: number;
                 /** @description Of an always-on camera: whether it was armed */
                 armed?: boolean;

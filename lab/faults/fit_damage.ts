@@ -1,8 +1,16 @@
 /** Fits the trees of the detector of damaged parts, and judges them, also on sources that took no part. */
 
 import type { FittedTrees } from "../../src/base/fitted_trees.ts";
-import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "../../src/media/damage/damage_features.ts";
-import { DAMAGE_LOOKAHEAD, DamagedParts, type DamageWeights } from "../../src/media/damage/damaged_parts.ts";
+import {
+  DAMAGE_FEATURES,
+  DAMAGE_REACH,
+  DamageHistory,
+} from "../../src/media/detection/faults/damage_features.ts";
+import {
+  DAMAGE_LOOKAHEAD,
+  DamagedParts,
+  type DamageWeights,
+} from "../../src/media/detection/faults/damaged_parts.ts";
 import { seededRandom } from "../../test/support/seeded_random.ts";
 import { fit, type FitOptions } from "../cuts/boosting.ts";
 import { weightsOf } from "../cuts/weights_file.ts";

@@ -2,8 +2,8 @@
  */
 
 import { createHash } from "node:crypto";
-import { MEASURE_COUNT } from "../../src/media/detection/faults/artifact_measures.ts";
-import { DAMAGE_CODES, DamageHistory } from "../../src/media/damage/damage_features.ts";
+import { MEASURE_COUNT } from "../../src/media/kernels/frame_filter.ts";
+import { DAMAGE_CODES, DamageHistory } from "../../src/media/detection/faults/damage_features.ts";
 import { loadKernel } from "../../src/media/kernels/load_kernel.ts";
 import { CUT_SCORE_THRESHOLD } from "../../src/model/frames/signals.ts";
 import { measuredFilm } from "../cuts/kernel_rows.ts";

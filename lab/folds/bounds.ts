@@ -1,10 +1,10 @@
 /** The bounds of a detector as a list of numbers, and bounds in which some of them are others. */
 
-import { BLACK_BOUNDS } from "../../src/media/detection/black.ts";
-import { FLASH_BOUNDS } from "../../src/media/detection/flash.ts";
+import { BLACK_BOUNDS } from "../../src/media/detection/ranges/black.ts";
+import { FLASH_BOUNDS } from "../../src/media/detection/ranges/flash.ts";
 import { FREEZE_BOUNDS } from "../../src/media/detection/freeze/still_stretch.ts";
 import type { RangeNumbers } from "../../src/media/detection/range_detectors.ts";
-import { REPEAT_BOUNDS } from "../../src/media/detection/repeat.ts";
+import { REPEAT_BOUNDS } from "../../src/media/detection/ranges/repeat.ts";
 import type { Constant } from "../constants.ts";
 import type { Change } from "./chosen_constants.ts";
 

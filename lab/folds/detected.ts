@@ -2,7 +2,7 @@
 
 import type { ArtifactDetector } from "../../src/media/detection/faults/artifact_detector.ts";
 import type { RangeDetectors } from "../../src/media/detection/range_detectors.ts";
-import type { CutScores } from "../../src/media/detection/range_sink.ts";
+import type { CutScores } from "../../src/media/detection/ranges/range_sink.ts";
 import { CUT_SCORE_THRESHOLD } from "../../src/model/frames/signals.ts";
 import { clearTransitionFaults } from "../../src/model/frames/transition_faults.ts";
 import { faultyRanges } from "../scores/measure.ts";

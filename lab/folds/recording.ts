@@ -45,7 +45,8 @@ const CODE = [
   "../cuts/measure_rows.ts",
   "recording.ts",
   "reports.ts",
-  ...["decoder_log.ts", "frame_reports.ts"].map((file) => `../../src/media/reports/${file}`),
+  "../../src/media/jobs/decoder_log.ts",
+  "../../src/media/frame_reports.ts",
 ];
 
 /** Records the videos, `jobs` side by side. The newest recording of each is kept in the folder `cache`. */
@@ -89,7 +90,7 @@ class Recorder {
   }
 
   static async load(): Promise<Recorder> {
-    return new Recorder(await FrameFilter.load({ keepsRows: false }), await KernelRows.load());
+    return new Recorder(await FrameFilter.load(), await KernelRows.load());
   }
 
   async record({ path, truth }: LabelledVideo): Promise<Recording> {

@@ -1,7 +1,7 @@
 /** What ffmpeg's decoder says of each frame of a video. */
 
-import { DecoderLog, REPORTING } from "../../src/media/reports/decoder_log.ts";
-import { newReports, ReportReader, ReportWriter } from "../../src/media/reports/frame_reports.ts";
+import { DecoderLog, REPORTING } from "../../src/media/jobs/decoder_log.ts";
+import { newReports, ReportReader, ReportWriter } from "../../src/media/frame_reports.ts";
 
 /** Bits of `REPORT` for each frame; nothing for a file of reduced frames. */
 export async function reportsOf(path: string): Promise<Uint16Array> {

@@ -4,8 +4,9 @@
 
 import { createHash } from "node:crypto";
 import { landscape, mixed, noisy, type Picture, plain } from "../../test/support/kernels/drawn_film.ts";
-import { FrameHistory, type RangeMeasures } from "../../src/media/detection/frame_history.ts";
-import { GradualDetector } from "../../src/media/detection/gradual.ts";
+import { FrameHistory } from "../../src/media/detection/ranges/frame_history.ts";
+import type { RangeMeasures } from "../../src/media/kernels/frame_filter.ts";
+import { GradualDetector } from "../../src/media/detection/gradual/gradual.ts";
 import { isPlainIn, ROW_NUMBERS } from "../../src/media/detection/gradual/transition_row.ts";
 import { FrameFilter } from "../../src/media/kernels/frame_filter.ts";
 import { framesOf, timesOf } from "../cuts/measure_rows.ts";
@@ -60,7 +61,7 @@ export async function measureStretches(
   videos: readonly LabelledVideo[],
   say: (line: string) => void = console.log,
 ): Promise<StretchRows> {
-  const filter = await FrameFilter.load({ keepsRows: false });
+  const filter = await FrameFilter.load();
   const measured: MeasuredVideo[] = [];
   for (const { path, truth } of videos) {
     const times = await timesOf(path);
@@ -188,7 +189,7 @@ export class StretchRecorder {
 /** Sum of the rows of a drawn film with transitions and a fast pan. */
 export async function stretchSum(): Promise<string> {
   const sum = createHash("sha256");
-  const stretches = await stretchesOf(await FrameFilter.load({ keepsRows: false }), film(), (n) => n * 40);
+  const stretches = await stretchesOf(await FrameFilter.load(), film(), (n) => n * 40);
   for (const { start, end, row } of stretches) sum.update(`${start}-${end}:`).update(row);
   return sum.digest("hex");
 }

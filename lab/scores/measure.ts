@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fileInput } from "../../src/media/input.ts";
-import { Decoder } from "../../src/media/recorded/decoder.ts";
+import { Decoder } from "../../src/media/files/decoder.ts";
 import { artifactKindOf, type DetectedRange } from "../../src/model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../src/model/frames/sampling.ts";
 import {

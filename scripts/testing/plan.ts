@@ -19,9 +19,9 @@ export const ALONE: Readonly<Record<string, string>> = {
  * The slowest files start first, so that no long file is left over at the end. Measured times, longest first.
  */
 export const FIRST: readonly string[] = [
-  "test/media/windows/extractor_test.ts",
-  "test/media/recorded/frame_stream_test.ts",
-  "test/media/recorded/decoder_test.ts",
+  "test/media/files/extractor_test.ts",
+  "test/media/files/frame_stream_test.ts",
+  "test/media/files/decoder_test.ts",
   "test/http/reason/reason_test.ts",
   "test/http/reason/reason_native_test.ts",
   "test/http/ingest/ingest_test.ts",
@@ -37,21 +37,21 @@ export const FIRST: readonly string[] = [
 
 /** Files or folders that run once for each ffmpeg, each with what differs between versions. */
 export const WITH_EACH_FFMPEG: Readonly<Record<string, string>> = {
-  "test/media/recorded/broken_clocks_test.ts": "how ffmpeg times frames",
-  "test/media/recorded/same_marks_test.ts": "what becomes of its frames and its words",
-  "test/media/recorded/damaged_decode_test.ts": "what ffmpeg says of damage, and in which order",
-  "test/media/recorded/decoder_test.ts": "which arguments ffmpeg takes",
-  "test/media/recorded/steady_rate_test.ts": "how ffmpeg times frames",
-  "test/media/recorded/sampled_decode_test.ts": "how ffmpeg chooses frames",
-  "test/media/recorded/combed_decode_test.ts": "how ffmpeg makes one picture of two fields",
-  "test/media/formats": "what ffmpeg writes",
+  "test/media/files/broken_clocks_test.ts": "how ffmpeg times frames",
+  "test/media/files/same_marks_test.ts": "what becomes of its frames and its words",
+  "test/media/files/damaged_decode_test.ts": "what ffmpeg says of damage, and in which order",
+  "test/media/files/decoder_test.ts": "which arguments ffmpeg takes",
+  "test/media/jobs/steady_rate_test.ts": "how ffmpeg times frames",
+  "test/media/files/sampled_decode_test.ts": "how ffmpeg chooses frames",
+  "test/media/files/combed_decode_test.ts": "how ffmpeg makes one picture of two fields",
+  "test/media/containers": "what ffmpeg writes, and how it copies packets",
+  "test/media/live/opus_wav_test.ts": "what ffmpeg writes",
   "test/media/live/damaged_live_test.ts": "what ffmpeg says of damaged live frames",
-  "test/media/live/clip_file_test.ts": "how ffmpeg copies packets",
   "test/media/live/changing_size_test.ts": "what ffmpeg does where the size of the pictures changes",
   "test/http/live/changing_size_test.ts": "what ffmpeg does where the size of the pictures changes",
   "test/http/live/camera_shapes_test.ts": "how ffmpeg times the packets of cameras",
-  "test/media/probe_test.ts": "what ffprobe answers",
-  "test/media/tools/caged_jobs_test.ts": "which files and system calls ffmpeg needs",
+  "test/media/files/probe_test.ts": "what ffprobe answers",
+  "test/media/broker/caged_jobs_test.ts": "which files and system calls ffmpeg needs",
   "test/sidecar/embedding_test.ts": "how ffmpeg goes on behind what it cannot read",
 };
 

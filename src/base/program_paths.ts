@@ -14,7 +14,7 @@ export const ENTRIES = {
   main: "main",
   forwarder: "process/forwarder_process",
   service: "service/service_worker",
-  decode: "media/recorded/decode_worker",
+  decode: "media/files/decode_worker",
   live: "live/live_worker",
   relay: "remote/sources/relay_worker",
   schema: "flow/reason/schema_worker",

@@ -542,6 +542,10 @@ export const LIMITS = deepFrozen({
      * most 1,000 parts.
      */
     jsonFieldsMax: 1024,
+    /**
+     * Different sequences of field names: of two objects `a, b` and `a, c` there are three, `a` among them.
+     */
+    jsonShapesMax: 8_192,
     jsonLevelsMax: 1024,
     uploadBytes: 200 * 2 ** 20,
     /** The time in which a JSON body must arrive; a later one is refused. */

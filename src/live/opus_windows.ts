@@ -1,6 +1,6 @@
 /** Cuts the Opus packets of one track into windows of four seconds. See docs/live/events.md#live-audio. */
 
-import { OPUS_SAMPLES_PER_MS, opusSamples } from "../media/formats/opus_packet.ts";
+import { OPUS_SAMPLES_PER_MS, opusSamples } from "../media/containers/opus_packet.ts";
 import { LIMITS } from "../contract/limits.ts";
 
 /** One Opus packet of a track. */

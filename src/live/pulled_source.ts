@@ -4,14 +4,14 @@
 
 import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
+import { VIDEO_TICKS_PER_MS } from "../media/containers/clock.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
-import { clipSound, clipVideo } from "../media/live/clip_codecs.ts";
+import { clipSound, clipVideo } from "../media/containers/clip_codecs.ts";
 import type { FrameRoom } from "../media/live/frame_room.ts";
 import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_decoder.ts";
-import type { MediaInfo } from "../media/probe.ts";
-import type { ToolRunner } from "../media/tools/runner.ts";
+import type { MediaInfo } from "../media/media_info.ts";
+import type { ToolRunner } from "../media/jobs/runner.ts";
 import { isOfOtherCodec } from "./encoded/other_codec.ts";
 import type { UnitTap } from "./encoded/unit_tap.ts";
 import type { SourceLoss } from "./messages/messages.ts";

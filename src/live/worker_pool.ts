@@ -4,10 +4,10 @@ import { entryOf, PROJECT } from "../base/program_paths.ts";
 import { hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
-import type { MediaInfo } from "../media/probe.ts";
+import type { MediaInfo } from "../media/media_info.ts";
 import type { CandidateSender } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
-import type { BrokerConnection } from "../media/tools/broker_client.ts";
+import type { BrokerConnection } from "../media/broker/broker_client.ts";
 import type {
   LiveOrder,
   LiveReport,

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { errorText, quietLog } from "../base/log.ts";
 import { realWorld } from "../base/world.ts";
 import { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
-import { BrokerClient } from "../media/tools/broker_client.ts";
+import { BrokerClient } from "../media/broker/broker_client.ts";
 import type { LiveOrder, LiveReport, LiveStart } from "./messages/messages.ts";
 import { type SessionHost, WorkerSession } from "./worker_session.ts";
 

@@ -119,6 +119,12 @@ export function probeOptions({ kind }: MediaInput): string[] {
   ];
 }
 
+/**
+ * Options for a source whose streams are known with the first picture; ffmpeg would wait for twenty to tell
+ * how many there are in a second.
+ */
+export const FIRST_PICTURE: readonly string[] = ["-fpsprobesize", "0"];
+
 /** Microseconds after which a server that sends nothing counts as gone. */
 const READ_TIMEOUT_US = 10_000_000;
 /**

@@ -116,9 +116,10 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/method \w+ failed: 401/i, "its server asks for a user name and a password"],
   [/server returned|method \w+ failed/i, "its server does not give it out"],
   [
-    /input\/output error|connection refused|timed out|unreachable|failed to resolve|end of file/i,
+    /input\/output error|connection refused|timed out|unreachable|failed to resolve/i,
     NOT_FETCHED,
   ],
+  [/end of file/i, "it ends before it can be read"],
   [/exceeds specified max pixel count/i, largerThanAllowed(null)],
   [/exceeds max_streams/i, moreStreamsThanAllowed()],
   [/partial file|ended prematurely/i, "it is cut off: the file ends before its container does"],

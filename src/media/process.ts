@@ -27,7 +27,7 @@ export interface MemoryLimits {
   readonly addressSpaceBytes: number;
 }
 
-/** What is put around a program when it is started. `media/tools/cage.ts` makes it. */
+/** What is put around a program when it is started. `media/broker/cage.ts` makes it. */
 export interface Enclosure {
   /** The whole command line; `limits` are the words that set the limits of what follows them. */
   commandLine(limits: readonly string[], args: readonly string[]): readonly string[];

@@ -18,8 +18,8 @@ import {
   type Tools,
 } from "../base/program_paths.ts";
 import { FORWARD_STREAMS } from "./clean_process.ts";
-import type { ForwarderCommand } from "../media/tools/forwarder.ts";
-import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/tools/job_paths.ts";
+import type { ForwarderCommand } from "../media/broker/forwarder.ts";
+import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "../media/broker/job_paths.ts";
 import { claimDataDir, claimFolder, claimTempFolder, FolderFault } from "../store/files/own_folder.ts";
 import { adoptFormerUploads } from "../store/media/upload_root.ts";
 
@@ -114,7 +114,7 @@ const NVIDIA_DEVICES = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-to
 const GRAPHICS_DEVICES = "/dev/dri";
 
 /**
- * Looks for device files only; whether ffmpeg can use them is found out later (`media/recorded/hardware.ts`).
+ * Looks for device files only; whether ffmpeg can use them is found out later (`media/files/hardware.ts`).
  */
 function findDecodeDevices(): DecodeDevices {
   const node = renderNode();

@@ -4,7 +4,7 @@
 
 import { errorText } from "../base/log.ts";
 import { linesOf } from "../base/bytes.ts";
-import type { ForwarderAnswer, ForwarderOrder } from "../media/tools/forwarder.ts";
+import type { ForwarderAnswer, ForwarderOrder } from "../media/broker/forwarder.ts";
 
 /** Connections of one job: more than ffmpeg opens for a playlist of a hundred variants. */
 const CONNECTIONS_MAX = 256;

@@ -8,10 +8,10 @@ import type { Log } from "../base/log.ts";
 import { PROJECT } from "../base/program_paths.ts";
 import { realWorld, type World } from "../base/world.ts";
 import { findCageTools, forwarderCommand } from "./environment.ts";
-import { Broker } from "../media/tools/broker.ts";
-import { type CageLevel, streamsOf } from "../media/tools/cage.ts";
-import { findCage, type FoundCage } from "../media/tools/cage_probe.ts";
-import { openNativePipes } from "../media/tools/native_pipes.ts";
+import { Broker } from "../media/broker/broker.ts";
+import { type CageLevel, streamsOf } from "../media/broker/cage.ts";
+import { findCage, type FoundCage } from "../media/broker/cage_probe.ts";
+import { openNativePipes } from "../media/broker/native_pipes.ts";
 import type { Start } from "./sandbox.ts";
 
 export interface Programs extends AsyncDisposable {

@@ -5,7 +5,7 @@ import type { Places, Tools } from "../base/program_paths.ts";
 import type { Certificate } from "../http3/listener.ts";
 import type { ConnectionsSeen, ListenedAt, LookAtConnections } from "../http/connections.ts";
 import type { BackendFile } from "../model/infer/backend_file.ts";
-import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "../media/tools/cage.ts";
+import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "../media/broker/cage.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import type { NamedSource } from "../model/sources/source_file.ts";
 import { linkedFolders } from "../store/files/folder.ts";
@@ -72,9 +72,9 @@ export interface StartOrder {
  * The permissions of the service. See docs/security/sandbox.md.
  *
  * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so
- * code that opens a caller's path checks the real path too (`media/source.ts`). It asks for the real path
- * when an open file is looked at, so folders of the data directory that are links have to be granted. No
- * Worker may start a program: the broker does that outside (`media/tools/broker.ts`), for the jobs that it
+ * code that opens a caller's path checks the real path too (`media/files/source.ts`). It asks for the real
+ * path when an open file is looked at, so folders of the data directory that are links have to be granted. No
+ * Worker may start a program: the broker does that outside (`media/broker/broker.ts`), for the jobs that it
  * knows, after it has checked their paths.
  *
  * The network is granted as a whole: callers choose the hosts (webhooks, remote sources), and the permissions

@@ -23,7 +23,7 @@ import type { Sources } from "../flow/sources/sources.ts";
 import type { IceSettings } from "../live/messages/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { LiveCodecs } from "../media/live/live_codecs.ts";
-import type { BrokerClient } from "../media/tools/broker_client.ts";
+import type { BrokerClient } from "../media/broker/broker_client.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";

@@ -5,15 +5,15 @@ import type { Config } from "../contract/config.ts";
 import type { DecodeDevices, Places } from "../base/program_paths.ts";
 import { RunningWork } from "../sharing/running_work.ts";
 import type { World } from "../base/world.ts";
-import { AboutFfmpeg } from "../media/ffmpeg_facts.ts";
+import { AboutFfmpeg } from "../media/trials/ffmpeg_facts.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
-import { Decoder } from "../media/recorded/decoder.ts";
-import { Hardware } from "../media/recorded/hardware.ts";
-import type { ToolRunner } from "../media/tools/runner.ts";
-import { Extractor } from "../media/windows/extractor.ts";
+import { Decoder } from "../media/files/decoder.ts";
+import { Hardware } from "../media/files/hardware.ts";
+import type { ToolRunner } from "../media/jobs/runner.ts";
+import { Extractor } from "../media/files/extractor.ts";
 import { writeTempFile } from "../store/files/temp_folder.ts";
 import { MemoryBudget } from "../media/memory_budget.ts";
-import { PictureScaler } from "../media/picture_scaler.ts";
+import { PictureScaler } from "../media/files/picture_scaler.ts";
 import { ToolTrials } from "../media/trials/tool_trials.ts";
 
 export interface Media {

@@ -4,7 +4,7 @@ import "../base/worker_globals.ts";
 import { BackgroundOutput, errorText, openLog, quietLog } from "../base/log.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import { realWorld } from "../base/world.ts";
-import { BrokerClient } from "../media/tools/broker_client.ts";
+import { BrokerClient } from "../media/broker/broker_client.ts";
 import {
   type CageFacts,
   ConnectionQuestions,

@@ -37,7 +37,7 @@ import { RecordingReads } from "../flow/recordings/recording_reads.ts";
 import type { UseCases } from "../http/route/call.ts";
 import { VERSION } from "../http/description/version.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
-import type { SourcePolicy } from "../media/source.ts";
+import type { SourcePolicy } from "../media/files/source.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import { publishedSchemas } from "../model/published/published.ts";
 import type { Retention } from "../flow/retention/retention.ts";

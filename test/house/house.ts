@@ -26,16 +26,13 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Rooms whose folders still lead back to each other. */
-export const ROOMS_WITH_CIRCLES: readonly string[] = ["media"];
-
 /**
  * Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them.
  */
 export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
   /^service\/service_worker\.ts$/,
-  /^media\/recorded\/\w*worker\.ts$/,
+  /^media\/files\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
   /^remote\/sources\/relay_worker\.ts$/,
   /^flow\/reason\/schema_worker\.ts$/,
@@ -72,7 +69,7 @@ export const TOUCHES: readonly {
     rooms: ["store"],
     // Makes the empty file into which a program writes a clip, so that the program can be given that one file
     // only.
-    files: ["media/tools/broker.ts"],
+    files: ["media/broker/broker.ts"],
   },
   {
     // The named pipes through which frames arrive live in a folder that media makes and removes; the
@@ -94,7 +91,7 @@ export const TOUCHES: readonly {
     what: "serves",
     pattern: /\bDeno\.(serve|listen|listenTls)\b/,
     rooms: ["composition", "sidecar"],
-    files: ["media/tools/tool_socket.ts"],
+    files: ["media/broker/tool_socket.ts"],
   },
   { what: "speaks QUIC", pattern: /\bDeno\.(QuicEndpoint\(|connectQuic\b)/, rooms: ["http3"] },
   {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { DAMAGE_WEIGHTS, type DamageWeights } from "../../src/media/damage/damaged_parts.ts";
+import { DAMAGE_WEIGHTS, type DamageWeights } from "../../src/media/detection/faults/damaged_parts.ts";
 import { readRows } from "../../lab/cuts/rows.ts";
 import { committedWeights, rowsOf, weightsText } from "../../lab/cuts/weights_file.ts";
 import { FAULT_TREES, fitFaults, judgeDamage } from "../../lab/faults/fit_damage.ts";

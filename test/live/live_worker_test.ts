@@ -6,7 +6,7 @@ import { joinedBytes } from "../../src/base/bytes.ts";
 import type { SessionReport } from "../../src/live/messages/messages.ts";
 import type { SessionCounter } from "../../src/live/messages/session_counts.ts";
 import { fileInput } from "../../src/media/input.ts";
-import { probeMedia } from "../../src/media/probe.ts";
+import { probeMedia } from "../../src/media/files/probe.ts";
 import { readOffer } from "../../src/model/live/offer.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";

@@ -4,7 +4,7 @@ import { readConfig } from "../../src/contract/config.ts";
 import { ENTRIES } from "../../src/base/program_paths.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { Broker } from "../../src/media/tools/broker.ts";
+import { Broker } from "../../src/media/broker/broker.ts";
 import { loadSandboxed, type Start, startOrder } from "../../src/process/sandbox.ts";
 import { findTools } from "../../src/process/environment.ts";
 import { CLIPS, PROJECT_ROOT } from "../support/service.ts";

@@ -44,7 +44,7 @@ Deno.test("where the process was ended the tests' own lines are counted, and the
 });
 
 Deno.test("a plan holds every file once, those that run alone apart", () => {
-  const files = ["test/a_test.ts", "test/console/live_test.ts", "test/media/windows/extractor_test.ts"];
+  const files = ["test/a_test.ts", "test/console/live_test.ts", "test/media/files/extractor_test.ts"];
   const [a, live, extractor] = turnsOf(files, []);
   assert.deepEqual(planOf([a!, live!, extractor!]), {
     sideBySide: [extractor, a],
@@ -129,7 +129,7 @@ Deno.test("a path at which nothing is ends the run before any test, with that pa
 });
 
 Deno.test("files that media decide on run again with each further ffmpeg, with its version behind their name", async () => {
-  const files = ["test/media/formats/a_test.ts", "test/base/b_test.ts"];
+  const files = ["test/media/containers/a_test.ts", "test/base/b_test.ts"];
   assert.deepEqual(turnsOf(files, ["/x"]), [
     { file: files[0], ffmpeg: null },
     { file: files[1], ffmpeg: null },
@@ -145,10 +145,10 @@ Deno.test("files that media decide on run again with each further ffmpeg, with i
     });
     return join(folder.path, name);
   });
-  const file = "test/media/formats/nut_test.ts";
+  const file = "test/media/containers/nut_test.ts";
   const { text } = await runPaths([file, "--filter", "none of them"], { FFMPEGS: `${first}:${other}` });
-  assert.match(text, /^ok test\/media\/formats\/nut_test\.ts: 0 passed/m);
-  assert.match(text, /^ok test\/media\/formats\/nut_test\.ts \[ffmpeg 7\.1\.5\]: 0 passed/m);
+  assert.match(text, /^ok test\/media\/containers\/nut_test\.ts: 0 passed/m);
+  assert.match(text, /^ok test\/media\/containers\/nut_test\.ts \[ffmpeg 7\.1\.5\]: 0 passed/m);
   const asked = await runOver({
     "a_test.ts": `Deno.test("says its ffmpeg", () => {
       const { stdout } = new Deno.Command("ffmpeg", { args: ["-version"] }).outputSync();

@@ -4,7 +4,7 @@
 
 import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
-import { boxOn, fullBox, uint32List } from "../../src/media/formats/mp4_boxes.ts";
+import { boxOn, fullBox, uint32List } from "../../src/media/containers/mp4_boxes.ts";
 import { make, type TempFolder } from "./media.ts";
 import { makeNumbered } from "./recorded_media.ts";
 

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { hlsInput } from "../../src/media/input.ts";
 import { start } from "../../src/media/process.ts";
-import { type CageLevel, enclosureOf } from "../../src/media/tools/cage.ts";
+import { type CageLevel, enclosureOf } from "../../src/media/broker/cage.ts";
 import { cageOf, foundCage } from "./cages.ts";
 import { NEVER, tools, world } from "./media.ts";
 import { TestBroker } from "./test_broker.ts";

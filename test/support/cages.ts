@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { CageTools, Tools } from "../../src/base/program_paths.ts";
 import { findCageTools, forwarderCommand } from "../../src/process/environment.ts";
-import { type Cage, type CageLevel, streamsOf } from "../../src/media/tools/cage.ts";
-import { Forwarder } from "../../src/media/tools/forwarder.ts";
-import { type CageProbe, findCage, type FoundCage } from "../../src/media/tools/cage_probe.ts";
+import { type Cage, type CageLevel, streamsOf } from "../../src/media/broker/cage.ts";
+import { Forwarder } from "../../src/media/broker/forwarder.ts";
+import { type CageProbe, findCage, type FoundCage } from "../../src/media/broker/cage_probe.ts";
 import { world } from "./media.ts";
 import { type Need, programOnPath } from "./needs.ts";
 

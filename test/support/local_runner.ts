@@ -4,8 +4,8 @@
 
 import type { Tools } from "../../src/base/program_paths.ts";
 import { run, type RunningTool, start } from "../../src/media/process.ts";
-import { invocationOf, type Reporting } from "../../src/media/tools/templates.ts";
-import type { ToolRunner } from "../../src/media/tools/runner.ts";
+import { invocationOf, type Reporting } from "../../src/media/jobs/invocation.ts";
+import type { ToolRunner } from "../../src/media/jobs/runner.ts";
 
 export function localRunner(tools: Tools): ToolRunner {
   return {

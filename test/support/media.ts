@@ -6,9 +6,9 @@ import type { Log } from "../../src/base/log.ts";
 import type { DecodeBackend, Tools } from "../../src/base/program_paths.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import { fileInput } from "../../src/media/input.ts";
-import type { MediaInfo } from "../../src/media/probe.ts";
-import { Decoder } from "../../src/media/recorded/decoder.ts";
-import { Hardware } from "../../src/media/recorded/hardware.ts";
+import type { MediaInfo } from "../../src/media/media_info.ts";
+import { Decoder } from "../../src/media/files/decoder.ts";
+import { Hardware } from "../../src/media/files/hardware.ts";
 
 export const NEVER = new AbortController().signal;
 

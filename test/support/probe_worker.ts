@@ -5,9 +5,9 @@
 import "../../src/base/worker_globals.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import type { BrokerAnswer } from "../../src/media/tools/broker_messages.ts";
-import { BrokerClient } from "../../src/media/tools/broker_client.ts";
-import { NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
+import type { BrokerAnswer } from "../../src/media/broker/broker_messages.ts";
+import { BrokerClient } from "../../src/media/broker/broker_client.ts";
+import { NO_CAGE, streamsOf } from "../../src/media/broker/cage.ts";
 import type { ServiceOrder, Start, StartOrder } from "../../src/process/sandbox.ts";
 import { checkedAddresses } from "../../src/remote/guard/address_guard.ts";
 import { trustedRoots } from "../../src/remote/guard/trusted_roots.ts";

@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import type { Places } from "../../src/base/program_paths.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { Broker } from "../../src/media/tools/broker.ts";
-import { NO_CAGE } from "../../src/media/tools/cage.ts";
-import { openNativePipes } from "../../src/media/tools/native_pipes.ts";
+import { Broker } from "../../src/media/broker/broker.ts";
+import { NO_CAGE } from "../../src/media/broker/cage.ts";
+import { openNativePipes } from "../../src/media/broker/native_pipes.ts";
 import {
   answerAboutConnections,
   permissionsOf,

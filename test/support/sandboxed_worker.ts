@@ -7,7 +7,7 @@ import {
   type ServiceOrder,
   type StartOrder,
 } from "../../src/process/sandbox.ts";
-import { NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
+import { NO_CAGE, streamsOf } from "../../src/media/broker/cage.ts";
 import type { Service } from "../../src/service/service.ts";
 
 interface WorkerScope {
@@ -47,7 +47,7 @@ async function start(
     import("../../src/base/log.ts"),
     import("../../src/base/world.ts"),
     import("../../src/service/service.ts"),
-    import("../../src/media/tools/broker_client.ts"),
+    import("../../src/media/broker/broker_client.ts"),
   ]);
   const world = realWorld(quietLog());
   return await openService({

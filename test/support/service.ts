@@ -8,7 +8,7 @@ import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
-import { type Cage, type CageLevel, NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
+import { type Cage, type CageLevel, NO_CAGE, streamsOf } from "../../src/media/broker/cage.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { lookAtConnections } from "../../src/process/tcp_connections.ts";
 import { readCertificate } from "../../src/process/certificate_files.ts";
@@ -236,7 +236,7 @@ let ffmpeg: QuickFfmpeg | undefined;
 /**
  * The cage of the services of all tests of a run, as `TEST_CAGE=bubblewrap ./scripts/test test/http/ingest`
  * asks for it. By default they have none, which saves time: what a cage changes is tested in
- * test/media/tools.
+ * test/media/broker.
  */
 const LEVEL = (Deno.env.get("TEST_CAGE") ?? "off") as CageLevel;
 const CAGE = await cageOf(LEVEL, allTools());

@@ -4,11 +4,11 @@
 import { quietLog } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { Broker } from "../../src/media/tools/broker.ts";
-import { BrokerClient, type BrokerConnection } from "../../src/media/tools/broker_client.ts";
-import { type Cage, NO_CAGE } from "../../src/media/tools/cage.ts";
-import { openNativePipes } from "../../src/media/tools/native_pipes.ts";
-import type { JobPlaces } from "../../src/media/tools/job_paths.ts";
+import { Broker } from "../../src/media/broker/broker.ts";
+import { BrokerClient, type BrokerConnection } from "../../src/media/broker/broker_client.ts";
+import { type Cage, NO_CAGE } from "../../src/media/broker/cage.ts";
+import { openNativePipes } from "../../src/media/broker/native_pipes.ts";
+import type { JobPlaces } from "../../src/media/broker/job_paths.ts";
 
 export class TestBroker implements AsyncDisposable {
   readonly client: BrokerClient;

@@ -7,7 +7,7 @@ import type { RunView } from "../../model/runs/run.ts";
 import type { Blobs } from "../../store/media/blobs.ts";
 import type { Timeline } from "../../store/timeline/timeline.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import type { PictureScaler } from "../../media/picture_scaler.ts";
+import type { PictureScaler } from "../../media/files/picture_scaler.ts";
 import { BlobGrants } from "./blob_grants.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "./open_file.ts";

@@ -3,8 +3,8 @@
 import type { Metrics } from "../../contract/metrics.ts";
 import { refuse } from "../../contract/refusal.ts";
 import type { World } from "../../base/world.ts";
-import { clipVideo } from "../../media/live/clip_codecs.ts";
-import type { Decoder } from "../../media/recorded/decoder.ts";
+import { clipVideo } from "../../media/containers/clip_codecs.ts";
+import type { Decoder } from "../../media/files/decoder.ts";
 import { liveAbilities } from "../../media/trials/abilities.ts";
 import type { ToolTrials } from "../../media/trials/tool_trials.ts";
 import type { LiveSourceBody } from "../../model/api/live.ts";

@@ -8,7 +8,7 @@ import type { World } from "../../base/world.ts";
 import type { SourceLoss } from "../../live/messages/messages.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { MediaInput } from "../../media/input.ts";
-import type { MediaInfo } from "../../media/probe.ts";
+import type { MediaInfo } from "../../media/media_info.ts";
 import { sessionEvent } from "../../model/events/event_table.ts";
 import type { LiveJournal, SessionIdentity } from "./journal/journal.ts";
 

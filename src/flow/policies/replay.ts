@@ -4,7 +4,7 @@
 
 import { refuse } from "../../contract/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
-import type { DecodedSignals, Decoder } from "../../media/recorded/decoder.ts";
+import type { DecodedSignals, Decoder } from "../../media/files/decoder.ts";
 import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
 import { ZoneKernel } from "../../media/kernels/zone_kernel.ts";
 import type { ReplayPolicyBody } from "../../model/api/policies.ts";

@@ -5,10 +5,10 @@
 import type { Metrics } from "../../contract/metrics.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
-import { type Clip, ExtractionFailed, type Extractor } from "../../media/windows/extractor.ts";
-import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
+import { type Clip, ExtractionFailed, type Extractor } from "../../media/files/extractor.ts";
+import type { DecodedChunk, FrameStream } from "../../media/files/frame_stream.ts";
 import type { MediaInput } from "../../media/input.ts";
-import type { MediaInfo } from "../../media/probe.ts";
+import type { MediaInfo } from "../../media/media_info.ts";
 import type { RowOverlay } from "../../model/frames/frame_row.ts";
 import { InferenceFailed, NO_TOKENS, semanticErrorOf } from "../../model/infer/inference.ts";
 import { type Answered, parseCustomAnswer, parseFrameAnswer, TIER_LABEL } from "../../model/reason/answer.ts";

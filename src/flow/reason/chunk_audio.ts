@@ -1,6 +1,6 @@
 /** The audio of a chunk: has the audio sidecar analyze it, and makes spoken feedback about it. */
 
-import { ExtractionFailed, type Extractor, type WindowRequest } from "../../media/windows/extractor.ts";
+import { ExtractionFailed, type Extractor, type WindowRequest } from "../../media/files/extractor.ts";
 import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
 import type { ChunkMoment } from "../../model/reason/moments.ts";
 import type { LocalAudioPlan } from "../../model/reason/request.ts";

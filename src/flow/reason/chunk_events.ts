@@ -1,7 +1,7 @@
 /** The payloads of the events of one reason call. See docs/reason.md#events-of-a-call. */
 
-import type { Clip } from "../../media/windows/extractor.ts";
-import type { MediaInfo } from "../../media/probe.ts";
+import type { Clip } from "../../media/files/extractor.ts";
+import type { MediaInfo } from "../../media/media_info.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { PayloadOf } from "../../model/events/event_table.ts";
 import { LIMITS } from "../../contract/limits.ts";

@@ -2,8 +2,8 @@
  * MP4, segment by segment.
  */
 
-import { VIDEO_CLOCK_HZ, VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
-import { boxAt, Mp4Error } from "../../media/formats/mp4_boxes.ts";
+import { VIDEO_CLOCK_HZ, VIDEO_TICKS_PER_MS } from "../../media/containers/clock.ts";
+import { boxAt, Mp4Error } from "../../media/containers/mp4_boxes.ts";
 import {
   type CopiedFragment,
   copiedFragment,
@@ -13,9 +13,9 @@ import {
   type FragmentPlace,
   SOUND_TRACK_ID,
   VIDEO_TRACK_ID,
-} from "../../media/formats/mp4_fragments.ts";
-import { type Mp4Track, readTracks } from "../../media/formats/mp4_samples.ts";
-import { neededPictures } from "../../media/formats/needed_pictures.ts";
+} from "../../media/containers/mp4_fragments.ts";
+import { type Mp4Track, readTracks } from "../../media/containers/mp4_samples.ts";
+import { neededPictures } from "../../media/containers/needed_pictures.ts";
 import type { RecordedSegment } from "../../model/sources/recorded_segment.ts";
 import type { RecordedRange } from "../../store/recordings/recordings.ts";
 

@@ -13,9 +13,9 @@ import {
   mjpegInput,
   rtspInput,
 } from "../../media/input.ts";
-import type { StreamsBy } from "../../media/tools/cage.ts";
-import { socketName } from "../../media/tools/job_paths.ts";
-import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
+import type { StreamsBy } from "../../media/broker/cage.ts";
+import { socketName } from "../../media/broker/job_paths.ts";
+import { resolveLocalSource, type SourcePolicy } from "../../media/files/source.ts";
 import {
   type RemoteSource,
   remoteSource,

@@ -4,9 +4,9 @@
 
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { neededPictures } from "../../media/formats/needed_pictures.ts";
-import { clipFile } from "../../media/live/clip_file.ts";
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import { neededPictures } from "../../media/containers/needed_pictures.ts";
+import { clipFile } from "../../media/containers/clip_file.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 import { UnitRing } from "../../media/live/unit_ring.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import { causeOf, type ClipCause } from "../../model/live/recording/causes.ts";

@@ -3,9 +3,9 @@
  */
 
 import { joinedBytes } from "../../base/bytes.ts";
-import { isSizedPrefix, sequenceSet, videoCodecName } from "../../media/formats/parameter_sets.ts";
-import { parameterSetsOf } from "../../media/fragments/nal_units.ts";
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import { isSizedPrefix, sequenceSet, videoCodecName } from "../../media/containers/parameter_sets.ts";
+import { parameterSetsOf } from "../../media/containers/fragments/nal_units.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 import { h264Size, h265Size } from "../../rtc/depacketize/sequence_size.ts";
 import type { EncodedStreams } from "./unit_tap.ts";
 

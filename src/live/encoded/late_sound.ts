@@ -1,6 +1,6 @@
 /** How long a file that is over waits for sound that belongs into it and comes behind the pictures. */
 
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 
 /**
  * Longest time that sound may come late, milliseconds: a part of an HLS stream may have all of its pictures

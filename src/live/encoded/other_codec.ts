@@ -2,7 +2,7 @@
  * of the first one.
  */
 
-import { type ClipCodec, isSizedPrefix } from "../../media/formats/parameter_sets.ts";
+import { type ClipCodec, isSizedPrefix } from "../../media/containers/parameter_sets.ts";
 import { h264Size, h265Size } from "../../rtc/depacketize/sequence_size.ts";
 import type { EncodedStreams } from "./unit_tap.ts";
 

@@ -3,9 +3,9 @@
  */
 
 import type { World } from "../../base/world.ts";
-import { VIDEO_TICKS_PER_MS } from "../../media/formats/clock.ts";
-import { clipFile, type SegmentPlace } from "../../media/live/clip_file.ts";
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import { VIDEO_TICKS_PER_MS } from "../../media/containers/clock.ts";
+import { clipFile, type SegmentPlace } from "../../media/containers/clip_file.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 import { SegmentClock } from "../../model/live/recording/segment_clock.ts";
 import type { SessionSettings } from "../messages/messages.ts";
 import type { Outbox } from "../messages/outbox.ts";

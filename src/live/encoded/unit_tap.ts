@@ -2,8 +2,8 @@
  * view.
  */
 
-import type { ClipStreams } from "../../media/live/clip_file.ts";
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import type { ClipStreams } from "../../media/containers/clip_file.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 
 /** What the units of a stream are. */
 export interface EncodedStreams extends ClipStreams {

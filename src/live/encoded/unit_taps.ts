@@ -1,6 +1,6 @@
 /** Gives each encoded unit of a session to all that take them. */
 
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 import { FormatFollower } from "./format_follower.ts";
 import type { EncodedStreams, FormatTap, UnitTap } from "./unit_tap.ts";
 

@@ -2,11 +2,11 @@
  * units, once for all viewers.
  */
 
-import type { CopiedUnit } from "../../media/live/copied_packets.ts";
+import type { CopiedUnit } from "../../media/containers/copied_packets.ts";
 import { UnitRing } from "../../media/live/unit_ring.ts";
-import { reorderDepthOf } from "../../media/fragments/decode_times.ts";
-import { type Fragment, Fragmenter } from "../../media/fragments/fragmenter.ts";
-import { areSameTracks, initSegment, type Tracks } from "../../media/fragments/init_segment.ts";
+import { reorderDepthOf } from "../../media/containers/fragments/decode_times.ts";
+import { type Fragment, Fragmenter } from "../../media/containers/fragments/fragmenter.ts";
+import { areSameTracks, initSegment, type Tracks } from "../../media/containers/fragments/init_segment.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import type { ViewReport } from "../messages/messages.ts";
 import type { Outbox } from "../messages/outbox.ts";

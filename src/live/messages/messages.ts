@@ -3,7 +3,7 @@
 import type { IpNetwork } from "../../base/ip_address.ts";
 import type { MediaInput } from "../../media/input.ts";
 import type { PictureSize } from "../../media/live/picture_sizes.ts";
-import type { MediaInfo } from "../../media/probe.ts";
+import type { MediaInfo } from "../../media/media_info.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../contract/limits.ts";

@@ -2,22 +2,16 @@
 
 import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { type BlackBounds, BlackDetector } from "./black.ts";
-import { type FlashBounds, FlashDetector } from "./flash.ts";
-import {
-  CELL_SAMPLES,
-  CELLS,
-  FrameHistory,
-  LUMA_CELLS,
-  PROFILE_VALUES,
-  type RangeMeasures,
-} from "./frame_history.ts";
-import { FreezeDetector } from "./freeze.ts";
+import { type BlackBounds, BlackDetector } from "./ranges/black.ts";
+import { type FlashBounds, FlashDetector } from "./ranges/flash.ts";
+import { CELL_SAMPLES, CELLS, FrameHistory, LUMA_CELLS, PROFILE_VALUES } from "./ranges/frame_history.ts";
+import type { RangeMeasures } from "../kernels/frame_filter.ts";
+import { FreezeDetector } from "./freeze/freeze.ts";
 import type { FreezeBounds } from "./freeze/still_stretch.ts";
-import { GradualDetector, type StretchJudge } from "./gradual.ts";
-import { type RepeatBounds, RepeatDetector } from "./repeat.ts";
-import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./repeated_frames.ts";
-import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
+import { GradualDetector, type StretchJudge } from "./gradual/gradual.ts";
+import { type RepeatBounds, RepeatDetector } from "./ranges/repeat.ts";
+import { REPEAT_LOOKAHEAD, RepeatedFrames } from "./ranges/repeated_frames.ts";
+import type { CutScores, RangeDetector, RangeSink } from "./ranges/range_sink.ts";
 
 /**
  * Most ranges that are kept: one more than are used, so that the user of the ranges sees that there were

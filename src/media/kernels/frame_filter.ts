@@ -2,13 +2,9 @@
 
 import type { Region } from "../../model/frames/coordinates.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
-import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detection/frame_history.ts";
-import { ArtifactDetector } from "../detection/faults/artifact_detector.ts";
-import { MEASURE_COUNT } from "../detection/faults/artifact_measures.ts";
-import type { FilterColumns } from "./filter_columns.ts";
 import { FRAME_BYTES } from "./frame_planes.ts";
+import { CELLS, LUMA_CELLS, PROFILE_VALUES } from "./history_kernel.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
-import { type CollectedRows, RowCollector } from "./row_collector.ts";
 
 /** Samples of the largest blocks whose borders are looked for. */
 const BLOCK_SIZE = 16;
@@ -97,15 +93,39 @@ const EXPORTS: ExportKinds<FilterExports> = {
   setPictureSize: "function",
 };
 
+/** The measures of one frame, as the kernel leaves them; overwritten by the next frame. */
+export interface RangeMeasures {
+  /** Sum of the samples of each cell. */
+  readonly cellSums: Uint16Array;
+  /** Sum of the absolute differences to the frame before, of each luma cell. */
+  readonly cellMoves: Uint16Array;
+  /** How many luma samples are above 28, as one value; all of them for a frame that is not dark. */
+  readonly brightSamples: Int32Array;
+  /** PROFILE_VALUES, 7.5 a level. */
+  readonly profiles: Int16Array;
+}
+
+/** How many numbers the kernel measures of a frame for the detector of faults. */
+export const MEASURE_COUNT = 38;
+
+/** The signals of the newest frames in the module's memory: frame i is in slot i % length. */
+export interface FilterRing {
+  readonly ptsMs: Float64Array<ArrayBuffer>;
+  readonly perceptualHash: BigUint64Array<ArrayBuffer>;
+  readonly lumaMean: Float32Array<ArrayBuffer>;
+  readonly flickerScore: Float32Array<ArrayBuffer>;
+  readonly ghostingScore: Float32Array<ArrayBuffer>;
+  readonly noiseVarianceScore: Float32Array<ArrayBuffer>;
+  readonly cutScore: Float32Array<ArrayBuffer>;
+}
+
 /**
  * Computes the signals of frames of 320x180 yuv420p, see docs/frames.md#signals. A decode worker reads
  * decoded bytes directly into `staging` and passes the offset of each frame.
  *
  * ```
- * staging --push--> ring of 4096 frames --each final frame--> rows --columns(), takeFinalRows()--> the caller
+ * staging --push--> ring of 4096 frames --> readRow(), cutScore()
  * ```
- *
- * All frames are judged; those that are pushed as rows are kept. See docs/frames.md#sampling.
  */
 export class FrameFilter {
   /**
@@ -119,32 +139,22 @@ export class FrameFilter {
   readonly rangeMeasures: RangeMeasures;
   /** What the detector of faults needs of the newest frame, MEASURE_COUNT values. */
   readonly artifactMeasures: Float32Array;
+  readonly ring: FilterRing;
+  /** The hashes of `ring` in halves, the lower one first. */
+  readonly hashHalves: Uint32Array;
 
   readonly #module: FilterExports;
-  readonly #ring: FilterColumns;
-  readonly #ringHash: Uint32Array;
   readonly #ringSize: number;
-  /** Which frames of the ring are rows. */
-  readonly #isRow: Uint8Array;
-  /** What collects rows; null where none are kept. */
-  readonly #collector: RowCollector | null;
-  readonly #artifacts = new ArtifactDetector();
   #frames = 0;
-  /** Frames below this index have passed through `#collector`. */
-  #collected = 0;
-  #rows = 0;
-  #taken = 0;
   #isFinished = false;
 
-  private constructor(module: FilterExports, keepsRows: boolean) {
+  protected constructor(module: FilterExports) {
     const ringSize = module.RING_ROWS.value as number;
     const buffer = module.memory.buffer as ArrayBuffer;
     this.#module = module;
-    this.#collector = keepsRows ? new RowCollector() : null;
     this.#ringSize = ringSize;
-    this.#ring = ringColumns(module, ringSize);
-    this.#ringHash = new Uint32Array(buffer, module.HASH.value, ringSize * 2);
-    this.#isRow = new Uint8Array(ringSize);
+    this.ring = ringOf(module, ringSize);
+    this.hashHalves = new Uint32Array(buffer, module.HASH.value, ringSize * 2);
     this.staging = new Uint8Array(buffer, module.STAGING.value, module.STAGING_BYTES.value);
     this.cutLookahead = module.CUT_LOOKAHEAD.value;
     this.artifactMeasures = new Float32Array(buffer, module.ARTIFACT_MEASURES.value, MEASURE_COUNT);
@@ -156,22 +166,14 @@ export class FrameFilter {
     };
   }
 
-  /**
-   * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: the frames
-   * of the ring can be read, and nothing else is kept.
-   */
-  static async load(options: { keepsRows?: boolean } = {}): Promise<FrameFilter> {
-    return new FrameFilter(await loadKernel("frame_filter", EXPORTS), options.keepsRows ?? true);
+  /** Compiles the module and gives it memory of its own. */
+  static async load(): Promise<FrameFilter> {
+    return new FrameFilter(await loadFilter());
   }
 
   /** Frames pushed since `reset`. */
   get count(): number {
     return this.#frames;
-  }
-
-  /** How many of the frames pushed since `reset` are rows. */
-  get rows(): number {
-    return this.#rows;
   }
 
   /**
@@ -187,37 +189,18 @@ export class FrameFilter {
   /** Starts a new stream: the next frame is its first one. */
   reset(): void {
     this.#module.reset();
-    this.#collector?.reset();
-    this.#artifacts.reset();
     this.#frames = 0;
-    this.#collected = 0;
-    this.#rows = 0;
-    this.#taken = 0;
     this.#isFinished = false;
   }
 
   /**
    * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media
-   * time. With `hasLines`, the lines of `picture_lines.ts` are right before the frame. What the decoder says
-   * of the frame may follow.
+   * time. With `hasLines`, the lines of `picture_lines.ts` are right before the frame.
    */
   push(offset: number, ptsMs: number, isRow = true, hasLines = false): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     this.#module.push(offset, ptsMs, isRow ? 1 : 0, hasLines ? 1 : 0);
-    this.#artifacts.push(this.artifactMeasures, this.rangeMeasures.cellSums, ptsMs);
-    this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
-    if (isRow) this.#rows++;
     this.#frames++;
-    this.#collect(this.#frames - this.cutLookahead);
-  }
-
-  /**
-   * Takes what the decoder says of the next frame that has no report yet: bits of `REPORT`, 0 for nothing. A
-   * frame whose report has not come when it is judged, `cutLookahead` frames later or by `judgeArtifact`, has
-   * none.
-   */
-  report(report: number): void {
-    this.#artifacts.report(report);
   }
 
   /**
@@ -227,20 +210,18 @@ export class FrameFilter {
   finish(): void {
     this.#module.finish();
     this.#isFinished = true;
-    this.#collect(this.#frames);
-    this.#collector?.finish();
   }
 
   /**
    * Fills `into` with the signals of frame `index`, which must be one of the newest 4096. Allocates nothing.
    */
   readRow(index: number, into: FrameSignals): void {
-    this.#checkRow(index);
+    this.checkRow(index);
     const slot = index % this.#ringSize;
-    const ring = this.#ring;
+    const { ring, hashHalves } = this;
     into.ptsMs = ring.ptsMs[slot]!;
-    into.hashLow = this.#ringHash[2 * slot]!;
-    into.hashHigh = this.#ringHash[2 * slot + 1]!;
+    into.hashLow = hashHalves[2 * slot]!;
+    into.hashHigh = hashHalves[2 * slot + 1]!;
     into.lumaMean = ring.lumaMean[slot]!;
     into.flickerScore = ring.flickerScore[slot]!;
     into.ghostingScore = ring.ghostingScore[slot]!;
@@ -254,9 +235,9 @@ export class FrameFilter {
    * look-ahead.
    */
   isCutOpen(index: number): boolean {
-    this.#checkRow(index);
-    if (this.#isFinal(index)) {
-      return this.#ring.cutScore[index % this.#ringSize]! >= CUT_SCORE_THRESHOLD;
+    this.checkRow(index);
+    if (this.isFinal(index)) {
+      return this.ring.cutScore[index % this.#ringSize]! >= CUT_SCORE_THRESHOLD;
     }
     return this.#module.isCutOpen(index) !== 0;
   }
@@ -266,103 +247,24 @@ export class FrameFilter {
    */
   cutScore(index: number): number {
     if (!(index >= this.#frames - this.#ringSize && index >= 0 && index < this.#frames)) return NaN;
-    return this.#ring.cutScore[index % this.#ringSize]!;
+    return this.ring.cutScore[index % this.#ringSize]!;
   }
 
   /** The cut score of frame `index` as it would be if no frame followed. */
   cutScoreSoFar(index: number): number {
-    this.#checkRow(index);
-    return this.#isFinal(index)
-      ? this.#ring.cutScore[index % this.#ringSize]!
+    this.checkRow(index);
+    return this.isFinal(index)
+      ? this.ring.cutScore[index % this.#ringSize]!
       : Math.fround(this.#module.scoreSoFar(index));
   }
 
-  /**
-   * Whether later frames may still show that frame `index` is at fault; false is final. The frames before it
-   * were judged.
-   */
-  isArtifactOpen(index: number): boolean {
-    this.#checkRow(index);
-    return !this.#isFinal(index) && this.#artifacts.isOpen(index);
-  }
-
-  /**
-   * Judges the next frame by those that have come, for streams without rows; rows are judged when they are
-   * final. Frames are judged once and in order. `into` gets the scores at its row 0; a cut that damage only
-   * looks like loses its own.
-   */
-  judgeArtifact(index: number, isCut: boolean, into: FilterColumns): void {
-    if (this.#collector || index !== this.#artifacts.decided) {
-      throw new RangeError(`Cannot judge frame ${index} as it is not the next one`);
-    }
-    this.#artifacts.decide(isCut);
-    into.artifactScore[0] = this.#artifacts.score;
-    into.artifactKind[0] = this.#artifacts.kind;
-    if (!this.#artifacts.isNoCut) return;
-    into.cutScore[0] = 0;
-    if (this.#isFinal(index)) this.#ring.cutScore[index % this.#ringSize] = 0;
-  }
-
-  /** All rows since `reset`, after `finish`. The filter keeps none of them. */
-  columns(): CollectedRows & { readonly count: number } {
-    this.#keeping();
-    if (!this.#isFinished || this.#taken > 0) {
-      throw new Error("Cannot give columns before all frames have come, or after some rows were taken");
-    }
-    return this.takeFinalRows();
-  }
-
-  /**
-   * How many rows `takeFinalRows` would give. A row is final when its cut score is and another row has come,
-   * because the frames in between may be the last ones and count to it.
-   */
-  get finalRows(): number {
-    const collected = this.#keeping().count;
-    const isNewestOpen = !this.#isFinished && this.#taken + collected === this.#rows;
-    return isNewestOpen ? Math.max(0, collected - 1) : collected;
-  }
-
-  /** The times of all cuts among the final frames, rising. */
-  get cutsMs(): readonly number[] {
-    return this.#keeping().cutsMs;
-  }
-
-  /**
-   * The final rows that were not taken before, in order: for a stream, whose rows are used long before its
-   * end.
-   */
-  takeFinalRows(): CollectedRows & { readonly count: number } {
-    const rows = this.#keeping().take(this.finalRows);
-    this.#taken += rows.count;
-    return rows;
-  }
-
-  #keeping(): RowCollector {
-    if (!this.#collector) {
-      throw new Error("Cannot give columns as the filter was loaded without keeping rows");
-    }
-    return this.#collector;
-  }
-
-  /** Passes on the frames up to `end` (exclusive), whose cut scores are final. */
-  #collect(end: number): void {
-    if (!this.#collector) return;
-    for (; this.#collected < end; this.#collected++) {
-      const slot = this.#collected % this.#ringSize;
-      this.#artifacts.decide(this.#ring.cutScore[slot]! >= CUT_SCORE_THRESHOLD);
-      this.#ring.artifactScore[slot] = this.#artifacts.score;
-      this.#ring.artifactKind[slot] = this.#artifacts.kind;
-      if (this.#artifacts.isNoCut) this.#ring.cutScore[slot] = 0;
-      this.#collector.add(this.#ring, this.#ringHash, slot, this.#isRow[slot] === 1);
-    }
-  }
-
   /** Whether the cut score of a frame no longer changes. */
-  #isFinal(index: number): boolean {
+  isFinal(index: number): boolean {
     return index < this.#frames - this.cutLookahead || this.#isFinished;
   }
 
-  #checkRow(index: number): void {
+  /** Throws for a frame that is not in the ring. */
+  checkRow(index: number): void {
     const first = Math.max(0, this.#frames - this.#ringSize);
     if (!(index >= first && index < this.#frames)) {
       throw new RangeError(`Cannot read row ${index}: the ring holds ${first} to ${this.#frames - 1}`);
@@ -370,7 +272,12 @@ export class FrameFilter {
   }
 }
 
-function ringColumns(module: FilterExports, rows: number): FilterColumns {
+/** The module, with memory of its own. */
+export function loadFilter(): Promise<FilterExports> {
+  return loadKernel("frame_filter", EXPORTS);
+}
+
+function ringOf(module: FilterExports, rows: number): FilterRing {
   const buffer = module.memory.buffer as ArrayBuffer;
   return {
     ptsMs: new Float64Array(buffer, module.PTS_MS.value, rows),
@@ -380,8 +287,6 @@ function ringColumns(module: FilterExports, rows: number): FilterColumns {
     ghostingScore: new Float32Array(buffer, module.GHOSTING.value, rows),
     noiseVarianceScore: new Float32Array(buffer, module.NOISE.value, rows),
     cutScore: new Float32Array(buffer, module.CUT_SCORE.value, rows),
-    artifactScore: new Float32Array(rows),
-    artifactKind: new Uint8Array(rows),
   };
 }
 

@@ -1,7 +1,7 @@
 /** A socket that ffmpeg fills beside its output, and what reads it here until ffmpeg has ended. */
 
 import type { World } from "../../base/world.ts";
-import { ToolSocket } from "../tools/tool_socket.ts";
+import { ToolSocket } from "../broker/tool_socket.ts";
 
 export interface FilledSocketOptions {
   /** The folder for the socket. */

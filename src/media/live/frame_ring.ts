@@ -2,7 +2,7 @@
 
 import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
 import type { PictureSize } from "./picture_sizes.ts";
-import { NutError, NutReader } from "../formats/nut.ts";
+import { NutError, NutReader } from "../containers/nut.ts";
 
 /** A decoded frame in YUV 4:2:0: the planes one after the other, rows without padding. */
 export interface FramePixels extends Extent {

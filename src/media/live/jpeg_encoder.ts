@@ -6,9 +6,9 @@ import { Deadline, OutOfTime, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
-import { readJpegs } from "../formats/jpeg_stream.ts";
+import { readJpegs } from "../containers/jpeg_stream.ts";
 import type { RunningTool } from "../process.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import type { FramePixels } from "./frame_ring.ts";
 
 export interface JpegEncoderPoolOptions {

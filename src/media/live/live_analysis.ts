@@ -27,9 +27,10 @@ import type { TriggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL, tableOf } from "../../model/triggers/program_table.ts";
 import { validProgram } from "../../model/triggers/validate.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
-import { emptyFrameSignals, FrameFilter, type FrameSignals } from "../kernels/frame_filter.ts";
+import { FrameAnalyser } from "../detection/frame_analyser.ts";
+import { emptyFrameSignals, type FrameSignals } from "../kernels/frame_filter.ts";
 import { FRAME_BYTES } from "../kernels/frame_planes.ts";
-import { type FilterColumns, newColumns } from "../kernels/filter_columns.ts";
+import { type FilterColumns, newColumns } from "../detection/filter_columns.ts";
 import { copyLines, LINES_BYTES } from "../kernels/picture_lines.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
 import type { FramePixels } from "./frame_ring.ts";
@@ -142,7 +143,7 @@ interface Reference {
 
 /**
  * ```
- *                 reduce, FrameFilter             cut score certain?        gate, loop, zone | trigger
+ *               reduce, FrameAnalyser              cut score certain?        gate, loop, zone | trigger
  *   push(frame) ────────────────────→ [≤ 8 wait] ───────────────────→ decision ──→ onDecision
  *                     ≈ 0.4 ms                     nearly always at once        ↑ keep | discard
  * ```
@@ -198,7 +199,7 @@ export class LiveAnalysis implements Disposable {
   static async load(options: LiveAnalysisOptions): Promise<LiveAnalysis> {
     const { zone, trigger } = options;
     const [filter, gate, reducer, zoneKernel, triggerKernel] = await Promise.all([
-      FrameFilter.load({ keepsRows: false }),
+      FrameAnalyser.load({ keepsRows: false }),
       GateKernel.load(),
       FrameReducer.load(),
       zone && ZoneKernel.load(),
@@ -449,7 +450,7 @@ export class LiveAnalysis implements Disposable {
 }
 
 interface Kernels {
-  readonly filter: FrameFilter;
+  readonly filter: FrameAnalyser;
   readonly gate: GateKernel;
   readonly reducer: FrameReducer;
   readonly zone: ZoneKernel | null;

@@ -2,7 +2,7 @@
  */
 
 import type { VideoCodec } from "../../model/live/offer.ts";
-import type { AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";
+import type { AboutFfmpeg, DECODERS } from "../trials/ffmpeg_facts.ts";
 
 /** The codecs by ffmpeg's name. See docs/live/whip.md#codecs. */
 const CODECS: Readonly<Partial<Record<keyof typeof DECODERS, VideoCodec>>> = {

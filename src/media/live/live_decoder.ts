@@ -6,10 +6,10 @@ import type { World } from "../../base/world.ts";
 import { type Extent, isSameExtent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../contract/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
-import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
-import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
+import { ivfFrame, ivfHeader } from "../containers/ivf.ts";
+import { VIDEO_TICKS_PER_MS } from "../containers/clock.ts";
 import { type FramePixels, FrameRing, ringBytes } from "./frame_ring.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import type { FrameRoom } from "./frame_room.ts";
 import { type LiveEnd, LiveFfmpeg } from "./live_ffmpeg.ts";
 

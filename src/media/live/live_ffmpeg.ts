@@ -4,12 +4,12 @@
 import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
-import { NutError } from "../formats/nut.ts";
+import { VIDEO_CLOCK_HZ } from "../containers/clock.ts";
+import { NutError } from "../containers/nut.ts";
 import type { Outcome, RunningTool } from "../process.ts";
-import { newReports, ReportReader } from "../reports/frame_reports.ts";
-import type { JobOf } from "../tools/job.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import { newReports, ReportReader } from "../frame_reports.ts";
+import type { JobOf } from "../jobs/jobs.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import type { FrameRoom } from "./frame_room.ts";
 import { PictureSizes } from "./picture_sizes.ts";
 import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.ts";

@@ -2,9 +2,9 @@
  */
 
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
-import type { RangeMeasures } from "../detection/frame_history.ts";
+import type { RangeMeasures } from "../kernels/frame_filter.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
-import type { CutScores } from "../detection/range_sink.ts";
+import type { CutScores } from "../detection/ranges/range_sink.ts";
 
 /**
  * Detectors that work on live streams: the others look back further than a live stream is kept, or need the

@@ -3,13 +3,13 @@
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
+import { VIDEO_TICKS_PER_MS } from "../containers/clock.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { ToolRunner } from "../jobs/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
-import { type PacketSink, readPackets } from "./copied_packets.ts";
+import { type PacketSink, readPackets } from "../containers/copied_packets.ts";
 import { FilledSocket } from "./filled_socket.ts";
 import { type BlockSink, readSound } from "./pulled_sound.ts";
 import type { FrameRoom } from "./frame_room.ts";

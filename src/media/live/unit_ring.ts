@@ -1,6 +1,6 @@
 /** The newest encoded units of one live session, from key frame to key frame, bounded by bytes. */
 
-import type { CopiedUnit } from "./copied_packets.ts";
+import type { CopiedUnit } from "../containers/copied_packets.ts";
 
 export interface UnitRingOptions {
   readonly bytesMax: number;

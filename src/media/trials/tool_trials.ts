@@ -3,9 +3,10 @@
  */
 
 import type { World } from "../../base/world.ts";
-import { type AboutFfmpeg, DECODERS } from "../ffmpeg_facts.ts";
+import { type AboutFfmpeg, DECODERS } from "./ffmpeg_facts.ts";
 import { decoderUnusable } from "../media_fault.ts";
-import { niced, type ToolRunner } from "../tools/runner.ts";
+import { niced, type ToolRunner } from "../jobs/runner.ts";
+import type { NeededAbilities } from "../files/needed_abilities.ts";
 import { ABILITIES, type Ability, Unable, type WriteFile } from "./abilities.ts";
 
 export interface ToolTrialsOptions {
@@ -49,7 +50,7 @@ interface Verdict {
  *   begin   ──▶ the trials of all abilities, one after the other
  * ```
  */
-export class ToolTrials implements AsyncDisposable {
+export class ToolTrials implements NeededAbilities, AsyncDisposable {
   readonly #options: ToolTrialsOptions;
   readonly #closing = new AbortController();
   readonly #tried = new Map<Ability, Promise<Verdict>>();

@@ -2,8 +2,10 @@
 
 import { Buffer } from "node:buffer";
 import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { World } from "../../base/world.ts";
 import { timer } from "../../base/wait.ts";
+import { AnnouncementCount } from "./announcement_count.ts";
 import type { PinnedAgent } from "./pinned_agent.ts";
 import { failureOf, RequestFailed } from "./request_failed.ts";
 
@@ -267,6 +269,7 @@ function send(request: PinnedRequest, address: string) {
   let connected = false;
   let reused = false;
   outgoing.once("socket", (socket) => {
+    endTooManyAnnouncements(outgoing, socket);
     reused = outgoing.reusedSocket;
     // If this is true, the runtime itself sends the request again when the connection ends, even when it was
     // destroyed on purpose (denoland/deno#36786). `exchange` decides whether to try again.
@@ -289,11 +292,26 @@ function send(request: PinnedRequest, address: string) {
   return { outgoing, isConnected: () => connected, isReused: () => reused };
 }
 
+/** The most announcements of an answer (1xx) that a server may send before it. */
+const ANNOUNCEMENTS_MAX = 8;
+
 /**
- * The most announcements of an answer (1xx) that a server may send. One that only announces would keep the
- * thread busy until the deadline.
+ * Ends a request whose server only announces an answer. The parser makes an object of each announcement,
+ * thousands of one piece, and goes on with a piece after its request was ended: so a piece with too many of
+ * them is blanked before the parser sees it.
  */
-const INFORMATIONAL_MAX = 8;
+function endTooManyAnnouncements(outgoing: ClientRequest, socket: Socket): void {
+  const heads = new AnnouncementCount();
+  const onData = (bytes: Uint8Array) => {
+    if (heads.add(bytes) <= ANNOUNCEMENTS_MAX) return;
+    bytes.fill(0);
+    outgoing.destroy(new RequestFailed("protocol", "it announces an answer too many times"));
+  };
+  socket.prependListener("data", onData);
+  const stop = () => void socket.off("data", onData);
+  outgoing.once("response", stop);
+  outgoing.once("close", stop);
+}
 
 function headOf(
   outgoing: ClientRequest,
@@ -314,13 +332,6 @@ function headOf(
       stopListening();
       resolve(message);
     });
-    let informational = 0;
-    const onInformation = () => {
-      if (++informational <= INFORMATIONAL_MAX) return;
-      outgoing.destroy(new RequestFailed("protocol", "it announces an answer too many times"));
-    };
-    outgoing.on("continue", onInformation);
-    outgoing.on("information", onInformation);
     outgoing.once("upgrade", (_message, socket) => {
       stopListening();
       socket.destroy();

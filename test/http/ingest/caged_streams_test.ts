@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Cage } from "../../../src/media/tools/cage.ts";
+import type { Cage } from "../../../src/media/broker/cage.ts";
 import { BUBBLEWRAP, cageOf, foundCage, NAMESPACES } from "../../support/cages.ts";
 import { serve } from "../../support/http/tls_server.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";

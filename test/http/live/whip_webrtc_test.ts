@@ -8,7 +8,7 @@ import { joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { fileInput } from "../../../src/media/input.ts";
-import { Decoder } from "../../../src/media/recorded/decoder.ts";
+import { Decoder } from "../../../src/media/files/decoder.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
 import { findTools } from "../../../src/process/environment.ts";

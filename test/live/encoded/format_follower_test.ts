@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { FormatFollower } from "../../../src/live/encoded/format_follower.ts";
-import { parameterSetsOf } from "../../../src/media/fragments/nal_units.ts";
-import type { CopiedUnit } from "../../../src/media/live/copied_packets.ts";
+import { parameterSetsOf } from "../../../src/media/containers/fragments/nal_units.ts";
+import type { CopiedUnit } from "../../../src/media/containers/copied_packets.ts";
 import { unitsOf } from "../../support/live/copied_units.ts";
 import { make, TempFolder } from "../../support/media.ts";
 

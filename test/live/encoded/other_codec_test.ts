@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import { isOfOtherCodec } from "../../../src/live/encoded/other_codec.ts";
-import { sequenceSet } from "../../../src/media/formats/parameter_sets.ts";
-import { parameterSetsOf } from "../../../src/media/fragments/nal_units.ts";
+import { sequenceSet } from "../../../src/media/containers/parameter_sets.ts";
+import { parameterSetsOf } from "../../../src/media/containers/fragments/nal_units.ts";
 import { unitsOf } from "../../support/live/copied_units.ts";
 import { make, TempFolder } from "../../support/media.ts";
 

@@ -1,7 +1,8 @@
 /** The edges and the novelty of frames are those of their definitions. */
 
 import assert from "node:assert/strict";
-import { MEASURE_COUNT, MEASURES } from "../../../src/media/detection/faults/artifact_measures.ts";
+import { MEASURES } from "../../../src/media/detection/faults/artifact_measures.ts";
+import { MEASURE_COUNT } from "../../../src/media/kernels/frame_filter.ts";
 import { loadKernel } from "../../../src/media/kernels/load_kernel.ts";
 import { referenceCombing, referenceCounts } from "../../support/kernels/artifact_reference.ts";
 import { LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameAnalyser } from "../../../src/media/detection/frame_analyser.ts";
 import {
   FRAME_BYTES,
   PLANE_BYTES,
@@ -21,7 +21,7 @@ type Random = () => number;
 /** Luma as a function of the position, which need not be a whole number. */
 type Scene = (x: number, y: number) => number;
 
-const filter = await FrameFilter.load();
+const filter = await FrameAnalyser.load();
 
 function kernelScores(
   planes: readonly Uint8Array[],

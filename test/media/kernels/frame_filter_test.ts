@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { LUMA_CELLS } from "../../../src/media/detection/frame_history.ts";
-import { emptyFrameSignals, FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { LUMA_CELLS } from "../../../src/media/detection/ranges/frame_history.ts";
+import { FrameAnalyser } from "../../../src/media/detection/frame_analyser.ts";
+import { emptyFrameSignals } from "../../../src/media/kernels/frame_filter.ts";
 import {
   FRAME_BYTES,
   PLANE_BYTES,
@@ -11,7 +12,7 @@ import { hammingDistance, referenceSignals } from "../../support/kernels/filter_
 import { MEASURED_COLUMNS } from "../../support/recorded_media.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
-const filter = await FrameFilter.load();
+const filter = await FrameAnalyser.load();
 
 /** Pushes each plane at its own place in the staging area; returns the columns. */
 function analyse(planes: Uint8Array[], offsetOf: (frame: number) => number = () => 0) {
@@ -117,7 +118,7 @@ Deno.test("the filter and its reference implementation agree exactly on random p
 
 Deno.test("a frame of which only a part is new measures as it does alone", async () => {
   const random = seededRandom(31);
-  const alone = await FrameFilter.load();
+  const alone = await FrameAnalyser.load();
   const frame = randomPlane(random, 6), other = randomPlane(random, 2);
   const [inFilm, byItself] = [emptyFrameSignals(), emptyFrameSignals()];
   filter.reset();
@@ -140,7 +141,7 @@ Deno.test("a frame of which only a part is new measures as it does alone", async
     for (const name of ["hashLow", "hashHigh", "lumaMean", "noiseVarianceScore"] as const) {
       assert.equal(inFilm[name], byItself[name], `${name} of frame ${round}`);
     }
-    const cellsOf = (one: FrameFilter) => one.rangeMeasures.cellSums.subarray(0, LUMA_CELLS);
+    const cellsOf = (one: FrameAnalyser) => one.rangeMeasures.cellSums.subarray(0, LUMA_CELLS);
     assert.deepEqual(cellsOf(filter), cellsOf(alone), `cells of frame ${round}`);
     assert.deepEqual(filter.rangeMeasures.profiles, alone.rangeMeasures.profiles, `lines of frame ${round}`);
   }
@@ -301,7 +302,7 @@ Deno.test("the rows of a long decode are given away with their memory, and the n
 });
 
 Deno.test("a filter that keeps no rows can run without end, and its newest rows can be read", async () => {
-  const live = await FrameFilter.load({ keepsRows: false });
+  const live = await FrameAnalyser.load({ keepsRows: false });
   const row = emptyFrameSignals();
   for (let frame = 0; frame < 10_000; frame++) {
     live.push(0, frame);

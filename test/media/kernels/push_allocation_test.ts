@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import v8 from "node:v8";
-import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameAnalyser } from "../../../src/media/detection/frame_analyser.ts";
 import { FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "../../../src/media/kernels/frame_planes.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
@@ -22,7 +22,7 @@ const ROUNDS = 300;
  */
 const BYTES_MAX = 2;
 
-const filter = await FrameFilter.load();
+const filter = await FrameAnalyser.load();
 const random = seededRandom(5);
 filter.staging.set(
   Uint8Array.from({ length: FRAME_BYTES + 1000 }, (_, at) => {

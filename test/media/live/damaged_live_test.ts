@@ -8,7 +8,7 @@ import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
 import { LiveDecoder } from "../../../src/media/live/live_decoder.ts";
 import { PulledDecoder } from "../../../src/media/live/pulled_decoder.ts";
 import { fileInput } from "../../../src/media/input.ts";
-import { REPORT } from "../../../src/media/reports/frame_reports.ts";
+import { REPORT } from "../../../src/media/frame_reports.ts";
 import { localRunner } from "../../support/local_runner.ts";
 import { stream, type TestUnit } from "../../support/live/live_units.ts";
 import { make, TempFolder, tools, world } from "../../support/media.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameAnalyser } from "../../../src/media/detection/frame_analyser.ts";
 import { PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_planes.ts";
 import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
 import {
@@ -154,7 +154,7 @@ Deno.test("decisions are equal to those of recorded media", async () => {
       );
     }
   }
-  const filter = await FrameFilter.load();
+  const filter = await FrameAnalyser.load();
   for (const [at, { bytes }] of decodedFrames.entries()) {
     filter.staging.set(bytes);
     filter.push(0, at * 33);
@@ -182,7 +182,7 @@ Deno.test("decisions are equal to those of recorded media", async () => {
 
 Deno.test("a frame that can no longer be a cut never becomes one", async () => {
   const random = seededRandom(11);
-  const filter = await FrameFilter.load();
+  const filter = await FrameAnalyser.load();
   const closed = new Set<number>();
   for (let frame = 0; frame < 600; frame++) {
     const scene = scenes[Math.floor(frame / (3 + (frame % 7))) % scenes.length]!;

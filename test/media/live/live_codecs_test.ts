@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { AboutFfmpeg } from "../../../src/media/ffmpeg_facts.ts";
+import { AboutFfmpeg } from "../../../src/media/trials/ffmpeg_facts.ts";
 import { LiveCodecs } from "../../../src/media/live/live_codecs.ts";
 import { localRunner } from "../../support/local_runner.ts";
 import { TempFolder, tools, world } from "../../support/media.ts";

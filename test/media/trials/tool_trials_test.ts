@@ -4,11 +4,11 @@
 
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import { AboutFfmpeg } from "../../../src/media/ffmpeg_facts.ts";
+import { AboutFfmpeg } from "../../../src/media/trials/ffmpeg_facts.ts";
 import { ABILITIES, type Ability } from "../../../src/media/trials/abilities.ts";
 import { ToolTrials } from "../../../src/media/trials/tool_trials.ts";
 import { writeTempFile } from "../../../src/store/files/temp_folder.ts";
-import { NO_CAGE } from "../../../src/media/tools/cage.ts";
+import { NO_CAGE } from "../../../src/media/broker/cage.ts";
 import { BUBBLEWRAP, cageOf } from "../../support/cages.ts";
 import { TempFolder, tools, world } from "../../support/media.ts";
 import { needing } from "../../support/needs.ts";

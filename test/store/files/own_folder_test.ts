@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openLog } from "../../../src/base/log.ts";
-import { socketName } from "../../../src/media/tools/job_paths.ts";
+import { socketName } from "../../../src/media/broker/job_paths.ts";
 import { claimDataDir, claimFolder, claimTempFolder } from "../../../src/store/files/own_folder.ts";
 import { emptyTempFolder } from "../../../src/store/files/temp_folder.ts";
 import { TemporaryFolder } from "../../support/folders.ts";

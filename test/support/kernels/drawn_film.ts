@@ -5,7 +5,7 @@
 import type { DetectedRange, Detector } from "../../../src/model/frames/detected_range.ts";
 import { seededRandom } from "../seeded_random.ts";
 import { RangeDetectors } from "../../../src/media/detection/range_detectors.ts";
-import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameAnalyser } from "../../../src/media/detection/frame_analyser.ts";
 import { FRAME_BYTES } from "../../../src/media/kernels/frame_planes.ts";
 import { copyLines, LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";
 
@@ -125,18 +125,18 @@ export type Part = readonly [frames: number, draw: (n: number) => Picture];
 
 /** Frames are pushed one by one; their times follow from the rate. */
 export class DrawnFilm {
-  readonly filter: FrameFilter;
+  readonly filter: FrameAnalyser;
   readonly detectors: RangeDetectors;
   readonly #msPerFrame: number;
 
-  private constructor(filter: FrameFilter, framesPerSecond: number, wanted?: readonly Detector[]) {
+  private constructor(filter: FrameAnalyser, framesPerSecond: number, wanted?: readonly Detector[]) {
     this.filter = filter;
     this.#msPerFrame = 1000 / framesPerSecond;
     this.detectors = new RangeDetectors(filter, wanted);
   }
 
   static async start(framesPerSecond = 25, wanted?: readonly Detector[]): Promise<DrawnFilm> {
-    return new DrawnFilm(await FrameFilter.load(), framesPerSecond, wanted);
+    return new DrawnFilm(await FrameAnalyser.load(), framesPerSecond, wanted);
   }
 
   /** A film of parts, which are played one after the other. */

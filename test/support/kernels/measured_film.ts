@@ -8,7 +8,7 @@ import {
   CELLS,
   LUMA_CELLS,
   PROFILE_VALUES,
-} from "../../../src/media/detection/frame_history.ts";
+} from "../../../src/media/detection/ranges/frame_history.ts";
 import { RangeDetectors } from "../../../src/media/detection/range_detectors.ts";
 import { told } from "./drawn_film.ts";
 

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { NutReader, type NutStream } from "../../../src/media/formats/nut.ts";
-import type { CopiedUnit } from "../../../src/media/live/copied_packets.ts";
+import { NutReader, type NutStream } from "../../../src/media/containers/nut.ts";
+import type { CopiedUnit } from "../../../src/media/containers/copied_packets.ts";
 import { make, type TempFolder } from "../media.ts";
 
 const PICTURES = ["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=1", "-pix_fmt", "yuv420p", "-g", "10"];

@@ -1,7 +1,7 @@
 /** The recording of a source in a data directory, as a camera has left it. */
 
 import { join } from "node:path";
-import { clipFile } from "../../../src/media/live/clip_file.ts";
+import { clipFile } from "../../../src/media/containers/clip_file.ts";
 import { Recordings } from "../../../src/store/recordings/recordings.ts";
 import { make, TempFolder, world } from "../media.ts";
 import { unitsOf } from "./copied_units.ts";

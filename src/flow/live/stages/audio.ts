@@ -6,7 +6,7 @@ import type { Metrics } from "../../../contract/metrics.ts";
 import { inRootSpan } from "../../../base/tracing.ts";
 import type { World } from "../../../base/world.ts";
 import type { AudioWindow, ReportOf } from "../../../live/messages/messages.ts";
-import { opusWav, OpusWavFailed } from "../../../media/formats/opus_wav.ts";
+import { opusWav, OpusWavFailed } from "../../../media/live/opus_wav.ts";
 import { type SessionEvent, sessionEvent } from "../../../model/events/event_table.ts";
 import type { LiveAudioPlan } from "../../../model/live/attach.ts";
 import { LIMITS } from "../../../contract/limits.ts";

@@ -6,7 +6,7 @@ import type { Metrics } from "../../../contract/metrics.ts";
 import type { World } from "../../../base/world.ts";
 import type { FrameFacts } from "../../../live/messages/messages.ts";
 import type { Opening } from "../../../live/worker_pool.ts";
-import type { ToolRunner } from "../../../media/tools/runner.ts";
+import type { ToolRunner } from "../../../media/jobs/runner.ts";
 import type { AttachConfig, AttachPolicy } from "../../../model/live/attach.ts";
 import type { RecordingPlan } from "../../../model/sources/recording_plan.ts";
 import type { AudioSidecar } from "../../../remote/sidecars/audio_sidecar.ts";

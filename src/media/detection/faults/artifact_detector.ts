@@ -4,13 +4,13 @@
 
 import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_range.ts";
 import { ArtifactMeasures } from "./artifact_measures.ts";
-import { DamagedParts } from "../../damage/damaged_parts.ts";
+import { DamagedParts } from "./damaged_parts.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { FlickeringLight } from "./flickering_light.ts";
 import { CombedFrames } from "./combed_frames.ts";
 import { DisorderedFrames } from "./disordered_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
-import { ReportedDamage } from "../../reports/reported_damage.ts";
+import { ReportedDamage } from "./reported_damage.ts";
 import { JudderingFrames } from "./juddering_frames.ts";
 import { LastingFault } from "./lasting_fault.ts";
 

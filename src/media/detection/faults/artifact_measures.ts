@@ -1,5 +1,7 @@
 /** The measures of the newest frames by name, on which faults are decided. Allocates nothing per frame. */
 
+import { MEASURE_COUNT } from "../../kernels/frame_filter.ts";
+
 /**
  * What the kernel measures of a frame, in its order, see assembly/artifact.ts; and the last two, which are
  * made of those.
@@ -85,8 +87,6 @@ export const MEASURES = {
 /** The place of one of MEASURES, as a number: a name would be looked up anew at each use. */
 export type Measure = (typeof MEASURES)[keyof typeof MEASURES];
 
-/** How many of the measures the kernel takes. */
-export const MEASURE_COUNT = 38;
 /** Values in the row of a frame: all measures, with the two that are made of the kernel's. */
 const ROW = 40;
 

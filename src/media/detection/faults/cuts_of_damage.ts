@@ -2,7 +2,7 @@
  * back.
  */
 
-import { CELLS, LUMA_CELLS } from "../frame_history.ts";
+import { CELLS, LUMA_CELLS } from "../ranges/frame_history.ts";
 
 /** How many frames are kept, a power of two: those that wait for their decision, and the one before. */
 const KEPT = 16;

@@ -1,7 +1,7 @@
 /** How a picture moved just before a frame: what a stretch that stands still is compared with. */
 
-import type { FrameHistory } from "../frame_history.ts";
-import type { BoundsOf } from "../range_sink.ts";
+import type { FrameHistory } from "../ranges/frame_history.ts";
+import type { BoundsOf } from "../ranges/range_sink.ts";
 
 /** Which frames tell how a picture moved. */
 export const MOTION_BOUNDS = {

@@ -2,7 +2,7 @@
  * codec mends it.
  */
 
-import { CELL_SAMPLES, CELLS, type FrameHistory } from "../frame_history.ts";
+import { CELL_SAMPLES, CELLS, type FrameHistory } from "../ranges/frame_history.ts";
 
 export class PictureDrift {
   /** The largest drift so far, as the mean of all cells, in levels. */

@@ -2,9 +2,9 @@
  * lies over it.
  */
 
-import { changedCells, distanceOf } from "../cell_structure.ts";
-import type { FrameHistory } from "../frame_history.ts";
-import type { BoundsOf } from "../range_sink.ts";
+import { changedCells, distanceOf } from "../ranges/cell_structure.ts";
+import type { FrameHistory } from "../ranges/frame_history.ts";
+import type { BoundsOf } from "../ranges/range_sink.ts";
 
 /** What makes frames draw the same picture anew. */
 export const REDRAWN_BOUNDS = {

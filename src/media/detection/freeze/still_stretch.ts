@@ -1,8 +1,8 @@
 /** Follows stretches in which a picture stands still, and tells which of them were frozen. */
 
 import { CUT_SCORE_THRESHOLD } from "../../../model/frames/signals.ts";
-import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
-import { type BoundsOf, confidenceOf, type CutScores } from "../range_sink.ts";
+import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "../ranges/frame_history.ts";
+import { type BoundsOf, confidenceOf, type CutScores } from "../ranges/range_sink.ts";
 import { MOTION_BOUNDS, MotionBefore, type MotionBounds } from "./motion_before.ts";
 import { PictureDrift } from "./picture_drift.ts";
 import { isRedrawn, REDRAWN_BOUNDS, type RedrawnBounds } from "./redrawn_picture.ts";

@@ -2,8 +2,8 @@
  * ways.
  */
 
-import { distanceOf } from "../cell_structure.ts";
-import type { FrameHistory } from "../frame_history.ts";
+import { distanceOf } from "../ranges/cell_structure.ts";
+import type { FrameHistory } from "../ranges/frame_history.ts";
 
 /*
  * In a transition each cell goes the straight way from what it was to what it will be, all at once or one

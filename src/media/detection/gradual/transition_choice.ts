@@ -1,6 +1,6 @@
 /** Chooses among stretches that may be transitions, and joins the halves of fades. */
 
-import type { RangeSink } from "../range_sink.ts";
+import type { RangeSink } from "../ranges/range_sink.ts";
 import { LONGEST_MS } from "./transition_row.ts";
 
 /**

@@ -2,9 +2,9 @@
  * 0 to 255.
  */
 
-import { changedCells, distanceOf, likenessWithin, roughnessOf } from "../cell_structure.ts";
-import type { FrameHistory } from "../frame_history.ts";
-import { CELL_SAMPLES, CELLS, HISTORY_FRAMES, LUMA_CELLS } from "../frame_history.ts";
+import { changedCells, distanceOf, likenessWithin, roughnessOf } from "../ranges/cell_structure.ts";
+import type { FrameHistory } from "../ranges/frame_history.ts";
+import { CELL_SAMPLES, CELLS, HISTORY_FRAMES, LUMA_CELLS } from "../ranges/frame_history.ts";
 import { MIXES, SLIDE, WAYS } from "../../kernels/history_kernel.ts";
 
 /*
