@@ -45,7 +45,7 @@ for (const folder of values.add ? positionals : []) {
 }
 const rows = await readRows(ROWS);
 const weights = fitRows(rows);
-writeWeights("cut", { cut: weights });
+writeWeights("cut", { trees: { cut: weights } });
 const inSample = judge(rows, oddsOf(rows, weights));
 const apart = judge(rows, oddsApart(rows, rows, FOLDS));
 console.log(fittedTable(inSample, apart));

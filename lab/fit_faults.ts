@@ -28,7 +28,7 @@ if (values.measure || values.add) {
 }
 const rows = await readRows<FaultRows>(ROWS);
 const weights = fitFaults(rows);
-writeWeights("damage", { ...weights });
+writeWeights("damage", { trees: { ...weights } });
 const fitted = judgeDamage(rows, () => weights), apart = judgeApart(rows);
 console.log("kind              fitted P      R   others P      R   false markers: fitted, others, in frames");
 for (const kind of [...apart.keys()].sort()) print(kind, fitted.get(kind)!, apart.get(kind)!);

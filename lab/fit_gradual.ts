@@ -26,7 +26,7 @@ const { values, positionals } = parseArgs({
 if (values.measure) await writeRows(ROWS, await measureStretches(await findVideos(positionals)));
 const rows = await readRows<StretchRows>(ROWS);
 const trees = fitRows(rows, undefined, TRANSITIONS);
-writeWeights("gradual", { transition: trees });
+writeWeights("gradual", { trees: { transition: trees } });
 const inSample = judgeStretches(rows, oddsOf(rows, trees));
 const apart = judgeStretches(rows, oddsApart(rows, rows, FOLDS, TRANSITIONS));
 console.log(fittedTable(inSample, apart));

@@ -1,5 +1,5 @@
 /**
- * Trains the small model of voice activity and writes `src/sidecar/audio/voice_weights.ts`. The training
+ * Trains the small model of voice activity and writes `weights/voice.json`. The training
  * windows come from `bench/sidecars/audio_scenes.ts`; `bench/sidecars/audio_quality.ts` measures with other
  * seeds. Needs espeak-ng and an ffmpeg with libflite.
  */
@@ -7,6 +7,7 @@
 import { measure } from "../src/sidecar/audio/features.ts";
 import { SOUNDS } from "../src/sidecar/audio/sound_events.ts";
 import { EVIDENCE, voiceEvidence } from "../src/sidecar/audio/voice_activity.ts";
+import { writeWeights } from "./cuts/weights_file.ts";
 import { seededRandom } from "../test/support/seeded_random.ts";
 import {
   BACKGROUNDS,
@@ -36,7 +37,7 @@ const rows: Float32Array[] = [];
 const truths: number[] = [];
 for (const scene of scenes()) addRows(scene);
 const weights = fit();
-Deno.writeTextFileSync(new URL("../src/sidecar/audio/voice_weights.ts", import.meta.url), module(weights));
+writeWeights("voice", { rows: rowsIn(weights) });
 
 function* scenes(): Generator<Scene> {
   let seed = SEED * 1000;
@@ -132,16 +133,12 @@ function fit(): Float64Array {
   return weights;
 }
 
-function module(weights: Float64Array): string {
-  const line = (from: number, length: number) =>
-    `  [${[...weights.slice(from, from + length)].map((weight) => weight.toFixed(2)).join(", ")}],`;
+/** A row for each unit, and one for the output; two decimals are enough. */
+function rowsIn(weights: Float64Array): number[][] {
+  const row = (from: number, length: number) =>
+    [...weights.slice(from, from + length)].map((weight) => Number(weight.toFixed(2)));
   return [
-    "/** The weights of the small model of speech, in the order of EVIDENCE; made by lab/fit_voice_activity.ts. */",
-    "",
-    "export const VOICE_WEIGHTS: readonly (readonly number[])[] = [",
-    ...Array.from({ length: UNITS }, (_, unit) => line(unit * (WIDTH + 1), WIDTH + 1)),
-    line(UNITS * (WIDTH + 1), UNITS + 1),
-    "];",
-    "",
-  ].join("\n");
+    ...Array.from({ length: UNITS }, (_, unit) => row(unit * (WIDTH + 1), WIDTH + 1)),
+    row(UNITS * (WIDTH + 1), UNITS + 1),
+  ];
 }

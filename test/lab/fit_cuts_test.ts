@@ -10,7 +10,7 @@ const rows = await readRows(rowsOf("cut"));
 Deno.test("the trees of the kernel are those that the committed rows give", () => {
   const weights = fitRows(rows);
   assert.equal(
-    weightsText("cut", { cut: weights }) === committedWeights("cut"),
+    weightsText("cut", { trees: { cut: weights } }) === committedWeights("cut"),
     true,
     "run lab/fit_cuts.ts and build the kernel",
   );

@@ -17,7 +17,7 @@ const name = "the trees of damaged parts are those that the committed rows give"
 const SHARE = 0.2;
 Deno.test({ name, timeout: 300_000 }, () => {
   const committed = DAMAGE_WEIGHTS;
-  assert.equal(weightsText("damage", { ...committed }), committedWeights("damage"));
+  assert.equal(weightsText("damage", { trees: { ...committed } }), committedWeights("damage"));
   const fitted = fitFaults(rows, undefined, SHARE);
   for (const of of Object.keys(committed) as (keyof DamageWeights)[]) {
     const { bias, ...lists } = fitted[of];

@@ -14,7 +14,7 @@ const rows = await readRows<StretchRows>(rowsOf("gradual"));
 
 Deno.test("the trees of gradual transitions are those that the committed rows give", () => {
   const trees = fitRows(rows, undefined, TRANSITIONS);
-  const text = weightsText("gradual", { transition: trees });
+  const text = weightsText("gradual", { trees: { transition: trees } });
   assert.ok(text === committedWeights("gradual"), "run lab/fit_gradual.ts");
   const total = [...judgeStretches(rows, oddsOf(rows, trees)).values()].reduce(addCounts);
   assert.ok(total.hits > 700);

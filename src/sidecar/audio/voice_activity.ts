@@ -2,8 +2,8 @@
  * model.
  */
 
+import weights from "../../../weights/voice.json" with { type: "json" };
 import { type Features, FRAME_MS } from "./features.ts";
-import { VOICE_WEIGHTS } from "./voice_weights.ts";
 
 export interface VoiceSegment {
   readonly startMs: number;
@@ -61,13 +61,14 @@ const SMOOTHING_FRAMES = 3;
 
 /** One hidden layer: a row of weights for each unit, its bias last, and a last row that weighs the units. */
 function probability(evidence: Float32Array): number {
-  const units = VOICE_WEIGHTS.length - 1;
-  const outer = VOICE_WEIGHTS[units]!;
+  const { rows } = weights;
+  const units = rows.length - 1;
+  const outer = rows[units]!;
   let sum = outer[units]!;
   for (let unit = 0; unit < units; unit += 1) {
-    const weights = VOICE_WEIGHTS[unit]!;
-    let inner = weights[evidence.length]!;
-    for (let index = 0; index < evidence.length; index += 1) inner += weights[index]! * evidence[index]!;
+    const own = rows[unit]!;
+    let inner = own[evidence.length]!;
+    for (let index = 0; index < evidence.length; index += 1) inner += own[index]! * evidence[index]!;
     sum += outer[unit]! * Math.tanh(inner);
   }
   return 1 / (1 + Math.exp(-sum));
