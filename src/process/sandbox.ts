@@ -72,8 +72,8 @@ export interface StartOrder {
  * The permissions of the service. See docs/security/sandbox.md.
  *
  * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so
- * code that opens a caller's path checks the real path too (`media/files/source.ts`). It asks for the real path
- * when an open file is looked at, so folders of the data directory that are links have to be granted. No
+ * code that opens a caller's path checks the real path too (`media/files/source.ts`). It asks for the real
+ * path when an open file is looked at, so folders of the data directory that are links have to be granted. No
  * Worker may start a program: the broker does that outside (`media/broker/broker.ts`), for the jobs that it
  * knows, after it has checked their paths.
  *

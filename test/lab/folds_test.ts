@@ -73,13 +73,13 @@ Deno.test("on a recording a copy finds what the service finds, and with another 
   assert.deepEqual(found(), [predictions.black, predictions.black]);
   assert.deepEqual([...copy.rangesOf([recording], "freeze")], [predictions.freezes]);
   assert.deepEqual([...copy.faultsOf([recording], [predictions.gradual!])], [predictions.artifacts]);
-  const darkest = copy.constantsOf("black.ts").find(({ name }) => name === "MEAN_MAX")!;
+  const darkest = copy.constantsOf("ranges/black.ts").find(({ name }) => name === "MEAN_MAX")!;
   copy.set(darkest, 17);
   assert.deepEqual(found(), [[], []]);
   copy.set(darkest, darkest.value);
   assert.deepEqual(found(), [predictions.black, predictions.black]);
   const changes = {
-    "black.ts": (await Deno.readTextFile(blackSource)).replace(/MEAN_MAX = \d+/, "MEAN_MAX = 17"),
+    "ranges/black.ts": (await Deno.readTextFile(blackSource)).replace(/MEAN_MAX = \d+/, "MEAN_MAX = 17"),
   };
   assert.deepEqual([...(await DetectionCopy.load(changes)).rangesOf([recording], "black")], [[]]);
 });
