@@ -3,17 +3,17 @@
 import { createHash } from "node:crypto";
 import { seededRandom } from "../../test/support/seeded_random.ts";
 import { CHROMA_WIDTH, FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "../../src/media/kernels/frame_planes.ts";
-import { loadKernel } from "../../src/media/kernels/load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "../../src/media/kernels/load_kernel.ts";
 
-interface Exports {
-  readonly memory: WebAssembly.Memory;
-  readonly STAGING: WebAssembly.Global;
-  readonly CUT_LOOKAHEAD: WebAssembly.Global;
-  readonly CUT_ROW_BYTES: WebAssembly.Global;
-  reset(): void;
-  push(offset: number, ptsMs: number): void;
-  cutRow(frame: number): number;
-}
+const EXPORTS = {
+  STAGING: "global",
+  CUT_LOOKAHEAD: "global",
+  CUT_ROW_BYTES: "global",
+  reset: call<() => void>(),
+  push: call<(offset: number, ptsMs: number) => void>(),
+  cutRow: call<(frame: number) => number>(),
+} as const;
+type Exports = ExportsOf<typeof EXPORTS>;
 
 export interface FrameRow {
   readonly frame: number;
@@ -35,10 +35,7 @@ export class KernelRows {
 
   static async load(): Promise<KernelRows> {
     return new KernelRows(
-      await loadKernel<Exports>("frame_filter", {
-        ...{ memory: "memory", STAGING: "global", CUT_LOOKAHEAD: "global", CUT_ROW_BYTES: "global" },
-        ...{ reset: "function", push: "function", cutRow: "function" },
-      }),
+      await loadKernel("frame_filter", EXPORTS),
     );
   }
 

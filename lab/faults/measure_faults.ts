@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { MEASURE_COUNT } from "../../src/media/kernels/frame_filter.ts";
 import { DAMAGE_CODES, DamageHistory } from "../../src/media/detection/faults/damage_features.ts";
-import { loadKernel } from "../../src/media/kernels/load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "../../src/media/kernels/load_kernel.ts";
 import { CUT_SCORE_THRESHOLD } from "../../src/model/frames/signals.ts";
 import { measuredFilm } from "../cuts/kernel_rows.ts";
 import { sourcesOf } from "../cuts/measure_rows.ts";
@@ -12,18 +12,18 @@ import type { Truth } from "../scores/truth.ts";
 import { kindOf, type LabelledVideo } from "../scores/videos.ts";
 import type { FaultRows, FaultVideo, Span } from "./rows.ts";
 
-interface Exports {
-  readonly memory: WebAssembly.Memory;
-  readonly STAGING: WebAssembly.Global;
-  readonly RING_ROWS: WebAssembly.Global;
-  readonly CUT_LOOKAHEAD: WebAssembly.Global;
-  readonly CUT_SCORE: WebAssembly.Global;
-  readonly ARTIFACT_MEASURES: WebAssembly.Global;
-  reset(): void;
-  setPictureSize(width: number, height: number): void;
-  push(offset: number, ptsMs: number, isRow: number): void;
-  finish(): number;
-}
+const EXPORTS = {
+  STAGING: "global",
+  RING_ROWS: "global",
+  CUT_LOOKAHEAD: "global",
+  CUT_SCORE: "global",
+  ARTIFACT_MEASURES: "global",
+  reset: call<() => void>(),
+  setPictureSize: call<(width: number, height: number) => void>(),
+  push: call<(offset: number, ptsMs: number, isRow: number) => void>(),
+  finish: call<() => number>(),
+} as const;
+type Exports = ExportsOf<typeof EXPORTS>;
 
 /** Drawn faults that the trees look for; the others have rules, or cannot be seen in reduced frames. */
 const DAMAGE = /^(blocks|slice_|smear|burst_)/;
@@ -119,11 +119,7 @@ export class FaultKernel {
 
   static async load(): Promise<FaultKernel> {
     return new FaultKernel(
-      await loadKernel<Exports>("frame_filter", {
-        ...{ memory: "memory", STAGING: "global", RING_ROWS: "global", CUT_LOOKAHEAD: "global" },
-        ...{ CUT_SCORE: "global", ARTIFACT_MEASURES: "global" },
-        ...{ reset: "function", setPictureSize: "function", push: "function", finish: "function" },
-      }),
+      await loadKernel("frame_filter", EXPORTS),
     );
   }
 

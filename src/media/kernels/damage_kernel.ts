@@ -2,29 +2,18 @@
  * fitted trees.
  */
 
-import { type ExportKinds, loadKernelNow } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernelNow } from "./load_kernel.ts";
 
-interface DamageExports {
-  readonly memory: WebAssembly.Memory;
-  readonly KEPT: WebAssembly.Global;
-  readonly CODES: WebAssembly.Global;
-  readonly FEATURES: WebAssembly.Global;
-  readonly TREES: WebAssembly.Global;
-  readonly TREES_BYTES: WebAssembly.Global;
-  measureFeatures(frame: number, first: number, count: number): void;
-  sumLeaves(trees: number, pairs: number): number;
-}
-
-const EXPORTS: ExportKinds<DamageExports> = {
-  memory: "memory",
+const EXPORTS = {
   KEPT: "global",
   CODES: "global",
   FEATURES: "global",
   TREES: "global",
   TREES_BYTES: "global",
-  measureFeatures: "function",
-  sumLeaves: "function",
-};
+  measureFeatures: call<(frame: number, first: number, count: number) => void>(),
+  sumLeaves: call<(trees: number, pairs: number) => number>(),
+} as const;
+type DamageExports = ExportsOf<typeof EXPORTS>;
 
 /** Bytes for the codes of a frame: room for the most measures that there are. */
 export const CODE_STRIDE = 32;
@@ -48,7 +37,7 @@ export class DamageKernel {
   #taken = 0;
 
   constructor() {
-    const module = loadKernelNow<DamageExports>("damage", EXPORTS);
+    const module = loadKernelNow("damage", EXPORTS);
     const buffer = module.memory.buffer as ArrayBuffer;
     this.#module = module;
     this.kept = module.KEPT.value as number;

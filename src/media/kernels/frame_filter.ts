@@ -4,7 +4,7 @@ import type { Region } from "../../model/frames/coordinates.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { FRAME_BYTES } from "./frame_planes.ts";
 import { CELLS, LUMA_CELLS, PROFILE_VALUES } from "./history_kernel.ts";
-import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "./load_kernel.ts";
 
 /** Samples of the largest blocks whose borders are looked for. */
 const BLOCK_SIZE = 16;
@@ -41,34 +41,7 @@ export function emptyFrameSignals(): FrameSignals {
 }
 
 /** What `assembly/frame_filter.ts` exports. The globals are addresses in its memory, except the first two. */
-interface FilterExports {
-  readonly memory: WebAssembly.Memory;
-  readonly RING_ROWS: WebAssembly.Global;
-  readonly CUT_LOOKAHEAD: WebAssembly.Global;
-  readonly STAGING: WebAssembly.Global;
-  readonly STAGING_BYTES: WebAssembly.Global;
-  readonly PTS_MS: WebAssembly.Global;
-  readonly HASH: WebAssembly.Global;
-  readonly LUMA_MEAN: WebAssembly.Global;
-  readonly FLICKER: WebAssembly.Global;
-  readonly GHOSTING: WebAssembly.Global;
-  readonly NOISE: WebAssembly.Global;
-  readonly CUT_SCORE: WebAssembly.Global;
-  readonly CELL_SUMS: WebAssembly.Global;
-  readonly CELL_MOVES: WebAssembly.Global;
-  readonly BRIGHT_SAMPLES: WebAssembly.Global;
-  readonly NEWEST_PROFILES: WebAssembly.Global;
-  readonly ARTIFACT_MEASURES: WebAssembly.Global;
-  reset(): void;
-  push(offset: number, ptsMs: number, isRow: number, hasLines: number): void;
-  finish(): number;
-  isCutOpen(frame: number): number;
-  scoreSoFar(frame: number): number;
-  setPictureSize(width: number, height: number): void;
-}
-
-const EXPORTS: ExportKinds<FilterExports> = {
-  memory: "memory",
+const EXPORTS = {
   RING_ROWS: "global",
   CUT_LOOKAHEAD: "global",
   STAGING: "global",
@@ -85,13 +58,14 @@ const EXPORTS: ExportKinds<FilterExports> = {
   BRIGHT_SAMPLES: "global",
   NEWEST_PROFILES: "global",
   ARTIFACT_MEASURES: "global",
-  reset: "function",
-  push: "function",
-  finish: "function",
-  isCutOpen: "function",
-  scoreSoFar: "function",
-  setPictureSize: "function",
-};
+  reset: call<() => void>(),
+  push: call<(offset: number, ptsMs: number, isRow: number, hasLines: number) => void>(),
+  finish: call<() => number>(),
+  isCutOpen: call<(frame: number) => number>(),
+  scoreSoFar: call<(frame: number) => number>(),
+  setPictureSize: call<(width: number, height: number) => void>(),
+} as const;
+type FilterExports = ExportsOf<typeof EXPORTS>;
 
 /** The measures of one frame, as the kernel leaves them; overwritten by the next frame. */
 export interface RangeMeasures {

@@ -3,46 +3,10 @@
 import { LIMITS } from "../../contract/limits.ts";
 import { ARTIFACT_SCORE_THRESHOLD, CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { GateColumns, GateThresholds, SignalColumns } from "../../model/frames/signals.ts";
-import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "./load_kernel.ts";
 
 /** What `assembly/gate.ts` exports. The globals are addresses in its memory, except the first. */
-interface GateExports {
-  readonly memory: WebAssembly.Memory;
-  readonly BLOCK_ROWS: WebAssembly.Global;
-  readonly FRAME_INDEX: WebAssembly.Global;
-  readonly HASH: WebAssembly.Global;
-  readonly LUMA_MEAN: WebAssembly.Global;
-  readonly FLICKER: WebAssembly.Global;
-  readonly GHOSTING: WebAssembly.Global;
-  readonly NOISE: WebAssembly.Global;
-  readonly CUT_SCORE: WebAssembly.Global;
-  readonly ARTIFACT_SCORE: WebAssembly.Global;
-  readonly REASON: WebAssembly.Global;
-  readonly GATE_CONFIDENCE: WebAssembly.Global;
-  readonly NOVELTY: WebAssembly.Global;
-  readonly STABILITY: WebAssembly.Global;
-  readonly MOTION: WebAssembly.Global;
-  readonly CONFIDENCE: WebAssembly.Global;
-  reset(windowSize: number): void;
-  /** Positional, because WebAssembly functions take numbers only. */
-  configure(
-    keepaliveEveryFrames: number,
-    sceneCutHammingThreshold: number,
-    lumaShiftThreshold: number,
-    flickerThreshold: number,
-    ghostingThreshold: number,
-    noiseVarianceThreshold: number,
-    cutScoreThreshold: number,
-    artifactScoreThreshold: number,
-    keepsAtOnce: boolean,
-  ): void;
-  keep(frameIndex: number, hash: bigint, lumaMean: number): void;
-  forget(): void;
-  run(rows: number): void;
-}
-
-const EXPORTS: ExportKinds<GateExports> = {
-  memory: "memory",
+const EXPORTS = {
   BLOCK_ROWS: "global",
   FRAME_INDEX: "global",
   HASH: "global",
@@ -58,12 +22,26 @@ const EXPORTS: ExportKinds<GateExports> = {
   STABILITY: "global",
   MOTION: "global",
   CONFIDENCE: "global",
-  reset: "function",
-  configure: "function",
-  keep: "function",
-  forget: "function",
-  run: "function",
-};
+  reset: call<(windowSize: number) => void>(),
+  /** Positional, because WebAssembly functions take numbers only. */
+  configure: call<
+    (
+      keepaliveEveryFrames: number,
+      sceneCutHammingThreshold: number,
+      lumaShiftThreshold: number,
+      flickerThreshold: number,
+      ghostingThreshold: number,
+      noiseVarianceThreshold: number,
+      cutScoreThreshold: number,
+      artifactScoreThreshold: number,
+      keepsAtOnce: boolean,
+    ) => void
+  >(),
+  keep: call<(frameIndex: number, hash: bigint, lumaMean: number) => void>(),
+  forget: call<() => void>(),
+  run: call<(rows: number) => void>(),
+} as const;
+type GateExports = ExportsOf<typeof EXPORTS>;
 
 export interface GateRunOptions {
   /**

@@ -1,30 +1,8 @@
 /** Calls `wasm/history.wasm`, which keeps the cells of the newest frames and sums over them. */
 
-import { type ExportKinds, loadKernelNow } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernelNow } from "./load_kernel.ts";
 
-interface HistoryExports {
-  readonly memory: WebAssembly.Memory;
-  readonly FRAMES: WebAssembly.Global;
-  readonly CELLS: WebAssembly.Global;
-  readonly MOVES: WebAssembly.Global;
-  readonly PROFILES: WebAssembly.Global;
-  readonly STATS: WebAssembly.Global;
-  readonly NUMBERS: WebAssembly.Global;
-  readonly CELL_SUMS: WebAssembly.Global;
-  measure(frame: number, before: number): void;
-  apart(one: number, other: number): number;
-  changed(one: number, other: number, most: number): number;
-  measureWays(one: number, other: number, most: number): void;
-  measureMixes(one: number, other: number): void;
-  fitSlide(one: number, other: number): void;
-  roughness(frame: number): number;
-  likeness(one: number, other: number, across: number, along: number): number;
-  clearMoves(place: number): void;
-  addMoves(place: number, frame: number): void;
-}
-
-const EXPORTS: ExportKinds<HistoryExports> = {
-  memory: "memory",
+const EXPORTS = {
   FRAMES: "global",
   CELLS: "global",
   MOVES: "global",
@@ -32,17 +10,18 @@ const EXPORTS: ExportKinds<HistoryExports> = {
   STATS: "global",
   NUMBERS: "global",
   CELL_SUMS: "global",
-  measure: "function",
-  apart: "function",
-  changed: "function",
-  measureWays: "function",
-  measureMixes: "function",
-  fitSlide: "function",
-  roughness: "function",
-  likeness: "function",
-  clearMoves: "function",
-  addMoves: "function",
-};
+  measure: call<(frame: number, before: number) => void>(),
+  apart: call<(one: number, other: number) => number>(),
+  changed: call<(one: number, other: number, most: number) => number>(),
+  measureWays: call<(one: number, other: number, most: number) => void>(),
+  measureMixes: call<(one: number, other: number) => void>(),
+  fitSlide: call<(one: number, other: number) => void>(),
+  roughness: call<(frame: number) => number>(),
+  likeness: call<(one: number, other: number, across: number, along: number) => number>(),
+  clearMoves: call<(place: number) => void>(),
+  addMoves: call<(place: number, frame: number) => void>(),
+} as const;
+type HistoryExports = ExportsOf<typeof EXPORTS>;
 
 /** Values of one frame in each of the three views. */
 export const CELLS = 360;
@@ -85,7 +64,7 @@ export class HistoryKernel {
   readonly #module: HistoryExports;
 
   constructor() {
-    const module = loadKernelNow<HistoryExports>("history", EXPORTS);
+    const module = loadKernelNow("history", EXPORTS);
     const buffer = module.memory.buffer as ArrayBuffer;
     this.#module = module;
     const frames = this.frames = module.FRAMES.value as number;

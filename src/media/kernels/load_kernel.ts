@@ -2,19 +2,30 @@
 
 import { PROJECT } from "../../base/program_paths.ts";
 
-/** `"memory"`, `"global"` or `"function"` for each name in the interface of a module's exports. */
-export type ExportKinds<Exports> = {
-  readonly [Name in keyof Exports]: Exports[Name] extends WebAssembly.Memory ? "memory"
-    : Exports[Name] extends WebAssembly.Global ? "global"
-    : "function";
-};
+/** What is expected of an export besides the memory: that it is a number or an address, or a function. */
+type ExportKind = "global" | FunctionKind<unknown>;
+type FunctionKind<Call> = "function" & { readonly type?: Call };
+
+/** Says that an export is a function of this type; WebAssembly functions take numbers only. */
+export function call<Call>(): FunctionKind<Call> {
+  return "function" as FunctionKind<Call>;
+}
+
+/** The exports of a module that has a memory and what `Kinds` expects. */
+export type ExportsOf<Kinds> =
+  & { readonly memory: WebAssembly.Memory }
+  & {
+    readonly [Name in keyof Kinds]: Kinds[Name] extends FunctionKind<infer Call> ? Call
+      : WebAssembly.Global;
+  };
+
+type ExportKinds = Readonly<Record<string, ExportKind>>;
 
 /**
- * Compiles `wasm/<name>.wasm` and gives it memory of its own. `kinds` repeats the interface `Exports` as
- * values, because types do not exist at run time; throws when the module lacks one of them or has it as
- * another kind.
+ * Compiles `wasm/<name>.wasm` and gives it memory of its own. Throws when the module lacks one of the `kinds`
+ * or has it as another kind.
  */
-export async function loadKernel<Exports>(name: string, kinds: ExportKinds<Exports>): Promise<Exports> {
+export async function loadKernel<Kinds extends ExportKinds>(name: string, kinds: Kinds) {
   const { instance } = await WebAssembly.instantiate(await Deno.readFile(fileOf(name)));
   return checked(name, instance.exports, kinds);
 }
@@ -23,7 +34,7 @@ export async function loadKernel<Exports>(name: string, kinds: ExportKinds<Expor
  * Does what `loadKernel` does, but at once, for a small module: it is read and compiled in less than a
  * millisecond.
  */
-export function loadKernelNow<Exports>(name: string, kinds: ExportKinds<Exports>): Exports {
+export function loadKernelNow<Kinds extends ExportKinds>(name: string, kinds: Kinds) {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Deno.readFileSync(fileOf(name))));
   return checked(name, exports, kinds);
 }
@@ -32,22 +43,15 @@ function fileOf(name: string): URL {
   return new URL(`wasm/${name}.wasm`, PROJECT);
 }
 
-function checked<Exports>(name: string, exports: WebAssembly.Exports, kinds: ExportKinds<Exports>): Exports {
-  if (!hasExports(exports, kinds)) throw new Error(`Cannot use ${name}.wasm as ${faultOf(exports, kinds)}`);
-  return exports;
-}
-
-function hasExports<Exports>(
+function checked<Kinds extends ExportKinds>(
+  name: string,
   exports: WebAssembly.Exports,
-  kinds: ExportKinds<Exports>,
-): exports is WebAssembly.Exports & Exports {
-  return faultOf(exports, kinds) === null;
-}
-
-/** The first export that is missing or of another kind, as part of an error message. */
-function faultOf(exports: WebAssembly.Exports, kinds: Readonly<Record<string, string>>): string | null {
-  const wrong = Object.entries(kinds).find(([name, kind]) => kindOf(exports[name]) !== kind);
-  return wrong ? `it has no ${wrong[1]} ${wrong[0]}` : null;
+  kinds: Kinds,
+): ExportsOf<Kinds> {
+  const wrong = Object.entries({ memory: "memory", ...kinds })
+    .find(([name, kind]) => kindOf(exports[name]) !== kind);
+  if (wrong) throw new Error(`Cannot use ${name}.wasm as it has no ${wrong[1]} ${wrong[0]}`);
+  return exports as WebAssembly.Exports & ExportsOf<Kinds>;
 }
 
 function kindOf(value: unknown): string {

@@ -3,32 +3,20 @@
  */
 
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
-import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "./load_kernel.ts";
 
 /** What `assembly/reduce.ts` exports. The globals are numbers and addresses in its memory. */
-interface ReduceExports {
-  readonly memory: WebAssembly.Memory;
-  readonly BAND: WebAssembly.Global;
-  readonly BAND_BYTES: WebAssembly.Global;
-  readonly EDGE_MAX: WebAssembly.Global;
-  readonly PLANE: WebAssembly.Global;
-  readonly ROW_FIRST: WebAssembly.Global;
-  readonly ROW_COUNT: WebAssembly.Global;
-  configure(width: number, height: number, resultWidth: number, resultHeight: number): void;
-  reduce(from: number, to: number, stride: number, left: number): void;
-}
-
-const EXPORTS: ExportKinds<ReduceExports> = {
-  memory: "memory",
+const EXPORTS = {
   BAND: "global",
   BAND_BYTES: "global",
   EDGE_MAX: "global",
   PLANE: "global",
   ROW_FIRST: "global",
   ROW_COUNT: "global",
-  configure: "function",
-  reduce: "function",
-};
+  configure: call<(width: number, height: number, resultWidth: number, resultHeight: number) => void>(),
+  reduce: call<(from: number, to: number, stride: number, left: number) => void>(),
+} as const;
+type ReduceExports = ExportsOf<typeof EXPORTS>;
 
 /**
  * Scales planes. Averages samples as they are and does not convert limited range into full range. ffmpeg does

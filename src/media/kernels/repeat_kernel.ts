@@ -1,44 +1,25 @@
 /** Calls `wasm/repeat.wasm`, which compares the newest frame with earlier ones. */
 
-import { type ExportKinds, loadKernelNow } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernelNow } from "./load_kernel.ts";
 
 /** Values of a frame in `blocks`; the last four of its 64 stay 0. */
 export const BLOCK_STRIDE = 64;
 
-interface RepeatExports {
-  readonly memory: WebAssembly.Memory;
-  readonly RING: WebAssembly.Global;
-  readonly BLOCKS: WebAssembly.Global;
-  readonly FITS: WebAssembly.Global;
-  readonly MINIMA: WebAssembly.Global;
-  readonly COUNTS: WebAssembly.Global;
-  differenceOf(frame: number, other: number): number;
-  least(frame: number, lag: number): number;
-  step(frame: number, lag: number, most: number, variation: number, share: number): number;
-  trace(
-    frame: number,
-    lag: number,
-    most: number,
-    earliest: number,
-    variation: number,
-    share: number,
-  ): number;
-  seek(frame: number, first: number, last: number, most: number): number;
-}
-
-const EXPORTS: ExportKinds<RepeatExports> = {
-  memory: "memory",
+const EXPORTS = {
   RING: "global",
   BLOCKS: "global",
   FITS: "global",
   MINIMA: "global",
   COUNTS: "global",
-  differenceOf: "function",
-  least: "function",
-  step: "function",
-  trace: "function",
-  seek: "function",
-};
+  differenceOf: call<(frame: number, other: number) => number>(),
+  least: call<(frame: number, lag: number) => number>(),
+  step: call<(frame: number, lag: number, most: number, variation: number, share: number) => number>(),
+  trace: call<
+    (frame: number, lag: number, most: number, earliest: number, variation: number, share: number) => number
+  >(),
+  seek: call<(frame: number, first: number, last: number, most: number) => number>(),
+} as const;
+type RepeatExports = ExportsOf<typeof EXPORTS>;
 
 /** What `fits` has for a difference above the most that was asked for; more than any difference. */
 export const FAR = 0x3fffffff;
@@ -66,7 +47,7 @@ export class RepeatKernel {
   readonly #module: RepeatExports;
 
   constructor() {
-    const module = loadKernelNow<RepeatExports>("repeat", EXPORTS);
+    const module = loadKernelNow("repeat", EXPORTS);
     const buffer = module.memory.buffer as ArrayBuffer;
     this.#module = module;
     this.ring = module.RING.value as number;

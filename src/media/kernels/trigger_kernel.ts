@@ -2,25 +2,10 @@
 
 import type { Signal } from "../../model/triggers/program.ts";
 import type { TriggerTable } from "../../model/triggers/program_table.ts";
-import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "./load_kernel.ts";
 
 /** What `assembly/trigger.ts` exports. The globals are numbers and addresses in its memory. */
-interface TriggerExports {
-  readonly memory: WebAssembly.Memory;
-  readonly INSTRUCTIONS: WebAssembly.Global;
-  readonly COLUMNS: WebAssembly.Global;
-  readonly BLOCK_ROWS: WebAssembly.Global;
-  readonly PROGRAM: WebAssembly.Global;
-  readonly PTS_MS: WebAssembly.Global;
-  readonly VALUES: WebAssembly.Global;
-  readonly FLAGS: WebAssembly.Global;
-  begin(columns: number): void;
-  step(ptsMs: number): number;
-  run(rows: number): void;
-}
-
-const EXPORTS: ExportKinds<TriggerExports> = {
-  memory: "memory",
+const EXPORTS = {
   INSTRUCTIONS: "global",
   COLUMNS: "global",
   BLOCK_ROWS: "global",
@@ -28,10 +13,11 @@ const EXPORTS: ExportKinds<TriggerExports> = {
   PTS_MS: "global",
   VALUES: "global",
   FLAGS: "global",
-  begin: "function",
-  step: "function",
-  run: "function",
-};
+  begin: call<(columns: number) => void>(),
+  step: call<(ptsMs: number) => number>(),
+  run: call<(rows: number) => void>(),
+} as const;
+type TriggerExports = ExportsOf<typeof EXPORTS>;
 
 /**
  * One interpreter with the state of one sequence of samples. Samples come as a block, whose columns the

@@ -1,27 +1,19 @@
 /** Calls `wasm/zone.wasm`, which decides when activity enters a restricted zone and when it has left. */
 
-import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+import { call, type ExportsOf, loadKernel } from "./load_kernel.ts";
 
 /** What `assembly/zone.ts` exports. The globals are numbers and addresses in its memory. */
-interface ZoneExports {
-  readonly memory: WebAssembly.Memory;
-  readonly BLOCK_ROWS: WebAssembly.Global;
-  readonly SCORE: WebAssembly.Global;
-  readonly TRANSITION: WebAssembly.Global;
-  begin(enterScore: number, exitScore: number, enterAfterFrames: number, exitAfterFrames: number): void;
-  step(score: number): number;
-  run(rows: number): void;
-}
-
-const EXPORTS: ExportKinds<ZoneExports> = {
-  memory: "memory",
+const EXPORTS = {
   BLOCK_ROWS: "global",
   SCORE: "global",
   TRANSITION: "global",
-  begin: "function",
-  step: "function",
-  run: "function",
-};
+  begin: call<
+    (enterScore: number, exitScore: number, enterAfterFrames: number, exitAfterFrames: number) => void
+  >(),
+  step: call<(score: number) => number>(),
+  run: call<(rows: number) => void>(),
+} as const;
+type ZoneExports = ExportsOf<typeof EXPORTS>;
 
 /** What a frame changes, by the codes of `assembly/zone.ts`. */
 export const ZONE_TRANSITIONS = ["none", "entered", "left"] as const;

@@ -3,24 +3,18 @@
 import assert from "node:assert/strict";
 import { MEASURES } from "../../../src/media/detection/faults/artifact_measures.ts";
 import { MEASURE_COUNT } from "../../../src/media/kernels/frame_filter.ts";
-import { loadKernel } from "../../../src/media/kernels/load_kernel.ts";
+import { call, loadKernel } from "../../../src/media/kernels/load_kernel.ts";
 import { referenceCombing, referenceCounts } from "../../support/kernels/artifact_reference.ts";
 import { LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";
 import { landscape, noisy, type Picture, withBox } from "../../support/kernels/drawn_film.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
-interface Exports {
-  readonly memory: WebAssembly.Memory;
-  readonly STAGING: WebAssembly.Global;
-  readonly ARTIFACT_MEASURES: WebAssembly.Global;
-  reset(): void;
-  setPictureSize(width: number, height: number): void;
-  push(offset: number, ptsMs: number, isRow: number, hasLines?: number): void;
-}
-
-const kernel = await loadKernel<Exports>("frame_filter", {
-  ...{ memory: "memory", STAGING: "global", ARTIFACT_MEASURES: "global" },
-  ...{ reset: "function", setPictureSize: "function", push: "function" },
+const kernel = await loadKernel("frame_filter", {
+  STAGING: "global",
+  ARTIFACT_MEASURES: "global",
+  reset: call<() => void>(),
+  setPictureSize: call<(width: number, height: number) => void>(),
+  push: call<(offset: number, ptsMs: number, isRow: number, hasLines?: number) => void>(),
 });
 const memory = kernel.memory.buffer;
 const staging = new Uint8Array(memory, kernel.STAGING.value as number);

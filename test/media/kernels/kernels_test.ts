@@ -59,11 +59,11 @@ function usedExports(): Map<string, Set<string>> {
   const used = new Map<string, Set<string>>();
   for (const file of KERNEL_USERS) {
     const text = Deno.readTextFileSync(new URL(file, ROOT));
-    const kernel = /loadKernel(?:Now)?(?:<\w+>)?\("(\w+)"/.exec(text)?.[1];
+    const kernel = /loadKernel(?:Now)?\("(\w+)"/.exec(text)?.[1];
     if (kernel === undefined) continue;
-    const names = used.get(kernel) ?? new Set();
+    const names = used.get(kernel) ?? new Set(["memory"]);
     used.set(kernel, names);
-    for (const [, name] of text.matchAll(/\b(\w+): "(?:memory|global|function)"/g)) names.add(name!);
+    for (const [, name] of text.matchAll(/\b(\w+): (?:"global"|call<)/g)) names.add(name!);
   }
   return used;
 }
